@@ -1,0 +1,69 @@
+"""The door of the Rust crate `drivers/engine` (see its lib.rs). All records cross as JSON text, validated on both sides."""
+
+class Engine:
+    """One target, one workload, some workers.
+
+    `config` is JSON: {"api": "s3"|"swift", "host": str, "port": int, "tls": bool, "ca_file": str|null, "base_path": str,
+    "access_key": str, "secret_key": str, "region": str, "token": str, "bucket_prefix": str, "request_timeout_s": float,
+    "threads": int, "verify": bool, "seed": int, "workload": {...suites.Workload as JSON...}}.
+    `base_path` is "" for S3 and the path of the storage URL ("/v1/AUTH_test") for Swift.
+    Raises ValueError on a config it does not understand.
+    """
+
+    def __init__(self, config: str) -> None: ...
+    def prepare(self, first: int, count: int, stride: int, parallel: int) -> None:
+        """Start writing objects `first`, `first + stride`, ... (`count` of them) of the workload with `parallel` workers; returns at once."""
+    def add_worker(self, index: int, of: int, repeat: int) -> None:
+        """Start closed-loop worker number `index` of `of` in the whole step (over all processes). Its sequence depends on
+        seed, workload, `of`, `repeat` and `index` only. Nothing is recorded before `open_window`."""
+    def remove_worker(self, index: int) -> None:
+        """Let a worker finish the request it has in hand (unrecorded) and end."""
+    def started(self) -> int:
+        """How many of the workers have finished their first request."""
+    def open_window(self) -> None:
+        """From now on what completes is recorded."""
+    def close_window(self) -> None:
+        """From now on nothing is recorded; workers go on until removed."""
+    def stop(self, timeout_s: float) -> int:
+        """End all workers (also of prepare and delete); returns how many had to be cut off while a request was in hand."""
+    def progress(self) -> str:
+        """JSON {"running": int, "exhausted": int, "done": int, "failed": int, "bytes": int, "errors": {class: count}, "last_error": str|null}
+        since the engine was made, recorded or not. `running`: workers not ended; `exhausted`: workers that ran out of objects
+        to delete; `last_error`: status and first bytes of the last failed answer, for people."""
+    def snapshot(self) -> str:
+        """JSON {"tallies": [...results.measurement.Tally...], "seconds": [...Second...], "window_s": float} of the window so far;
+        histograms are V2 deflate base64, 1..3600000000 us, 3 digits, as HdrHistogram's own tools read them."""
+    def delete(self, what: str, parallel: int) -> None:
+        """Start deleting "written" (what this engine's workers wrote and have not deleted) or "objects" (all of the workload's
+        prepared objects); returns at once. 404 counts as deleted."""
+
+class Picker:
+    """The sequence of one worker, as the engine replays it; for sdk users, so that both make the same requests.
+
+    `workload` is JSON of suites.Workload.
+    """
+
+    def __init__(self, workload: str, seed: int, workers: int, repeat: int, index: int) -> None: ...
+    def next(self) -> tuple[str, int, int, int]:
+        """(operation, container index, object index, size in bytes) of the next request. For "write" the object index counts
+        this worker's writes, and the size is that of the new object; for "list" the object index is 0."""
+
+def object_size(workload: str, seed: int, container: int, index: int) -> int:
+    """Size in bytes of a prepared object; depends on nothing but these four."""
+
+def object_name(index: int) -> str:
+    """Name of a prepared object within its container."""
+
+def written_name(workers: int, repeat: int, worker: int, index: int) -> str:
+    """Name of object number `index` that a worker writes during a step."""
+
+def content(seed: int, size: int, offset: int, length: int) -> bytes:
+    """Bytes `offset` .. `offset + length` of the content of any object of `size` bytes under `seed`."""
+
+def null_target(config: str) -> None:
+    """Serve the S3 and Swift APIs from memory without storing bodies, until SIGINT or SIGTERM.
+
+    `config` is JSON {"host": str, "port": int, "threads": int, "delay_ms": float, "fail_share": float, "fail_status": int,
+    "stall_after_s": float|null, "stall_s": float, "seed": int, "user": str, "key": str}. Prints one line
+    {"listening": "http://host:port"} on stdout when it is ready (port 0: any).
+    """

@@ -1,0 +1,150 @@
+"""The words between the conductor and a driver: orders as JSON lines on the driver's stdin, events as JSON lines on its stdout.
+
+    conductor                      driver
+    Setup            ->
+                     <-            Ready
+    Prepare          ->
+                     <-            Progress ...   Prepared
+    Step             ->
+                     <-            Progress ...   Measured
+    Cleanup          ->
+                     <-            Progress ...   Cleaned
+    Quit             ->            (ends with exit status 0)
+
+One order is answered before the next is sent; any order may be answered by `Failed`, after which the driver ends with
+exit status 3. stdin closing means Quit at once. stderr is for people and goes to a log.
+Secrets travel here and nowhere else: never on a command line.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, SecretStr, TypeAdapter, field_serializer
+
+from ground.record import Record
+from results.measurement import Measurement
+from suites import Api, Workload
+
+
+class Target(Record):
+    """Where the load goes. S3: `url` is the endpoint, keys sign (SigV4, path style). Swift: `url` is the v1 auth URL."""
+
+    api: Api
+    url: Annotated[str, Field(pattern=r"^https?://[^/\s]+(/\S*)?$")]
+    """S3: http://host:port; Swift: http://host:port/auth/v1.0 (storage URL and token come from its answer)."""
+    user: str
+    """S3 access key, or Swift's X-Auth-User."""
+    key: SecretStr
+    """S3 secret key, or Swift's X-Auth-Key."""
+    region: str = "us-east-1"
+    ca_file: str | None = None
+    """PEM file of the authority that signed an https target; None: the machine's own."""
+
+    @field_serializer("key", when_used="json")
+    def _open(self, key: SecretStr) -> str:
+        return key.get_secret_value()
+
+
+class Setup(Record):
+    """First order, once a deployment."""
+
+    kind: Literal["setup"] = "setup"
+    target: Target
+    users: Literal["engine", "sdk"] = "engine"
+    processes: Annotated[int, Field(ge=1, le=64)] = 1
+    bucket_prefix: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{2,30}$")]
+    """Buckets are named `{bucket_prefix}-{workload}-{index}`; nothing else is touched."""
+    seed: NonNegativeInt
+    request_timeout_s: Annotated[float, Field(gt=0)] = 60.0
+
+
+class Prepare(Record):
+    """Make the buckets of a workload and, where it needs them, write its objects; what is there already is left."""
+
+    kind: Literal["prepare"] = "prepare"
+    workload: Workload
+    parallel: Annotated[int, Field(ge=1)] = 8
+    """Workers that write at once."""
+
+
+class Step(Record):
+    """Replay a prepared workload at one worker count."""
+
+    kind: Literal["step"] = "step"
+    workload: Workload
+    workers: Annotated[int, Field(ge=1)]
+    repeat: NonNegativeInt = 0
+    """Goes into the seed of the sequence together with workload and workers, never into what is measured."""
+
+
+class Cleanup(Record):
+    """Delete what steps of this workload wrote (`written`), or its objects and buckets altogether (`all`)."""
+
+    kind: Literal["cleanup"] = "cleanup"
+    workload: Workload
+    what: Literal["written", "all"] = "written"
+
+
+class Quit(Record):
+    """End."""
+
+    kind: Literal["quit"] = "quit"
+
+
+class Ready(Record):
+    """Setup is done; `versions` names the libraries that make the load."""
+
+    kind: Literal["ready"] = "ready"
+    versions: dict[str, str]
+
+
+class Progress(Record):
+    """What is being done now, at least twice a second while an order runs. Rates are of the last second or so."""
+
+    kind: Literal["progress"] = "progress"
+    phase: Literal["prepare", "warm-up", "measure", "drain", "cleanup"]
+    done: NonNegativeFloat
+    """Seconds or objects done so far ..."""
+    total: NonNegativeFloat
+    """... of so many."""
+    operations_per_s: NonNegativeFloat = 0.0
+    bytes_per_s: NonNegativeFloat = 0.0
+    errors: NonNegativeInt = 0
+
+
+class Prepared(Record):
+    """The workload's objects are there: all of them, or the driver would have answered Failed."""
+
+    kind: Literal["prepared"] = "prepared"
+    objects: NonNegativeInt
+    bytes: NonNegativeInt
+    seconds: NonNegativeFloat
+
+
+class Measured(Record):
+    """One step is done."""
+
+    kind: Literal["measured"] = "measured"
+    measurement: Measurement
+
+
+class Cleaned(Record):
+    """What was to be deleted is; `failed` objects could not be."""
+
+    kind: Literal["cleaned"] = "cleaned"
+    deleted: NonNegativeInt
+    failed: NonNegativeInt = 0
+
+
+class Failed(Record):
+    """An order could not be done. `message` says what, where and what to do; it holds no secret."""
+
+    kind: Literal["failed"] = "failed"
+    message: str
+
+
+Order = Annotated[Setup | Prepare | Step | Cleanup | Quit, Field(discriminator="kind")]
+Event = Annotated[Ready | Progress | Prepared | Measured | Cleaned | Failed, Field(discriminator="kind")]
+ORDER: TypeAdapter[Order] = TypeAdapter(Order)
+EVENT: TypeAdapter[Event] = TypeAdapter(Event)

@@ -1,0 +1,105 @@
+"""The Gateway seam: what a kind of gateway needs, how it comes up on hosts, and what stands then."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, SecretStr, field_serializer
+
+from gateways.host import Host
+from ground.record import Record
+
+Say = Callable[[str], None]
+"""Told what is being done, one short line each."""
+
+
+class Image(Record):
+    """A root image that hosts of a release run on: a Debian suite and packages. `options` are mmdebstrap's, where a suite wants any."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
+    suite: str
+    packages: tuple[str, ...]
+    options: tuple[str, ...] = ()
+
+
+class HostNeed(Record):
+    """What a gateway asks of one host of the hardware file. `roles` are for messages."""
+
+    roles: tuple[str, ...]
+    disks: Annotated[int, Field(ge=0)] = 0
+
+
+class Endpoint(Record):
+    """One API of a gateway that stands. S3: `url` is the endpoint. Swift: `url` is the v1 auth URL."""
+
+    api: Literal["swift", "s3"]
+    url: str
+    user: str
+    key: SecretStr
+    region: str = "us-east-1"
+
+    @field_serializer("key", when_used="json")
+    def _open(self, key: SecretStr) -> str:
+        return key.get_secret_value()
+
+
+class Rendered(Record):
+    """A configuration file as it was written to a host, secrets replaced by `***`."""
+
+    host: str
+    path: str
+    text: str
+
+
+class Standing(ABC):
+    """A gateway that stands: verified, idle, ready to be weighed."""
+
+    endpoints: tuple[Endpoint, ...]
+    facts: Mapping[str, str]
+    """What decides results, in words: versions, replicas, acknowledgement rule, pipeline as it runs, tcp_nodelay ..."""
+    rendered: tuple[Rendered, ...]
+
+    @abstractmethod
+    def settle(self) -> tuple[str, ...]:
+        """Bring deferred work of the last step to its end (RGW's garbage collection ...); returns in words what was done."""
+
+    @abstractmethod
+    def drop_caches(self) -> tuple[str, ...]:
+        """Drop every cache of the gateway itself (OSD, RGW, memcached ...), not the kernel's; returns in words what was dropped."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise ServiceFailed when a service of the gateway has died."""
+
+
+class Gateway(ABC):
+    """One kind of gateway with its release, placement and settings, before it stands."""
+
+    kind: ClassVar[str]
+    releases: ClassVar[Mapping[str, Image]]
+    """Root image by name of release."""
+    Placement: ClassVar[type[Record]]
+    """Which service sits on which host: the `place` of a layout."""
+    Settings: ClassVar[type[Record]]
+    """The `settings` of a layout, every default explicit."""
+
+    @abstractmethod
+    def __init__(self, release: str, place: Record, settings: Record) -> None:
+        """`place` and `settings` are records of this class's own Placement and Settings."""
+
+    @abstractmethod
+    def needs(self) -> Mapping[str, HostNeed]:
+        """What is asked of each host that the placement names."""
+
+    @abstractmethod
+    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
+        """Stand the gateway up and verify PUT, GET, HEAD, DELETE over each of its APIs from `client`.
+
+        Raises ServiceFailed, CommandFailed or VerificationFailed; what was started is ended by deleting the hosts.
+        """
+
+    @abstractmethod
+    def apis(self) -> tuple[Literal["swift", "s3"], ...]:
+        """The APIs it will answer."""

@@ -1,0 +1,99 @@
+"""The Host seam: all that a gateway asks of a machine, and all that a kind of host (lab, ssh, fake) has to offer."""
+
+from __future__ import annotations
+
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Service:
+    """A program that runs on a host until it is stopped. Its output goes to the log `{name}.out` of the host."""
+
+    name: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A command that ended with 0."""
+
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What a host has used since it started. None: this kind of host cannot tell."""
+
+    cpu_s: float | None = None
+    throttled_s: float | None = None
+    memory_bytes: int | None = None
+    memory_peak_bytes: int | None = None
+    oom_kills: int | None = None
+    disk_read_bytes: int | None = None
+    disk_written_bytes: int | None = None
+    network_received_bytes: int | None = None
+    network_sent_bytes: int | None = None
+
+
+class Host(ABC):
+    """One machine of a deployment. Paths are the host's own, except those of `log`."""
+
+    name: str
+    """Its name in the hardware file."""
+    address: str
+    """Its address on the deployment's network."""
+    disks: tuple[str, ...]
+    """Device paths of its disks on the host, in the order of the hardware file; empty block devices of this deployment."""
+
+    @abstractmethod
+    def put(self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root") -> None:
+        """Write a file (parents are made). `owner` is a user name of the host."""
+
+    @abstractmethod
+    def run(
+        self, argv: Sequence[str], *, stdin: str | bytes = b"", env: Mapping[str, str] | None = None, timeout_s: float = 60
+    ) -> Completed:
+        """Run a command to its end. Raises CommandFailed on another status than 0, or when it takes too long."""
+
+    @abstractmethod
+    def start(self, services: Sequence[Service]) -> None:
+        """Start services and return at once. Whether one works is asked of its port. Raises CommandFailed."""
+
+    @abstractmethod
+    def stop(self, service: str, *, timeout_s: float = 10) -> None:
+        """End a service: TERM, and KILL when it is still there after `timeout_s`. One that has ended is no error."""
+
+    @abstractmethod
+    def alive(self, service: str) -> bool:
+        """Whether the service's process is there."""
+
+    @abstractmethod
+    def log(self, name: str) -> Path:
+        """Where the file /var/log/host/`name` of the host can be read on this machine (it may not exist yet)."""
+
+    @abstractmethod
+    def spawn(self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        """Start a program on the host with its stdin and stdout as pipes here; it lives in the host's network and limits."""
+
+    @abstractmethod
+    def counters(self) -> Counters:
+        """What the host has used since it started."""
+
+    @abstractmethod
+    def drop_kernel_caches(self) -> str:
+        """Write back and drop page cache, dentries and inodes; returns in words what was dropped."""
+
+    def tail(self, name: str, lines: int = 15) -> list[str]:
+        """The last lines of the log file `name`; empty when there is none."""
+        path = self.log(name)
+        if not path.exists():
+            return []
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - 65536))
+            return file.read().decode(errors="replace").splitlines()[-lines:]

@@ -1,0 +1,196 @@
+"""YAML files with places: every fault of a file at once, as file:line:column with the line, a caret and "did you mean"."""
+
+from __future__ import annotations
+
+import difflib
+import types
+import typing
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from ground.errors import UsageError
+
+Model = TypeVar("Model", bound=BaseModel)
+Path_ = tuple[str | int, ...]
+
+LARGEST_FILE_BYTES = 1_000_000
+"""Files beyond this are refused unread: no suite, layout or hardware file comes near it."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault of a file: where (1-based line and column), what, and the text of that line."""
+
+    file: str
+    line: int
+    column: int
+    message: str
+    text: str
+
+    def __str__(self) -> str:
+        caret = " " * (self.column - 1) + "^"
+        return f"{self.file}:{self.line}:{self.column}: {self.message}\n    {self.text}\n    {caret}"
+
+
+class DocumentError(UsageError):
+    """All faults of one file. `faults` is never empty."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(str(fault) for fault in self.faults))
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # which of the two is known at run time
+    """Safe loading only: no tags make objects. libyaml's parser where PyYAML has it."""
+
+
+class Document:
+    """One parsed YAML file that knows where each of its values stands."""
+
+    def __init__(self, file: str, text: str) -> None:
+        """Parse `text`; `file` is only its name in messages. Raises DocumentError."""
+        self.file = file
+        self.lines = text.splitlines()
+        self._places: dict[Path_, tuple[int, int]] = {}
+        self._faults: list[Fault] = []
+        try:
+            root = yaml.compose(text, Loader=_Loader)
+            if root is not None:
+                self._walk(root, (), 0)
+            if not self._faults:
+                self.data: Any = yaml.load(text, Loader=_Loader)  # noqa: S506 - _Loader is a SafeLoader
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+            self._fault(line, column, f"not YAML: {error.problem or error.context}")
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            self._fault(1, 1, f"not YAML: {' '.join(str(error).split())}")
+        if self._faults:
+            raise DocumentError(self._faults)
+
+    @classmethod
+    def read(cls, path: Path) -> Document:
+        """Read a file. Raises DocumentError, or UsageError when the file cannot be read."""
+        try:
+            if path.stat().st_size > LARGEST_FILE_BYTES:
+                raise UsageError(f"{path}: larger than {LARGEST_FILE_BYTES} bytes: not a file of this suite")
+            return cls(str(path), path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise UsageError(f"{path}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{path}: byte {error.start}: not UTF-8 text") from error
+
+    def _fault(self, line: int, column: int, message: str) -> None:
+        text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
+        self._faults.append(Fault(self.file, line, column, message, text))
+
+    def _walk(self, node: yaml.Node, path: Path_, depth: int) -> None:
+        place = (node.start_mark.line + 1, node.start_mark.column + 1)
+        if depth > 30 or path in self._places:
+            # Aliases could make a small file endlessly deep; none of our files is nested like that.
+            self._fault(*place, "nested too deeply")
+            return
+        self._places[path] = place
+        if isinstance(node, yaml.MappingNode):
+            seen: dict[str, int] = {}
+            for key, value in node.value:
+                line, column = key.start_mark.line + 1, key.start_mark.column + 1
+                if not isinstance(key, yaml.ScalarNode):
+                    self._fault(line, column, "a key must be a plain word")
+                    continue
+                name = str(key.value)
+                if name in seen:
+                    self._fault(line, column, f"duplicate key {name!r} (first at line {seen[name]})")
+                    continue
+                seen[name] = line
+                self._places[(*path, name, "#key")] = (line, column)
+                self._walk(value, (*path, name), depth + 1)
+        elif isinstance(node, yaml.SequenceNode):
+            for index, value in enumerate(node.value):
+                self._walk(value, (*path, index), depth + 1)
+
+    def fault_at(self, path: Path_, message: str, *, key: bool = False) -> Fault:
+        """A fault at the value (or with `key` at the key) of a path such as ("workloads", 0, "name")."""
+        line, column = self._place(path, key=key)
+        text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
+        return Fault(self.file, line, column, message, text)
+
+    def _place(self, path: Path_, *, key: bool) -> tuple[int, int]:
+        if key and (*path, "#key") in self._places:
+            return self._places[(*path, "#key")]
+        # pydantic adds names of union members and the like, which are not in the file: skip what is not there.
+        known: Path_ = ()
+        for part in path:
+            if (*known, part) in self._places:
+                known = (*known, part)
+        return self._places.get(known, (1, 1))
+
+    def into(self, model: type[Model]) -> Model:
+        """The file as a record. Raises DocumentError with every fault at once."""
+        if not isinstance(self.data, dict):
+            raise DocumentError([self.fault_at((), f"a mapping of keys is wanted here, such as `name: ...`, not {_kind(self.data)}")])
+        try:
+            return model.model_validate(self.data)
+        except ValidationError as error:
+            raise DocumentError(self.faults_of(error, model)) from None
+
+    def faults_of(self, error: ValidationError, model: type[BaseModel], under: Path_ = ()) -> list[Fault]:
+        """The faults of a pydantic error about the part of this file that stands at `under`, in the order of the file."""
+        faults = []
+        for one in error.errors(include_url=False, include_context=False):
+            path: Path_ = (*under, *one["loc"])
+            unknown = one["type"] == "extra_forbidden"
+            message = one["msg"].removeprefix("Value error, ")
+            if unknown:
+                fields = _fields_at(model, one["loc"][:-1])
+                message = f"unknown key {str(one['loc'][-1])!r}{did_you_mean(str(one['loc'][-1]), fields)}"
+            elif one["type"] == "missing":
+                message = f"{one['loc'][-1]!r} is missing"
+                path = path[:-1]
+            else:
+                name = ".".join(str(part) for part in one["loc"])
+                message = f"{name}: {message}" if name else message
+                if one["type"] == "literal_error" and isinstance(one["input"], str):
+                    choices = [word.strip("' ") for word in one["msg"].split("be", 1)[-1].replace(" or ", ",").split(",")]
+                    message += did_you_mean(one["input"], choices, known=False)
+            fault = self.fault_at(path, message, key=unknown)
+            if fault not in faults:
+                faults.append(fault)
+        return sorted(faults, key=lambda fault: (fault.line, fault.column))
+
+
+def did_you_mean(word: str, choices: Sequence[str], *, known: bool = True) -> str:
+    """` (did you mean 'x'?)`, else with `known` the list of what there is, else nothing."""
+    close = difflib.get_close_matches(word, list(choices), 1)
+    if close:
+        return f" (did you mean {close[0]!r}?)"
+    return f" (known: {', '.join(choices)})" if choices and known else ""
+
+
+def _kind(value: object) -> str:
+    return "nothing" if value is None else f"a {type(value).__name__}"
+
+
+def _fields_at(model: type[BaseModel], loc: Sequence[str | int]) -> list[str]:
+    """Names of the fields of the model that stands at `loc`, as far as annotations tell."""
+    models: list[Any] = [model]
+    for part in loc:
+        found: list[Any] = []
+        for one in models:
+            if isinstance(part, str) and part in one.model_fields:
+                found += _models_in(one.model_fields[part].annotation)
+            else:
+                found += [one] if getattr(one, "__name__", "") == part else []
+        models = found or models
+    return sorted({name for one in models for name in one.model_fields})
+
+
+def _models_in(annotation: Any) -> list[Any]:
+    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [one for argument in typing.get_args(annotation) for one in _models_in(argument)]

@@ -1,0 +1,97 @@
+"""The errors of the suite. Libraries raise them; only the command layer prints them and exits.
+
+WeighbridgeError                 exit 3
+├── UsageError                   exit 2   what was asked cannot be done as asked; nothing was started
+│   ├── DocumentError                     faults of a YAML file, each with its place (ground.document)
+│   └── MissingMeans                      a tool, a right or a resource of this machine is missing
+├── TargetError                  exit 3   a host or a gateway failed
+│   ├── CommandFailed                     a command on a host ended with an error
+│   ├── ServiceFailed                     a service did not come up or died; carries its last log lines
+│   └── VerificationFailed                a gateway answered, but wrongly
+├── DriverError                  exit 3   the program that makes the load failed
+└── InvalidMeasurement           exit 4   what was measured cannot be used
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+EXIT_FINE = 0
+EXIT_DIFFERENCE = 1
+EXIT_USAGE = 2
+EXIT_TARGET = 3
+EXIT_INVALID = 4
+
+
+class WeighbridgeError(Exception):
+    """Any error of the suite. `advice` says what to do about it, where something can be said."""
+
+    exit_code = EXIT_TARGET
+
+    def __init__(self, message: str, *, advice: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return f"{self.message}\n{self.advice}" if self.advice else self.message
+
+
+class UsageError(WeighbridgeError):
+    """What was asked cannot be done as asked; nothing was started."""
+
+    exit_code = EXIT_USAGE
+
+
+class MissingMeans(UsageError):
+    """A tool, a right or a resource of this machine is missing."""
+
+
+class TargetError(WeighbridgeError):
+    """A host or a gateway failed."""
+
+    exit_code = EXIT_TARGET
+
+
+class CommandFailed(TargetError):
+    """A command on a host ended with an error or took too long.
+
+    `code` is the exit status, or None when the command was ended for taking too long.
+    """
+
+    def __init__(self, host: str, argv: Sequence[str], code: int | None, output: str, *, advice: str = "") -> None:
+        self.host = host
+        self.argv = tuple(argv)
+        self.code = code
+        self.output = output
+        how = "took too long" if code is None else f"ended with {code}"
+        tail = "\n".join(output.splitlines()[-20:])
+        super().__init__(f"{host}: {' '.join(argv)[:400]}: {how}\n{tail}".rstrip(), advice=advice)
+
+
+class ServiceFailed(TargetError):
+    """A service did not come up or died. `log` is where its log is on this machine, `tail` its last lines."""
+
+    def __init__(self, host: str, service: str, what: str, *, log: str, tail: Sequence[str], advice: str = "") -> None:
+        self.host = host
+        self.service = service
+        self.log = log
+        self.tail = tuple(tail)
+        lines = "\n".join(f"  | {line}" for line in tail) or "  | (the log is empty)"
+        super().__init__(f"{host}: {service}: {what}\nlast lines of {log}:\n{lines}", advice=advice)
+
+
+class VerificationFailed(TargetError):
+    """A gateway answered, but not what the S3 or Swift API promises."""
+
+
+class DriverError(WeighbridgeError):
+    """The program that makes the load failed."""
+
+    exit_code = EXIT_TARGET
+
+
+class InvalidMeasurement(WeighbridgeError):
+    """What was measured cannot be used."""
+
+    exit_code = EXIT_INVALID

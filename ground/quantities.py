@@ -1,0 +1,80 @@
+"""Quantities with units as people write them: `1MB`, `64MiB`, `20s`, `10Gbit`; inside, plain numbers in base units.
+
+Sizes: B, kB/KB, MB, GB, TB are powers of 1000; KiB, MiB, GiB, TiB are powers of 1024 (IEC 80000-13).
+Times: ms, s, m, h. Network rates: bit, kbit, Mbit, Gbit (powers of 1000) a second.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+_BYTES = {
+    "": 1, "b": 1,
+    "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
+    "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
+}  # fmt: skip
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_BITS_PER_S = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
+_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)")
+
+
+def _scale(text: str, units: dict[str, int] | dict[str, float], example: str) -> float:
+    match = _QUANTITY.fullmatch(text.strip())
+    if match is None or match[2].lower() not in units:
+        known = ", ".join(unit for unit in units if unit)
+        raise ValueError(f"{text!r} is not a quantity such as {example} (units: {known})")
+    return float(match[1]) * units[match[2].lower()]
+
+
+def parse_bytes(value: object) -> object:
+    """Bytes of `4KiB`, `1MB` or a plain whole number. Raises ValueError on anything else a string can be."""
+    if not isinstance(value, str):
+        return value
+    scaled = _scale(value, _BYTES, "4KiB or 1MB")
+    if scaled != int(scaled):
+        raise ValueError(f"{value!r} is not a whole number of bytes")
+    return int(scaled)
+
+
+def parse_seconds(value: object) -> object:
+    """Seconds of `20s`, `15m`, `2h`, `500ms`; a bare number is refused, since its unit would be a guess."""
+    if isinstance(value, str):
+        return _scale(value, _SECONDS, "20s or 15m")
+    if isinstance(value, int) and not isinstance(value, bool) and value != 0:
+        raise ValueError(f"{value!r} has no unit: write {value}s, {value}m or {value}h")
+    return value
+
+
+def parse_bits_per_s(value: object) -> object:
+    """Bits a second of `10Gbit`, `100Mbit`; a bare number is refused, since its unit would be a guess."""
+    if isinstance(value, str):
+        return int(_scale(value, _BITS_PER_S, "10Gbit or 100Mbit"))
+    if isinstance(value, int) and not isinstance(value, bool):
+        raise ValueError(f"{value!r} has no unit: write it as 10Gbit or 100Mbit")
+    return value
+
+
+Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(ge=0, le=5 * 2**40)]
+"""A size in bytes, written `1MB` (10^6) or `1MiB` (2^20); at most 5 TiB, S3's largest object."""
+
+Seconds = Annotated[float, BeforeValidator(parse_seconds), Field(ge=0, le=30 * 86400)]
+"""A duration in seconds, written `20s`, `15m`, `2h` or `500ms`."""
+
+BitsPerS = Annotated[int, BeforeValidator(parse_bits_per_s), Field(gt=0)]
+"""A network rate in bits a second, written `10Gbit`."""
+
+
+def show_bytes(count: float) -> str:
+    """`1 MB`, `4 KiB`: the shorter of the decimal and the binary form, to three digits."""
+    for units in (("TiB", "GiB", "MiB", "KiB"), ("TB", "GB", "MB", "kB")):
+        for unit in units:
+            scale = _BYTES[unit.lower()]
+            if count >= scale and count % scale == 0:
+                return f"{count / scale:g} {unit}"
+    for unit in ("TB", "GB", "MB", "kB"):
+        if count >= _BYTES[unit.lower()]:
+            return f"{count / _BYTES[unit.lower()]:.3g} {unit}"
+    return f"{count:g} B"

@@ -1,0 +1,103 @@
+"""The measurement: what one step of one repeat gave, as counts, bytes, errors by class, histograms and per-second series.
+
+Everything after a driver reads this record and nothing else. Latencies are whole microseconds; a histogram is an
+HdrHistogram (1 us to 1 h, 3 significant digits) in its V2 deflate base64 form, so that other tools can read it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, model_validator
+
+from ground.record import Record
+from suites import Api, Operation
+
+SCHEMA_VERSION = 1
+"""1: the first."""
+
+ErrorClass = Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
+"""`http-503`, `connect`, `reset`, `timeout`, `short-body`, `wrong-content`, `protocol`, `unfinished`, or another short slug."""
+
+
+class Second(Record):
+    """One second of one operation inside the window. `second` counts from the start of the window."""
+
+    second: NonNegativeInt
+    operation: Operation
+    count: NonNegativeInt
+    bytes: NonNegativeInt
+    errors: NonNegativeInt
+    max_us: NonNegativeInt
+    sum_us: NonNegativeInt
+
+
+class Tally(Record):
+    """All of one operation inside the window. Latencies and bytes are of successes only; failures are in `errors`.
+
+    `latency` and `first_byte` are None when nothing succeeded (or, for `first_byte`, when it is not a read).
+    min, max and sum are exact, not from the histogram. In a closed loop latency is the service time; at a constant
+    rate it counts from the intended start.
+    """
+
+    operation: Operation
+    count: NonNegativeInt
+    bytes: NonNegativeInt
+    errors: dict[ErrorClass, Annotated[int, Field(gt=0)]] = {}
+    latency: str | None = None
+    first_byte: str | None = None
+    min_us: NonNegativeInt | None = None
+    max_us: NonNegativeInt | None = None
+    sum_us: NonNegativeInt = 0
+
+    @model_validator(mode="after")
+    def _whole(self) -> Tally:
+        if (self.count > 0) != (self.latency is not None and self.min_us is not None and self.max_us is not None):
+            raise ValueError(f"{self.operation}: {self.count} successes do not fit the latencies given")
+        return self
+
+    @property
+    def failed(self) -> int:
+        """How many failed, over all classes."""
+        return sum(self.errors.values())
+
+
+class Load(Record):
+    """What the driver itself used inside the window, to tell whether it, not the gateway, was the limit."""
+
+    cpu_s: NonNegativeFloat
+    """CPU seconds of all processes of the driver."""
+    cpu_limit: Annotated[float, Field(gt=0)]
+    """CPUs it may use: of its cgroup's quota, else of the machine."""
+    window_s: Annotated[float, Field(gt=0)]
+
+    @property
+    def share(self) -> float:
+        """Share of the CPU it may use that it did use: 0.8 and more means that the driver may have been the limit."""
+        return self.cpu_s / (self.cpu_limit * self.window_s)
+
+
+class Measurement(Record):
+    """What one step gave. `window_s` is the real length of the window in seconds, by a monotonic clock."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    api: Api
+    workload: str
+    workers: Annotated[int, Field(ge=1)]
+    driver: Literal["locust-engine", "locust-sdk", "cosbench"]
+    started_at: str
+    """UTC, ISO 8601, of the start of the window; for people, never for arithmetic."""
+    window_s: Annotated[float, Field(gt=0)]
+    warmup_s: NonNegativeFloat
+    tallies: tuple[Tally, ...]
+    seconds: tuple[Second, ...] = ()
+    load: Load
+    notes: tuple[str, ...] = ()
+    """What a reader must know, such as "objects to delete ran out after 4.2 s"."""
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Measurement:
+        names = [tally.operation for tally in self.tallies]
+        if len(set(names)) != len(names):
+            raise ValueError("two tallies of one operation")
+        return self

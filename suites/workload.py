@@ -1,0 +1,134 @@
+"""A workload: what is done to which objects. The same record goes to every driver and every gateway."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, PositiveInt, model_validator
+
+from ground.quantities import Bytes, Seconds
+from ground.record import Record
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
+"""Lower case letters, digits and hyphens, so that it can be part of a bucket's name (S3's rules for buckets)."""
+
+Operation = Literal["read", "write", "delete", "list", "head"]
+OPERATIONS: tuple[Operation, ...] = ("read", "write", "delete", "list", "head")
+
+
+class Uniform(Record):
+    """Object sizes drawn evenly from a range, both ends included."""
+
+    uniform: tuple[Bytes, Bytes]
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Uniform:
+        if self.uniform[0] > self.uniform[1]:
+            raise ValueError(f"the smallest size {self.uniform[0]} is above the largest {self.uniform[1]}")
+        return self
+
+    @property
+    def mean_bytes(self) -> float:
+        """Expected size of an object, in bytes."""
+        return (self.uniform[0] + self.uniform[1]) / 2
+
+    @property
+    def largest_bytes(self) -> int:
+        """Size of the largest object there can be, in bytes."""
+        return self.uniform[1]
+
+
+class Bar(Record):
+    """One bar of a histogram of sizes: sizes drawn evenly from `size` (one size, or a range), as often as `weight` says."""
+
+    size: Bytes | tuple[Bytes, Bytes]
+    weight: Annotated[float, Field(gt=0)]
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Smallest and largest size of the bar, in bytes."""
+        return self.size if isinstance(self.size, tuple) else (self.size, self.size)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Bar:
+        if self.bounds[0] > self.bounds[1]:
+            raise ValueError(f"the smallest size {self.bounds[0]} is above the largest {self.bounds[1]}")
+        return self
+
+
+class Histogram(Record):
+    """Object sizes drawn from weighted bars."""
+
+    histogram: Annotated[tuple[Bar, ...], Field(min_length=1)]
+
+    @property
+    def mean_bytes(self) -> float:
+        """Expected size of an object, in bytes."""
+        total = sum(bar.weight for bar in self.histogram)
+        return sum(bar.weight * sum(bar.bounds) / 2 for bar in self.histogram) / total
+
+    @property
+    def largest_bytes(self) -> int:
+        """Size of the largest object there can be, in bytes."""
+        return max(bar.bounds[1] for bar in self.histogram)
+
+
+class Objects(Record):
+    """The objects a workload works on: `containers` x `per_container` objects, written before a step that needs them."""
+
+    size: Bytes | Uniform | Histogram
+    containers: PositiveInt = 1
+    per_container: PositiveInt = 100
+
+    @property
+    def mean_bytes(self) -> float:
+        """Expected size of an object, in bytes."""
+        return float(self.size) if isinstance(self.size, int) else self.size.mean_bytes
+
+    @property
+    def largest_bytes(self) -> int:
+        """Size of the largest object there can be, in bytes."""
+        return self.size if isinstance(self.size, int) else self.size.largest_bytes
+
+    @property
+    def count(self) -> int:
+        """How many objects there are."""
+        return self.containers * self.per_container
+
+
+class Zipf(Record):
+    """Objects picked by Zipf's law: the k-th most popular in proportion to 1 / k^zipf."""
+
+    zipf: Annotated[float, Field(gt=0, le=5)]
+
+
+class Workload(Record):
+    """Operation mix, sizes, objects, access pattern and runtime; `workers` are the steps it is replayed at."""
+
+    name: Name
+    objects: Objects
+    operations: Annotated[dict[Operation, Annotated[float, Field(gt=0)]], Field(min_length=1)]
+    """Weights of the operations; only their proportions matter."""
+    pick: Literal["uniform", "sequential"] | Zipf = "uniform"
+    workers: Annotated[tuple[Annotated[int, Field(ge=1, le=65536)], ...], Field(min_length=1)]
+    runtime: Seconds
+    """Length of the measured window, in seconds."""
+    warmup: Seconds = 5.0
+    """What is run before the window and not counted, in seconds."""
+    rate_per_s: Annotated[float, Field(gt=0)] | None = None
+    """Operations a second over all workers; latency then counts from the intended start. None: a closed loop."""
+    verify: bool = False
+    """Check every byte of what is read against what was written, instead of its length alone."""
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Workload:
+        if self.runtime <= 0:
+            raise ValueError("runtime must be above 0s")
+        if len(set(self.workers)) != len(self.workers):
+            raise ValueError("workers names the same count twice: use repeats")
+        return self
+
+    @property
+    def needs_objects(self) -> bool:
+        """Whether objects must be there before a step: all but pure writes need some."""
+        return set(self.operations) != {"write"}

@@ -1,0 +1,22 @@
+"""Layouts: which service of which gateway sits on which host of the hardware."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from ground.record import Record
+
+
+class Layout(Record):
+    """A layout as its file says it; `place` and `settings` are checked against the gateway's own records when it is loaded."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
+    about: str
+    gateway: str
+    """Kind of gateway, such as rgw or swift."""
+    release: str
+    """Release of the gateway, such as ceph-16 or swift-2.30."""
+    place: dict[str, Any]
+    settings: dict[str, Any] = {}
