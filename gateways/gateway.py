@@ -16,7 +16,7 @@ Say = Callable[[str], None]
 
 
 class Image(Record):
-    """A root image that hosts of a release run on: a Debian suite and packages. `options` are mmdebstrap's, where a suite wants any."""
+    """A root image that hosts of a release run on: a Debian suite and packages; `options` go to mmdebstrap as they are."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
     suite: str

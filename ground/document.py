@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import types
+import inspect
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -133,7 +133,9 @@ class Document:
     def into(self, model: type[Model]) -> Model:
         """The file as a record. Raises DocumentError with every fault at once."""
         if not isinstance(self.data, dict):
-            raise DocumentError([self.fault_at((), f"a mapping of keys is wanted here, such as `name: ...`, not {_kind(self.data)}")])
+            raise DocumentError(
+                [self.fault_at((), f"a mapping of keys is wanted here, such as `name: ...`, not {_kind(self.data)}")]
+            )
         try:
             return model.model_validate(self.data)
         except ValidationError as error:
@@ -191,6 +193,6 @@ def _fields_at(model: type[BaseModel], loc: Sequence[str | int]) -> list[str]:
 
 
 def _models_in(annotation: Any) -> list[Any]:
-    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias) and issubclass(annotation, BaseModel):
+    if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
         return [annotation]
     return [one for argument in typing.get_args(annotation) for one in _models_in(argument)]

@@ -6,14 +6,14 @@ HdrHistogram (1 us to 1 h, 3 significant digits) in its V2 deflate base64 form, 
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, model_validator
 
 from ground.record import Record
 from suites import Api, Operation
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Final = 1
 """1: the first."""
 
 ErrorClass = Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
@@ -43,7 +43,7 @@ class Tally(Record):
     operation: Operation
     count: NonNegativeInt
     bytes: NonNegativeInt
-    errors: dict[ErrorClass, Annotated[int, Field(gt=0)]] = {}
+    errors: dict[ErrorClass, Annotated[int, Field(gt=0)]] = Field(default_factory=dict)
     latency: str | None = None
     first_byte: str | None = None
     min_us: NonNegativeInt | None = None

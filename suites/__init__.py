@@ -3,4 +3,17 @@
 from suites.suite import Api, Bounds, Every, Suite
 from suites.workload import OPERATIONS, Bar, Histogram, Objects, Operation, Uniform, Workload, Zipf
 
-__all__ = ["OPERATIONS", "Api", "Bar", "Bounds", "Every", "Histogram", "Objects", "Operation", "Suite", "Uniform", "Workload", "Zipf"]
+__all__ = [
+    "OPERATIONS",
+    "Api",
+    "Bar",
+    "Bounds",
+    "Every",
+    "Histogram",
+    "Objects",
+    "Operation",
+    "Suite",
+    "Uniform",
+    "Workload",
+    "Zipf",
+]

@@ -71,5 +71,3 @@ class Suite(Record):
     def steps(self) -> int:
         """How many steps one gateway is measured at in one repeat."""
         return len(self.api) * sum(len(workload.workers) for workload in self.workloads)
-
-

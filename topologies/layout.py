@@ -19,4 +19,4 @@ class Layout(Record):
     release: str
     """Release of the gateway, such as ceph-16 or swift-2.30."""
     place: dict[str, Any]
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = Field(default_factory=dict)

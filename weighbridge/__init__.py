@@ -1,0 +1,1 @@
+"""The command and the conductor: verbs, plan, run loop, progress."""
