@@ -1,0 +1,42 @@
+# The two commands: `make compare` and `make test`. Each sets up what it needs first.
+VENV ?= .venv
+export VENV
+BIN := $(VENV)/bin
+ARGS ?=
+.DEFAULT_GOAL := help
+.PHONY: compare test check unit system rust setup setup-test bench clean help
+
+compare: setup ## Weigh a real RGW against a real Swift on this machine (about ten minutes the first time); ARGS="..." goes to the command
+	$(BIN)/weighbridge compare $(ARGS)
+
+test: setup-test check rust unit system ## Every check and every test
+
+check: setup-test ## Lint and types: ruff, mypy --strict, rustfmt, clippy; warnings are errors
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	cd drivers/engine && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings
+
+rust: setup-test ## Tests of the engine in Rust
+	cd drivers/engine && cargo test --quiet
+
+unit: setup-test ## Tests that need no root and no cluster
+	$(BIN)/pytest -q -m "not system"
+
+system: setup-test ## Tests with real Ceph, Swift and a browser; needs root
+	$(BIN)/pytest -q -m system
+
+bench: setup-test ## The figures of the README, measured on this machine (ARGS="--json FILE")
+	$(BIN)/python benchmarks/driver_cost.py $(ARGS)
+
+setup: ## Install what this machine lacks, make .venv, build the engine
+	@scripts/setup.sh
+
+setup-test:
+	@scripts/setup.sh test
+
+clean: ## Take away what was built (results in runs/ and the images stay)
+	rm -rf $(VENV) build *.egg-info drivers/engine/target drivers/engine/_native*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+help: ## This list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20

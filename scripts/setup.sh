@@ -1,0 +1,107 @@
+#!/bin/sh
+# Install what this machine lacks, make the virtual environment and build the engine. Run by `make setup`; safe to repeat.
+#
+#   scripts/setup.sh          what running needs
+#   scripts/setup.sh test     what the tests need besides: linters, a browser, load tools as independent witnesses
+#
+# VENV (.venv), CARGO_TARGET_DIR and pip's own cache settings are respected.
+set -eu
+cd "$(dirname "$0")/.."
+purpose=${1:-run}
+venv=${VENV:-.venv}
+least_rust=1.85 # the engine's pyo3 and the edition it is written in ask for it
+
+say() { printf 'setup: %s\n' "$*"; }
+fail() { printf 'setup: %s\n' "$*" >&2; exit 2; }
+lacks() { ! command -v "$1" >/dev/null 2>&1 && ! [ -x "/usr/sbin/$1" ] && ! [ -x "/sbin/$1" ]; }
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"
+  elif command -v sudo >/dev/null 2>&1; then sudo "$@"
+  else fail "needs root to run: $*"; fi
+}
+
+# at_least HAVE WANT: whether dotted version HAVE is not below WANT
+at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
+
+rust_is_enough() {
+  command -v cargo >/dev/null 2>&1 && command -v rustc >/dev/null 2>&1 &&
+    at_least "$(rustc --version 2>/dev/null | cut -d' ' -f2)" "$least_rust"
+}
+
+wanted=""
+want() { lacks "$1" && wanted="$wanted $2"; return 0; } # want COMMAND PACKAGE
+
+want runc runc
+want mmdebstrap mmdebstrap
+want ip iproute2
+want tc iproute2
+want nsenter util-linux
+want setpriv util-linux
+want mkfs.xfs xfsprogs
+want gpg gpg
+want cc gcc
+want python3 python3
+[ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || wanted="$wanted debian-archive-keyring"
+command -v python3 >/dev/null 2>&1 && python3 -c 'import ensurepip' 2>/dev/null || wanted="$wanted python3-venv"
+# The engine is built against libpython's ABI only, so no python3-dev is wanted.
+if [ "$purpose" = test ]; then
+  want wrk wrk
+  want curl curl
+  want git git
+  want chromium chromium
+  want chromedriver chromium-driver
+fi
+
+# The names of a Rust toolchain that is new enough, tried in this order: Debian's own, Debian's for browsers (where the
+# release's own is older), Ubuntu's versioned ones.
+rust_packages() {
+  for names in "rustc cargo rust-clippy rustfmt" "rustc-web cargo-web rust-web-clippy rustfmt-web" \
+               "rustc-1.89 cargo-1.89 rust-1.89-clippy rustfmt-1.89" "rustc-1.85 cargo-1.85 rust-1.85-clippy rustfmt-1.85"; do
+    set -- $names
+    version=$(apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: //p')
+    case $version in ""|"(none)") continue ;; esac
+    if at_least "$version" "$least_rust"; then
+      if [ "$purpose" = test ]; then echo "$names"; else echo "$1 $2"; fi
+      return 0
+    fi
+  done
+  return 1
+}
+
+rust_lacking=no
+rust_is_enough || rust_lacking=yes
+if [ "$purpose" = test ] && ! { cargo clippy --version && cargo fmt --version; } >/dev/null 2>&1; then rust_lacking=yes; fi
+
+if [ -n "$wanted" ] || [ "$rust_lacking" = yes ]; then
+  command -v apt-get >/dev/null 2>&1 || fail "this machine lacks:$wanted (Rust >= $least_rust: $rust_lacking); it has no apt-get, so install them by its own package manager and run this again"
+  say "refreshing the list of packages"
+  as_root apt-get update -qq
+  if [ "$rust_lacking" = yes ]; then
+    rust=$(rust_packages) || fail "no package of this release has Rust >= $least_rust; install it (https://rustup.rs) and run this again"
+    wanted="$wanted $rust"
+  fi
+  say "installing:$wanted"
+  # shellcheck disable=SC2086
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends $wanted >/dev/null
+fi
+
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "Python >= 3.11 is wanted, this is $(python3 --version)"
+rust_is_enough || fail "Rust >= $least_rust is wanted, this is $(rustc --version 2>/dev/null || echo none)"
+
+if ! [ -x "$venv/bin/python" ]; then
+  say "making the virtual environment $venv"
+  python3 -m venv "$venv"
+fi
+
+# One stamp for each purpose, made of what the result depends on: a second `make compare` starts at once.
+stamp="$venv/.setup-$purpose"
+now=$(cat pyproject.toml drivers/engine/Cargo.toml drivers/engine/Cargo.lock drivers/engine/src/*.rs | cksum)-$(pwd)
+if [ "$(cat "$stamp" 2>/dev/null || true)" != "$now" ] || ! ls drivers/engine/_native*.so >/dev/null 2>&1; then
+  extras=""
+  [ "$purpose" = test ] && extras="[test]"
+  say "installing Python packages and building the engine (a minute or two the first time)"
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e ".$extras"
+  printf '%s' "$now" >"$stamp"
+fi
+say "ready"
