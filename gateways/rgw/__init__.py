@@ -1,0 +1,1 @@
+"""Ceph RGW: mon, mgr, OSDs and radosgw."""

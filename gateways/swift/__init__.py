@@ -1,0 +1,1 @@
+"""OpenStack Swift: proxy and storage hosts."""

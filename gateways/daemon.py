@@ -1,0 +1,48 @@
+"""A daemon of a gateway: its service, where it runs, the port it answers and the logs in which it says why it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+
+from gateways.host import Host, Service
+from gateways.together import together
+from ground.errors import ServiceFailed
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """One service on one host. `port` is None for a daemon that listens nowhere; `logs` are looked into before its own output."""
+
+    host: Host
+    service: Service
+    port: int | None = None
+    logs: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.host.name} {self.service.name}" + (f" (port {self.port})" if self.port else "")
+
+    def failed(self, what: str) -> ServiceFailed:
+        """The error that says `what` happened, with the last lines of its output, or else of the first log that has any."""
+        names = (f"{self.service.name}.out", *self.logs)
+        name = next((name for name in names if self.host.tail(name)), names[0])
+        return ServiceFailed(self.host.name, self.service.name, what, log=str(self.host.log(name)), tail=self.host.tail(name))
+
+    def check(self) -> None:
+        """Raise ServiceFailed when the daemon has died."""
+        if not self.host.alive(self.service.name):
+            raise self.failed("died")
+
+
+def start(daemons: Sequence[Daemon]) -> None:
+    """Start daemons, all of one host in one go and the hosts at once. Raises CommandFailed."""
+    ordered = sorted(daemons, key=lambda daemon: daemon.host.name)
+    groups = [list(group) for _, group in groupby(ordered, key=lambda daemon: daemon.host.name)]
+    together([partial(group[0].host.start, [daemon.service for daemon in group]) for group in groups])
+
+
+def check(daemons: Sequence[Daemon]) -> None:
+    """Raise ServiceFailed for the first daemon that has died."""
+    together([daemon.check for daemon in daemons])

@@ -1,0 +1,122 @@
+"""Waiting until services answer on their ports, seen from the client host.
+
+A port is asked, never a pid alone: radosgw with an unknown front end stays up and answers nowhere. While ports are
+waited for, their daemons are watched, so that one that died is reported at once and not at the deadline.
+
+As a program (`python -m gateways.ports`, on the client host): reads `{"ports": [[address, port], ...], "deadline_s": s}`
+from stdin, prints the index of each port that has accepted a connection as a line of its own, and ends with 0 when all
+have, with 1 at the deadline.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from gateways import program
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gateways.daemon import Daemon
+    from gateways.gateway import Say
+    from gateways.host import Host
+
+DEADLINE_S = 180.0
+"""How long a port may take. Generous: Swift's servers took 5 s on an idle machine and 32 s on a busy one."""
+
+_CONNECT_TIMEOUT_S = 1.0
+_PAUSE_S = 0.02
+_WATCH_S = 0.5
+_SAY_S = 10.0
+
+
+def await_ports(client: Host, daemons: Sequence[Daemon], say: Say, *, deadline_s: float = DEADLINE_S) -> None:
+    """Return when the port of every daemon accepts connections from `client`.
+
+    Raises ServiceFailed when one of them died, or when a port does not answer within `deadline_s`.
+    """
+    waiting = {index: daemon for index, daemon in enumerate(daemons) if daemon.port is not None}
+    order = {"ports": [[daemon.host.address, daemon.port] for daemon in waiting.values()], "deadline_s": deadline_s}
+    names = list(waiting)
+    deadline = time.monotonic() + deadline_s
+    said = time.monotonic()
+    with _running(client, client.log("ports.err"), json.dumps(order)) as process:
+        assert process.stdout is not None  # noqa: S101 - spawn promises pipes
+        pipe = process.stdout.fileno()
+        read = b""
+        while waiting:
+            if select.select([pipe], [], [], _WATCH_S)[0]:
+                chunk = os.read(pipe, 4096)
+                *lines, read = (read + chunk).split(b"\n")
+                for line in lines:
+                    waiting.pop(names[int(line)], None)
+                if not chunk:
+                    break
+            else:
+                for daemon in waiting.values():
+                    daemon.check()
+                if time.monotonic() - said > _SAY_S:
+                    said = time.monotonic()
+                    say(f"waiting for {', '.join(str(daemon) for daemon in waiting.values())}")
+                if time.monotonic() > deadline + 10:
+                    break
+    for daemon in waiting.values():
+        daemon.check()
+        raise daemon.failed(f"port {daemon.port} did not answer within {deadline_s:g} s, though the process is there")
+
+
+@contextlib.contextmanager
+def _running(client: Host, errors: Path, order: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = client.spawn(program.argv("gateways.ports"), stderr=errors, env=program.environment())
+    try:
+        assert process.stdin is not None  # noqa: S101 - spawn promises pipes
+        with contextlib.suppress(BrokenPipeError):  # it died: seen by the end of its output
+            process.stdin.write(order.encode())
+            process.stdin.close()
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def ask(ports: Sequence[tuple[str, int]], deadline_s: float) -> Iterator[int]:
+    """Index of each port in the order in which they answer; ends at the deadline, or when all have answered."""
+    waiting = dict(enumerate(ports))
+    deadline = time.monotonic() + deadline_s
+    while waiting and time.monotonic() < deadline:
+        for index, place in list(waiting.items()):
+            try:
+                socket.create_connection(place, timeout=_CONNECT_TIMEOUT_S).close()
+            except OSError:
+                continue
+            del waiting[index]
+            yield index
+        if waiting:
+            time.sleep(_PAUSE_S)  # a refused connection comes back at once: without a pause this would eat the client's CPU
+
+
+def main() -> int:
+    """Read the order from stdin, tell of each port; exit status."""
+    order = json.load(sys.stdin)
+    ports = [(str(address), int(port)) for address, port in order["ports"]]
+    answered = 0
+    for index in ask(ports, float(order["deadline_s"])):
+        answered += 1
+        sys.stdout.write(f"{index}\n")
+        sys.stdout.flush()
+    return 0 if answered == len(ports) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
