@@ -84,6 +84,8 @@ class Gateway(ABC):
     """Which service sits on which host: the `place` of a layout."""
     Settings: ClassVar[type[Record]]
     """The `settings` of a layout, every default explicit."""
+    release: str
+    """Name of the release, one of `releases`."""
 
     @abstractmethod
     def __init__(self, release: str, place: Record, settings: Record) -> None:

@@ -21,6 +21,10 @@ Path_ = tuple[str | int, ...]
 LARGEST_FILE_BYTES = 1_000_000
 """Files beyond this are refused unread: no suite, layout or hardware file comes near it."""
 
+DEEPEST = 30
+MOST_VALUES = 50_000
+"""Bounds of what a file may unfold to."""
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -58,6 +62,7 @@ class Document:
         self.lines = text.splitlines()
         self._places: dict[Path_, tuple[int, int]] = {}
         self._faults: list[Fault] = []
+        self._unfolds = False
         try:
             root = yaml.compose(text, Loader=_Loader)
             if root is not None:
@@ -91,9 +96,12 @@ class Document:
 
     def _walk(self, node: yaml.Node, path: Path_, depth: int) -> None:
         place = (node.start_mark.line + 1, node.start_mark.column + 1)
-        if depth > 30 or path in self._places:
-            # Aliases could make a small file endlessly deep; none of our files is nested like that.
-            self._fault(*place, "nested too deeply")
+        if depth > DEEPEST or len(self._places) > MOST_VALUES:
+            # Aliases can make a small file unfold without end; none of our files is like that.
+            if not self._unfolds:
+                self._fault(*place, "nested too deeply" if depth > DEEPEST else f"too many values (more than {MOST_VALUES})")
+            self._unfolds = True
+        if self._unfolds:
             return
         self._places[path] = place
         if isinstance(node, yaml.MappingNode):

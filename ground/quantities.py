@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, ValidationInfo
 
 _BYTES = {
     "": 1, "b": 1,
@@ -48,11 +48,14 @@ def parse_seconds(value: object) -> object:
     return value
 
 
-def parse_bits_per_s(value: object) -> object:
-    """Bits a second of `10Gbit`, `100Mbit`; a bare number is refused, since its unit would be a guess."""
+def parse_bits_per_s(value: object, info: ValidationInfo) -> object:
+    """Bits a second of `10Gbit`, `100Mbit`; a bare number is refused in a file, since its unit would be a guess.
+
+    In JSON, which only programs write, it is bits a second.
+    """
     if isinstance(value, str):
         return int(_scale(value, _BITS_PER_S, "10Gbit or 100Mbit"))
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int) and not isinstance(value, bool) and info.mode != "json":
         raise ValueError(f"{value!r} has no unit: write it as 10Gbit or 100Mbit")
     return value
 

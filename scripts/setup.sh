@@ -78,7 +78,7 @@ if [ -n "$wanted" ] || [ "$rust_lacking" = yes ]; then
   say "refreshing the list of packages"
   as_root apt-get update -qq
   if [ "$rust_lacking" = yes ]; then
-    rust=$(rust_packages) || fail "no package of this release has Rust >= $least_rust; install it (https://rustup.rs) and run this again"
+    rust=$(rust_packages) || fail "no package of this release has Rust >= $least_rust; install it (rustup has it) and run this again"
     wanted="$wanted $rust"
   fi
   say "installing:$wanted"

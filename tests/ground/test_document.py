@@ -1,0 +1,92 @@
+from pathlib import Path
+
+import pytest
+from pydantic import Field
+
+from ground.document import Document, DocumentError
+from ground.errors import UsageError
+from ground.quantities import Bytes, Seconds
+from ground.record import Record
+
+
+class Inner(Record):
+    size: Bytes
+    often: int = Field(default=1, ge=1)
+
+
+class Outer(Record):
+    name: str
+    length: Seconds
+    inner: tuple[Inner, ...] = ()
+
+
+def faults_of(text: str) -> list[str]:
+    with pytest.raises(DocumentError) as error:
+        Document("f.yaml", text).into(Outer)
+    return [str(fault) for fault in error.value.faults]
+
+
+def test_all_faults_of_a_file_are_told_at_once_in_its_order_with_line_and_caret() -> None:
+    faults = faults_of("name: x\nlength: 10\ninner:\n  - {size: 4 Kob, often: 0}\n  - {szie: 1MB}\n")
+    assert [fault.split(": ")[0] for fault in faults] == ["f.yaml:2:9", "f.yaml:4:12", "f.yaml:4:26", "f.yaml:5:5", "f.yaml:5:6"]
+    assert faults[0].splitlines()[1:] == ["    length: 10", "            ^"]
+    assert "write 10s, 10m or 10h" in faults[0]
+    assert "'4 Kob' is not a quantity" in faults[1]
+    assert "'size' is missing" in faults[3]
+
+
+def test_an_unknown_key_is_answered_with_the_closest_known_one() -> None:
+    assert "unknown key 'szie' (did you mean 'size'?)" in faults_of("name: x\nlength: 1s\ninner: [{szie: 1, size: 1}]")[0]
+    assert "unknown key 'lenght' (did you mean 'length'?)" in faults_of("name: x\nlength: 1s\nlenght: 2s")[0]
+
+
+def test_a_duplicate_key_is_a_fault_that_names_the_first() -> None:
+    assert faults_of("name: x\nlength: 1s\nname: y\n")[0].startswith("f.yaml:3:1: duplicate key 'name' (first at line 1)")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: [1, 2",
+        "\t- x",
+        "a: !!python/object:os.system {}",
+        "? [a, b]\n: c",
+        "{a: &x [*x]}",
+        "a: 2024-99-99",
+        "[" * 100 + "]" * 100,
+    ],
+)
+def test_what_is_not_our_yaml_is_a_fault_with_a_place_and_never_a_traceback(text: str) -> None:
+    with pytest.raises(DocumentError) as error:
+        Document("f.yaml", text).into(Outer)
+    assert error.value.faults[0].line >= 1
+
+
+@pytest.mark.parametrize("text", ["", "just text", "- a\n- b\n"])
+def test_a_file_without_keys_is_refused_in_plain_words(text: str) -> None:
+    assert "a mapping of keys is wanted here" in faults_of(text)[0]
+
+
+def test_a_country_code_is_not_taken_for_a_name() -> None:
+    # YAML 1.1 reads `no` as false: better refused than silently renamed.
+    assert "name:" in faults_of("name: no\nlength: 1s\n")[0]
+
+
+def test_a_file_that_cannot_be_read_says_which_and_why(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file"):
+        Document.read(tmp_path / "none.yaml")
+    with pytest.raises(UsageError, match="directory"):
+        Document.read(tmp_path)
+    (tmp_path / "latin.yaml").write_bytes(b"name: caf\xe9")
+    with pytest.raises(UsageError, match="byte 9: not UTF-8"):
+        Document.read(tmp_path / "latin.yaml")
+    (tmp_path / "huge.yaml").write_bytes(b"#" * 1_000_001)
+    with pytest.raises(UsageError, match="larger than"):
+        Document.read(tmp_path / "huge.yaml")
+
+
+def test_a_small_file_of_aliases_is_refused_before_it_unfolds() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+    with pytest.raises(DocumentError, match=r"too many values|nested too deeply"):
+        Document("bomb.yaml", "\n".join(lines))

@@ -1,0 +1,104 @@
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from ground.document import Document, DocumentError
+from ground.errors import UsageError
+from suites import Every, Objects, Suite, Uniform, Workload, Zipf, loader
+
+GOOD = """
+name: trial
+about: A trial
+workloads:
+  - name: mixed
+    objects: {size: 4KiB, containers: 2, per_container: 10}
+    operations: {read: 80, write: 20}
+    workers: [1, 8]
+    runtime: 20s
+"""
+
+
+def suite_of(text: str) -> Suite:
+    return Document("trial.yaml", text).into(Suite)
+
+
+def test_every_suite_that_ships_is_whole() -> None:
+    shipped = loader.shipped()
+    assert set(shipped) == {"quick", "small-objects", "large-objects", "small-objects-lab", "large-objects-lab"}
+    for name, path in shipped.items():
+        assert loader.load(path).name == name
+
+
+def test_the_studys_suites_are_those_of_the_2014_study() -> None:
+    small = loader.load(loader.find("small-objects")).workloads[0]
+    large = loader.load(loader.find("large-objects")).workloads[0]
+    assert (small.objects.size, small.objects.containers, small.objects.per_container) == (10**6, 100, 1000)
+    assert (large.objects.size, large.objects.containers, large.objects.per_container) == (10**9, 10, 100)
+    assert small.workers == (32, 64, 128, 256, 512)
+    assert large.workers == (8, 16, 32, 64, 128)
+    assert small.runtime == large.runtime == 900
+    assert loader.load(loader.find("suites/small-objects.yaml")).cache == Every(every=60.0)
+
+
+def test_a_suite_counts_the_steps_of_one_gateway_in_one_repeat() -> None:
+    assert suite_of(GOOD).steps == 2
+    assert suite_of(GOOD.replace("about: A trial", "about: A trial\napi: [swift, s3]")).steps == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("workers: [1, 8]", "workers: [1, 0]"), "greater than or equal to 1"),
+        (("workers: [1, 8]", "workers: []"), "at least 1 item"),
+        (("workers: [1, 8]", "workers: [8, 8]"), "names the same count twice"),
+        (("runtime: 20s", "runtime: 0s"), "runtime must be above 0s"),
+        (("read: 80", "raed: 80"), "raed"),
+        (("read: 80", "read: 0"), "greater than 0"),
+        (("4KiB", "{uniform: [8KiB, 4KiB]}"), "is above the largest"),
+        (("4KiB", "6TiB"), "less than or equal to"),
+        (("name: mixed", "name: Mixed Case"), "pattern"),
+        (("about: A trial", "about: A trial\ncache: sometimes"), "cache"),
+        (("about: A trial", "about: A trial\nbounds: {error_share: 2}"), "less than or equal to 1"),
+    ],
+)
+def test_a_fault_of_a_suite_is_told_with_its_place(change: tuple[str, str], words: str) -> None:
+    with pytest.raises(DocumentError, match=r"trial\.yaml:\d+:\d+: ") as error:
+        suite_of(GOOD.replace(*change))
+    assert words in str(error.value)
+
+
+def test_two_workloads_of_one_name_are_refused() -> None:
+    again = GOOD + GOOD[GOOD.index("  - name") :]
+    with pytest.raises(DocumentError, match="two workloads are named mixed"):
+        suite_of(again)
+
+
+def test_a_bucket_name_beyond_what_s3_takes_is_refused_at_the_workloads_name(tmp_path: Path) -> None:
+    path = tmp_path / "long.yaml"
+    path.write_text(GOOD.replace("containers: 2", "containers: 100000000000").replace("mixed", "m" * 40))
+    with pytest.raises(DocumentError, match=r"long\.yaml:5:11: .* longer than S3's 63 characters"):
+        loader.load(path)
+
+
+def test_an_unknown_suite_is_answered_with_the_closest_known_one() -> None:
+    with pytest.raises(UsageError, match="did you mean 'quick'"):
+        loader.find("quik")
+
+
+def test_objects_know_their_mean_and_their_largest_size() -> None:
+    assert Objects(size=Uniform(uniform=("1KB", "3KB"))).mean_bytes == 2000
+    bars = Objects.model_validate({"size": {"histogram": [{"size": "1KB", "weight": 3}, {"size": ["1KB", "9KB"], "weight": 1}]}})
+    assert bars.mean_bytes == (3 * 1000 + 5000) / 4
+    assert bars.largest_bytes == 9000
+    assert Objects(size="1MB").mean_bytes == Objects(size="1MB").largest_bytes == 10**6
+
+
+def test_a_workload_goes_through_json_and_comes_back_the_same() -> None:
+    workload = suite_of(GOOD).workloads[0].model_copy(update={"pick": Zipf(zipf=1.1)})
+    assert Workload.model_validate_json(workload.model_dump_json()) == workload
+
+
+def test_a_record_cannot_be_changed() -> None:
+    with pytest.raises(ValidationError):
+        suite_of(GOOD).workloads[0].runtime = 1.0  # type: ignore[misc]

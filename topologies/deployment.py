@@ -1,0 +1,179 @@
+"""A deployment: a layout standing on the hardware, verified, limited, and taken away again without a trace."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from gateways.gateway import Endpoint, Gateway, Say, Standing
+from gateways.host import Host
+from ground.record import Record
+from topologies.fake import FakeHosts
+from topologies.hardware import Hardware
+from topologies.hosts import Hosts
+from topologies.loader import Planned
+
+RECORD = "deployment.json"
+"""Name of the file, in a deployment's folder, that says what stands; only root can read it, since it holds credentials."""
+
+
+class Place(Record):
+    """Where a deployment keeps what it needs on this machine."""
+
+    home: Path
+    """Images and folders of deployments."""
+    state: Path
+    """What must not survive a reboot: runc's state and the lock."""
+
+    @property
+    def images(self) -> Path:
+        """Root images, shared by all deployments."""
+        return self.home / "images"
+
+    @property
+    def deployments(self) -> Path:
+        """A folder for each deployment that stands."""
+        return self.home / "deployments"
+
+
+class Stands(Record):
+    """What `up` leaves for `status`: what stands and how to reach it."""
+
+    label: str
+    layout: str
+    hardware: str
+    since: str
+    hosts: dict[str, str]
+    """Addresses by name of host."""
+    clients: tuple[str, ...]
+    endpoints: tuple[Endpoint, ...]
+
+
+class Deployment:
+    """A gateway that stands on hosts; a context manager whose end takes everything away."""
+
+    def __init__(
+        self, planned: Planned, hardware: Hardware, *, hosts: Hosts, standing: Standing, took_s: float, stack: ExitStack
+    ) -> None:
+        self.label = hosts.deployment
+        self.layout = planned.layout
+        self.hardware = hardware
+        self.hosts: Mapping[str, Host] = hosts.hosts
+        self.standing = standing
+        self.took_s = took_s
+        """Seconds from nothing (images cached) to verified and limited."""
+        self._hosts = hosts
+        self._stack = stack
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """The APIs that answer."""
+        return self.standing.endpoints
+
+    @property
+    def client(self) -> Host:
+        """The host that makes the load."""
+        return self.hosts[self.hardware.clients[0]]
+
+    def facts(self) -> dict[str, str]:
+        """What decides results, of hosts and gateway."""
+        return {**self._hosts.facts(), **self.standing.facts}
+
+    def drop_caches(self) -> tuple[str, ...]:
+        """Drop the gateway's caches and then every host's kernel caches; returns in words what was dropped."""
+        dropped = list(self.standing.drop_caches())
+        dropped += dict.fromkeys(host.drop_kernel_caches() for host in self.hosts.values())
+        return tuple(dropped)
+
+    def keep(self) -> None:
+        """Leave it standing when this object goes (`weighbridge up`)."""
+        self._stack.pop_all()
+
+    def close(self) -> None:
+        """Take everything away."""
+        self._stack.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def deploy(planned: Planned, hardware: Hardware, place: Place, say: Say, *, logs: Path | None = None) -> Deployment:
+    """Stand a checked layout up and put the limits of the hardware on; `logs` is where its hosts' logs are kept at the end.
+
+    Raises ServiceFailed, CommandFailed or VerificationFailed; everything that was started is then gone again.
+    """
+    label = f"{planned.layout.name[:20]}-{secrets.token_hex(3)}"
+    folder = place.deployments / label
+    names = [name for name in hardware.hosts if name in planned.gateway.needs() or name in hardware.clients]
+    with ExitStack() as stack:
+        raise_hosts = _raiser(planned.gateway, hardware, place, names, say)
+        started = time.monotonic()
+        folder.mkdir(parents=True, mode=0o700)
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        hosts = raise_hosts(label, folder)
+        if logs is not None:
+            stack.callback(_keep_logs, hosts, logs)
+        stack.callback(hosts.close)
+        client = hosts.hosts[hardware.clients[0]]
+        standing = planned.gateway.bring_up(hosts.hosts, client, say)
+        hosts.limit()
+        took_s = time.monotonic() - started
+        deployment = Deployment(planned, hardware, hosts=hosts, standing=standing, took_s=took_s, stack=stack.pop_all())
+    _write(folder, deployment)
+    return deployment
+
+
+def _raiser(gateway: Gateway, hardware: Hardware, place: Place, names: list[str], say: Say) -> Callable[[str, Path], Hosts]:
+    """How the hosts of this kind are raised; images are built here, so that this is not counted as time to stand."""
+    if hardware.kind == "fake":
+        return lambda label, folder: FakeHosts(label, hardware, folder, names)
+    from topologies.images import ensure  # noqa: PLC0415 - the lab is wanted only where there is one
+    from topologies.lab import raise_lab  # noqa: PLC0415
+
+    image = gateway.releases[gateway.release]
+    root = ensure(image, say, store=place.images) if image.packages else Path("/")
+    images = {name: root for name in names if name not in hardware.clients}
+    return lambda label, folder: raise_lab(label, hardware, images, say, folder=folder, names=names, state=place.state)
+
+
+def _write(folder: Path, deployment: Deployment) -> None:
+    stands = Stands(
+        label=deployment.label,
+        layout=deployment.layout.name,
+        hardware=deployment.hardware.name,
+        since=datetime.now(UTC).isoformat(timespec="seconds"),
+        hosts={name: host.address for name, host in deployment.hosts.items()},
+        clients=deployment.hardware.clients,
+        endpoints=deployment.endpoints,
+    )
+    path = folder / RECORD
+    path.touch(mode=0o600)
+    path.write_text(stands.model_dump_json(indent=1))
+
+
+def standing(place: Place) -> tuple[Stands, ...]:
+    """What stands on this machine, as far as `up` or a run that is under way has written it down."""
+    records = sorted(place.deployments.glob(f"*/{RECORD}"))
+    return tuple(Stands.model_validate_json(path.read_text()) for path in records)
+
+
+def _keep_logs(hosts: Hosts, folder: Path) -> None:
+    """Copy the hosts' logs; what cannot be copied must not keep the hosts from being taken away."""
+    for name, host in hosts.hosts.items():
+        source = host.log("")
+        if source.is_dir():
+            shutil.copytree(source, folder / name, dirs_exist_ok=True, ignore_dangling_symlinks=True, ignore=_special)
+
+
+def _special(folder: str, names: list[str]) -> set[str]:
+    return {name for name in names if not (Path(folder) / name).is_file() and not (Path(folder) / name).is_dir()}

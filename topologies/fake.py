@@ -1,0 +1,141 @@
+"""Pretended hosts: plain processes on loopback, no root, no limits. For tests and for trying the whole pipeline.
+
+Each deployment gets addresses of its own in 127.0.0.0/8; files of a host live in a folder. Nothing measured on them
+says anything about a gateway.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import subprocess
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from gateways.host import Completed, Counters, Host, Service
+from ground.errors import CommandFailed
+from topologies.hardware import Hardware
+from topologies.hosts import Hosts
+
+# A process that outlives the conductor would be a leftover: the kernel ends it with its parent.
+WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
+
+
+class FakeHost(Host):
+    """A host whose paths are below a folder and whose services are processes of this machine."""
+
+    def __init__(self, name: str, address: str, folder: Path) -> None:
+        self.name = name
+        self.address = address
+        self.disks = ()
+        self.folder = folder
+        self._services: dict[str, subprocess.Popen[bytes]] = {}
+        self._programs: list[subprocess.Popen[bytes]] = []
+        (folder / "log").mkdir(parents=True, exist_ok=True)
+
+    def put(self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root") -> None:  # noqa: ARG002 - no users here
+        """Write a file below the host's folder."""
+        target = self.folder / "root" / path.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content.encode() if isinstance(content, str) else content)
+        target.chmod(mode)
+
+    def run(
+        self, argv: Sequence[str], *, stdin: str | bytes = b"", env: Mapping[str, str] | None = None, timeout_s: float = 60
+    ) -> Completed:
+        """Run a command of this machine to its end."""
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        try:
+            done = subprocess.run(
+                [*WITH_PARENT, *argv], input=data, capture_output=True, env=_environment(env), timeout=timeout_s, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise CommandFailed(self.name, argv, None, (error.stdout or b"").decode(errors="replace")) from error
+        if done.returncode:
+            raise CommandFailed(self.name, argv, done.returncode, (done.stdout + done.stderr).decode(errors="replace"))
+        return Completed(done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+
+    def start(self, services: Sequence[Service]) -> None:
+        """Start processes of this machine."""
+        for service in services:
+            with self.log(f"{service.name}.out").open("ab") as log:
+                self._services[service.name] = subprocess.Popen(
+                    [*WITH_PARENT, *service.argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=_environment(service.env)
+                )
+
+    def stop(self, service: str, *, timeout_s: float = 10) -> None:
+        """End a process that `start` started."""
+        _end(self._services[service], timeout_s)
+
+    def alive(self, service: str) -> bool:
+        """Whether the process has not ended."""
+        return self._services[service].poll() is None
+
+    def log(self, name: str) -> Path:
+        """The file in the host's log folder."""
+        return self.folder / "log" / name
+
+    def spawn(self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        """Start a program with pipes."""
+        with stderr.open("ab") as log:
+            program = subprocess.Popen(
+                [*WITH_PARENT, *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=_environment(env)
+            )
+        self._programs.append(program)
+        return program
+
+    def counters(self) -> Counters:
+        """Nothing is known."""
+        return Counters()
+
+    def drop_kernel_caches(self) -> str:
+        """A pretended host leaves the machine's caches alone."""
+        return f"{self.name}: kernel caches not dropped (a pretended host)"
+
+    def close(self) -> None:
+        """End everything that was started."""
+        for process in (*self._services.values(), *self._programs):
+            _end(process, 5)
+
+
+class FakeHosts(Hosts):
+    """The pretended hosts of one deployment."""
+
+    def __init__(self, deployment: str, hardware: Hardware, folder: Path, names: Collection[str]) -> None:
+        self.deployment = deployment
+        # A random /24 of loopback, so that two runs at once do not ask for the same ports.
+        net = f"127.{1 + secrets.randbelow(254)}.{secrets.randbelow(256)}"
+        self._hosts = {
+            name: FakeHost(name, f"{net}.{10 + index}", folder / name) for index, name in enumerate(hardware.hosts) if name in names
+        }
+        self.hosts: Mapping[str, Host] = self._hosts
+
+    def limit(self) -> None:
+        """Nothing is limited."""
+
+    def facts(self) -> Mapping[str, str]:
+        """That they are pretended."""
+        return {"hosts": "pretended hosts on loopback, without limits"}
+
+    def close(self) -> None:
+        """End everything that was started on any of them."""
+        for host in self._hosts.values():
+            host.close()
+
+
+def _environment(extra: Mapping[str, str] | None) -> dict[str, str]:
+    return {**os.environ, **(extra or {})}
+
+
+def _end(process: subprocess.Popen[bytes], timeout_s: float) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()

@@ -1,0 +1,121 @@
+"""Reading hardware and layout files, and checking a layout against its gateway and its hardware before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from gateways import KINDS
+from gateways.gateway import Gateway
+from ground.document import Document, DocumentError, Fault, did_you_mean
+from ground.errors import UsageError
+from topologies.hardware import Hardware
+from topologies.layout import Layout
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A layout that has been checked against its hardware, with its gateway ready to be brought up. `text` is its file."""
+
+    layout: Layout
+    gateway: Gateway
+    text: str
+
+
+def shipped_layouts() -> Mapping[str, Path]:
+    """The layouts that ship, by name."""
+    return {path.stem: path for path in sorted(_folder().glob("*.yaml"))}
+
+
+def shipped_hardware() -> Mapping[str, Path]:
+    """The hardware files that ship, by name."""
+    return {path.stem: path for path in sorted((_folder() / "hardware").glob("*.yaml"))}
+
+
+def find(name: str, known: Mapping[str, Path], what: str) -> Path:
+    """The file of a layout or hardware given as a path or by the name of one that ships. Raises UsageError."""
+    path = Path(name)
+    if path.is_file():
+        return path
+    if name in known:
+        return known[name]
+    advice = f"Give the path of a YAML file or the name of a {what} that ships."
+    raise UsageError(f"no {what} {name!r}{did_you_mean(name, list(known))}", advice=advice)
+
+
+def load_hardware(path: Path) -> Hardware:
+    """Read a hardware file. Raises DocumentError with all faults at once."""
+    return Document.read(path).into(Hardware)
+
+
+def load_layout(path: Path, hardware: Hardware) -> Planned:
+    """Read a layout and check it against its gateway's own records and the hardware.
+
+    Raises DocumentError with all faults at once; UsageError when the file cannot be read.
+    """
+    document = Document.read(path)
+    layout = document.into(Layout)
+    kind = KINDS.get(layout.gateway)
+    if kind is None:
+        hint = did_you_mean(layout.gateway, list(KINDS))
+        raise DocumentError([document.fault_at(("gateway",), f"no gateway {layout.gateway!r}{hint}")])
+    faults = []
+    if layout.release not in kind.releases:
+        hint = did_you_mean(layout.release, list(kind.releases))
+        faults.append(document.fault_at(("release",), f"no release {layout.release!r} of {layout.gateway}{hint}"))
+    place = _part(document, layout.place, kind.Placement, "place", faults)
+    settings = _part(document, layout.settings, kind.Settings, "settings", faults)
+    if faults:
+        raise DocumentError(sorted(faults, key=lambda fault: (fault.line, fault.column)))
+    try:
+        gateway = kind(layout.release, place, settings)
+    except ValueError as error:
+        raise DocumentError([document.fault_at(("place",), str(error))]) from error
+    faults = _misplaced(document, layout, gateway, hardware)
+    if faults:
+        raise DocumentError(faults)
+    return Planned(layout, gateway, "\n".join(document.lines) + "\n")
+
+
+def _part(document: Document, data: dict[str, Any], model: Any, under: str, faults: list[Fault]) -> Any:
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        faults += document.faults_of(error, model, (under,))
+        return None
+
+
+def _misplaced(document: Document, layout: Layout, gateway: Gateway, hardware: Hardware) -> list[Fault]:
+    """Hosts that the hardware lacks, or that lack disks, at the very word of the layout that names them."""
+    faults = []
+    for name, need in gateway.needs().items():
+        path = _path_of(layout.place, name) or ()
+        spec = hardware.hosts.get(name)
+        if spec is None:
+            hint = did_you_mean(name, list(hardware.hosts))
+            faults.append(document.fault_at(("place", *path), f"hardware {hardware.name!r} has no host {name!r}{hint}"))
+        elif len(spec.disks) < need.disks:
+            what = f"{', '.join(need.roles)} needs {need.disks} disk(s)"
+            message = f"{what}; host {name!r} of hardware {hardware.name!r} has {len(spec.disks)}"
+            faults.append(document.fault_at(("place", *path), message))
+    return sorted(faults, key=lambda fault: (fault.line, fault.column))
+
+
+def _path_of(value: object, name: str) -> tuple[str | int, ...] | None:
+    if value == name:
+        return ()
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        found = _path_of(inner, name)
+        if found is not None:
+            return (key, *found)
+    return None
+
+
+def _folder() -> Path:
+    return Path(str(resources.files("topologies")))

@@ -1,0 +1,35 @@
+"""SIGINT, SIGTERM and SIGHUP as one exception, once: what follows the first is teardown, which must come to its end."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interrupted(KeyboardInterrupt):
+    """The run was asked to end. `signal` says by what; the exit status is 128 + its number, as shells have it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.signal = signal.Signals(number)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Raise Interrupted in the main thread at the first signal; ignore further ones until the block has ended."""
+
+    def first(number: int, _frame: FrameType | None) -> None:
+        for one in SIGNALS:
+            signal.signal(one, signal.SIG_IGN)
+        raise Interrupted(number)
+
+    before = {one: signal.signal(one, first) for one in SIGNALS}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)

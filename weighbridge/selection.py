@@ -1,0 +1,64 @@
+"""What a command line names, read and checked: every fault of every file at once, before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ground.document import DocumentError, Fault
+from suites import Suite
+from suites import loader as suite_files
+from topologies import loader
+from topologies.hardware import Hardware
+from topologies.loader import Planned
+
+HARDWARE = "lab-small"
+"""The hardware used when the command names none: two cores, which any machine has."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A suite, its hardware and its layouts, checked against each other. `suite_text` is the suite's file."""
+
+    suite: Suite
+    suite_path: Path
+    suite_text: str
+    hardware: Hardware
+    layouts: tuple[Planned, ...]
+
+
+def hardware_named(name: str | None) -> Hardware:
+    """The hardware of a path or a shipped name. Raises UsageError or DocumentError."""
+    return loader.load_hardware(loader.find(name or HARDWARE, loader.shipped_hardware(), "hardware"))
+
+
+def layout_named(name: str, hardware: Hardware) -> Planned:
+    """The layout of a path or a shipped name, checked against the hardware. Raises UsageError or DocumentError."""
+    return loader.load_layout(loader.find(name, loader.shipped_layouts(), "layout"), hardware)
+
+
+def select(suite: str, layouts: Sequence[str], hardware: str | None) -> Selection:
+    """Read all files that are named. Raises DocumentError with the faults of all of them, or UsageError."""
+    faults: list[Fault] = []
+    suite_path = suite_files.find(suite)
+    chosen = None
+    try:
+        chosen = suite_files.load(suite_path)
+    except DocumentError as error:
+        faults += error.faults
+    hosts = None
+    try:
+        hosts = hardware_named(hardware)
+    except DocumentError as error:
+        faults += error.faults
+    planned = []
+    names = list(layouts) or list(chosen.layouts if chosen else ())
+    for name in names if hosts else ():
+        try:
+            planned.append(layout_named(name, hosts))
+        except DocumentError as error:
+            faults += error.faults
+    if faults or chosen is None or hosts is None:
+        raise DocumentError(faults)
+    return Selection(chosen, suite_path, suite_path.read_text(encoding="utf-8"), hosts, tuple(planned))
