@@ -1,0 +1,1 @@
+"""WHAT came out: the measurement, the run folder, validity, the study's table, findings, charts and the report."""

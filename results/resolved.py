@@ -1,0 +1,42 @@
+"""What the results read of `plan.resolved.json`: the suite, the layouts in the order asked for, and the hardware's name.
+
+The file is written by the conductor and holds more; what is not named here is passed over, not refused, so that a plan
+can grow without making older reports unreadable.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from suites import Suite
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class PlannedLayout(_Part):
+    """A layout as it was planned."""
+
+    name: str
+    about: str = ""
+    gateway: str
+    release: str = ""
+
+
+class PlannedHardware(_Part):
+    """The hardware file of the run."""
+
+    name: str
+    about: str = ""
+    kind: str = ""
+
+
+class ResolvedPlan(_Part):
+    """What was to be measured."""
+
+    suite: Suite
+    hardware: PlannedHardware
+    layouts: Annotated[tuple[PlannedLayout, ...], Field(min_length=1)]

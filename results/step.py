@@ -1,0 +1,64 @@
+"""One line of `steps.jsonl`: which step of which repeat on which layout, and what it gave."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import Field, NonNegativeInt, model_validator
+
+from ground.record import Record
+from results.measurement import Measurement
+from suites import Api
+
+STEP_VERSION: Final = 1
+"""1: the first."""
+
+Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
+"""Names of layouts and workloads: lower case letters, digits and hyphens, so that they can be parts of file names."""
+
+
+class StepKey(Record):
+    """What tells one step of one repeat from every other of its run. Repeats count from 0."""
+
+    layout: Slug
+    api: Api
+    workload: Slug
+    workers: Annotated[int, Field(ge=1)]
+    repeat: NonNegativeInt
+
+    @property
+    def file_name(self) -> str:
+        """A name for files of this step alone, without an ending."""
+        return f"{self.layout}.{self.api}.{self.workload}.w{self.workers}.r{self.repeat}"
+
+    def __str__(self) -> str:
+        return f"{self.layout}, {self.api}, {self.workload}, {self.workers} workers, repeat {self.repeat + 1}"
+
+
+class StepResult(Record):
+    """What a step gave. `measurement` is None when there is none, and `notes` say why; then it is not valid either.
+
+    `order` counts the steps of the run from 0 as they were visited, to test for drift and effects of order.
+    """
+
+    schema_version: Literal[1] = STEP_VERSION
+    key: StepKey
+    measurement: Measurement | None
+    valid: bool
+    notes: tuple[str, ...] = ()
+    order: NonNegativeInt
+
+    @model_validator(mode="after")
+    def _coherent(self) -> StepResult:
+        if self.measurement is None:
+            if self.valid:
+                raise ValueError("a step without a measurement cannot be valid")
+            if not self.notes:
+                raise ValueError("a step without a measurement must say why in its notes")
+        elif (self.measurement.api, self.measurement.workload, self.measurement.workers) != (
+            self.key.api,
+            self.key.workload,
+            self.key.workers,
+        ):
+            raise ValueError(f"the measurement is not one of {self.key}")
+        return self

@@ -1,0 +1,284 @@
+"""The run folder: everything a run gave, appended as it comes, readable after any kill.
+
+    RUNS/<UTC>-<suite>-<shortid>/
+      plan.yaml            as given             plan.resolved.json   as resolved, before anything starts
+      manifest.json        state and facts      steps.jsonl          one StepResult a line, fsync'd: the truth
+      events.jsonl         what was done when   latency/*.hlog       HdrHistogram interval logs, one file a step
+      series/*.jsonl       per-second series    logs/                logs of hosts and drivers
+      derived/             tables, charts and the report: rebuilt from the rest at any time
+
+A line is one write(). A reader drops a torn last line; before anything is appended after one, it is cut off.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from ground.errors import InvalidMeasurement, UsageError, WeighbridgeError
+from results.histogram import log_header, log_line
+from results.manifest import MANIFEST_VERSION, ConfigFile, Manifest, RunEvent, Sheet, State
+from results.measurement import Measurement
+from results.resolved import ResolvedPlan
+from results.step import StepKey, StepResult
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class StoreError(WeighbridgeError):
+    """Something could not be written to the run folder. What was whole before stays readable. `path` is what was written to."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        self.path = path
+        full = error.errno in _FULL
+        super().__init__(
+            f"{path}: {'the disk is full' if full else 'cannot be written'} ({error.strerror})",
+            advice=f"Everything finished before is kept in {path.parent}. Make room, or choose another folder with --out."
+            if full
+            else f"Everything finished before is kept in {path.parent}.",
+        )
+
+
+class RunStore:
+    """One run folder. Make it by `create` or `open`. Only one process may append to it at a time."""
+
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
+        self.folder = folder
+        self.manifest = manifest
+
+    @classmethod
+    def create(
+        cls,
+        runs: Path,
+        *,
+        plan_yaml: str,
+        plan: BaseModel,
+        suite: str,
+        command: Sequence[str] = (),
+        weighbridge_version: str = "",
+        sheets: Sequence[Sheet] = (),
+    ) -> RunStore:
+        """A new folder below `runs`, which is made where it is missing. `plan` is written as JSON; its records are those that
+        `results.resolved` reads. Raises StoreError, or UsageError when the folder cannot be made.
+        """
+        now = datetime.now(UTC)
+        run_id = f"{now:%Y%m%dT%H%M%SZ}-{suite}-{secrets.token_hex(2)}"
+        folder = runs / run_id
+        try:
+            folder.mkdir(parents=True)
+            for part in ("latency", "series", "logs", "derived"):
+                (folder / part).mkdir()
+        except OSError as error:
+            raise UsageError(f"{folder}: cannot be made: {error.strerror}", advice="Choose another folder with --out.") from error
+        store = cls(
+            folder,
+            Manifest(
+                run_id=run_id,
+                suite=suite,
+                state="running",
+                created_at=now.isoformat(timespec="seconds"),
+                command=tuple(command),
+                weighbridge_version=weighbridge_version,
+                sheets=tuple(sheets),
+            ),
+        )
+        write_whole(folder / "plan.yaml", plan_yaml)
+        write_whole(folder / "plan.resolved.json", plan.model_dump_json(indent=2) + "\n")
+        store.write_manifest(store.manifest)
+        return store
+
+    @classmethod
+    def open(cls, folder: Path) -> RunStore:
+        """An existing run folder. Raises UsageError when it is none, or of a version this program does not know."""
+        path = folder / "manifest.json"
+        return cls(folder, _load(path, Manifest))
+
+    # ---- the manifest
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        """Replace the manifest: the old one or the new one is there, never half of one. Raises StoreError."""
+        write_whole(self.folder / "manifest.json", manifest.model_dump_json(indent=2) + "\n")
+        self.manifest = manifest
+
+    def set_state(self, state: State, *, error: str = "") -> None:
+        """Record how the run stands; all but `running` end it. Raises StoreError."""
+        ended = None if state == "running" else _now()
+        self.write_manifest(self.manifest.model_copy(update={"state": state, "error": error, "ended_at": ended}))
+
+    def add_facts(self, sheets: Iterable[Sheet] = (), configs: Iterable[ConfigFile] = ()) -> None:
+        """Add facts and configuration files; those of the same title and layout, or layout, host and path, are replaced."""
+        kept_sheets = {(one.title, one.layout): one for one in (*self.manifest.sheets, *sheets)}
+        kept_configs = {(one.layout, one.host, one.path): one for one in (*self.manifest.configs, *configs)}
+        self.write_manifest(
+            self.manifest.model_copy(update={"sheets": tuple(kept_sheets.values()), "configs": tuple(kept_configs.values())})
+        )
+
+    def plan(self) -> ResolvedPlan:
+        """What was to be measured. Raises UsageError when the plan cannot be read."""
+        return _load(self.folder / "plan.resolved.json", ResolvedPlan)
+
+    # ---- what is measured
+
+    def append(self, step: StepResult) -> None:
+        """Keep one step: its histograms and series in files of their own, then its line in `steps.jsonl`, which makes it count.
+
+        It is on the disk when this returns. Raises StoreError; then the step does not count and what was there before does.
+        """
+        if step.measurement is not None:
+            # Whole files, replaced as one: a step that is measured again after a kill leaves no half and no double.
+            write_whole(self.folder / "latency" / f"{step.key.file_name}.hlog", _interval_log(step.measurement))
+            lines = "".join(second.model_dump_json() + "\n" for second in step.measurement.seconds)
+            write_whole(self.folder / "series" / f"{step.key.file_name}.jsonl", lines)
+        _append_line(self.folder / "steps.jsonl", step.model_dump_json())
+
+    def event(self, kind: str, text: str, *, layout: str | None = None) -> None:
+        """Note in `events.jsonl` what was done. Raises StoreError."""
+        _append_line(self.folder / "events.jsonl", RunEvent(at=_now(), kind=kind, text=text, layout=layout).model_dump_json())
+
+    def steps(self) -> tuple[StepResult, ...]:
+        """All steps in the order they were appended; of a step that was measured again, each time.
+
+        A torn last line is dropped. Raises InvalidMeasurement with file:line about any other line that cannot be read.
+        """
+        return tuple(_read_lines(self.folder / "steps.jsonl", StepResult))
+
+    def latest(self) -> dict[StepKey, StepResult]:
+        """The last result of each step, in the order the steps were first appended."""
+        return {step.key: step for step in self.steps()}
+
+    def events(self) -> tuple[RunEvent, ...]:
+        """All events, in order."""
+        return tuple(_read_lines(self.folder / "events.jsonl", RunEvent))
+
+    @property
+    def logs(self) -> Path:
+        """The folder for logs of hosts and drivers."""
+        return self.folder / "logs"
+
+    @property
+    def derived(self) -> Path:
+        """The folder for what can be rebuilt."""
+        return self.folder / "derived"
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file so that the old or the new one is there, never half of one. Raises StoreError."""
+    data = content.encode() if isinstance(content, str) else content
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise StoreError(path, error) from error
+
+
+def _append_line(path: Path, line: str) -> None:
+    data = line.encode() + b"\n"
+    try:
+        with _locked(path) as descriptor:
+            whole = _whole_length(descriptor)
+            os.ftruncate(descriptor, whole)
+            try:
+                _write_all(descriptor, data)
+                os.fsync(descriptor)
+            except OSError:
+                os.ftruncate(descriptor, whole)
+                raise
+    except OSError as error:
+        raise StoreError(path, error) from error
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    if os.write(descriptor, data) != len(data):
+        # A short write of a regular file means that its disk, quota or limit ends here.
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _whole_length(descriptor: int) -> int:
+    """Length of the file up to and with its last newline."""
+    end = os.fstat(descriptor).st_size
+    while end:
+        start = max(0, end - 65536)
+        found = os.pread(descriptor, end - start, start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
+
+
+def _read_lines(path: Path, model: type[Model]) -> Iterator[Model]:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    for number, line in enumerate(data.splitlines(keepends=True), start=1):
+        if not line.endswith(b"\n"):
+            return  # torn by a kill or a full disk: it was never acknowledged
+        try:
+            yield model.model_validate_json(line)
+        except ValidationError as error:
+            raise InvalidMeasurement(
+                f"{path}:{number}: {_why(error)}", advice="The line is kept as it is; nothing was left out."
+            ) from None
+
+
+def _load(path: Path, model: type[Model]) -> Model:
+    try:
+        return model.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}", advice=f"Is {path.parent} the folder of a run?") from error
+    except ValidationError as error:
+        raise UsageError(f"{path}: {_why(error)}") from None
+
+
+def _why(error: ValidationError) -> str:
+    """The first fault of a record in words; a version that is not known before all else."""
+    faults = error.errors(include_url=False, include_context=False)
+    for fault in faults:
+        if fault["loc"] and fault["loc"][-1] == "schema_version":
+            return (
+                f"written in version {fault['input']!r} of its format; this program knows version {MANIFEST_VERSION}: "
+                "read it with the weighbridge that wrote it, or a newer one"
+            )
+    place = ".".join(str(part) for part in faults[0]["loc"])
+    return f"{place}: {faults[0]['msg']}" if place else str(faults[0]["msg"])
+
+
+def _interval_log(measurement: Measurement) -> str:
+    lines = [log_header(measurement.started_at)]
+    for tally in measurement.tallies:
+        for tag, encoded in ((tally.operation, tally.latency), (f"{tally.operation}-first-byte", tally.first_byte)):
+            if encoded is not None:
+                lines.append(log_line(tag, 0.0, measurement.window_s, tally.max_us or 0, encoded))
+    return "".join(lines)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

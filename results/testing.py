@@ -1,0 +1,86 @@
+"""Measurements made up for tests of every room: seeded, whole, with latencies drawn from a lognormal distribution."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+
+from results.histogram import Histogram
+from results.measurement import Load, Measurement, Second, Tally
+from suites import Api, Operation
+
+
+def fake_measurement(
+    *,
+    api: Api = "swift",
+    workload: str = "small-read",
+    operations: Mapping[Operation, float] | None = None,
+    workers: int = 4,
+    window_s: float = 20.0,
+    mean_ms: float = 10.0,
+    spread: float = 0.4,
+    object_size_bytes: int = 1_000_000,
+    errors: Mapping[str, int] | None = None,
+    driver_share: float = 0.2,
+    seed: int = 1,
+    notes: tuple[str, ...] = (),
+) -> Measurement:
+    """A closed-loop step that keeps Little's law: `workers` busy for `window_s` with latencies of `mean_ms` on average.
+
+    `spread` is the standard deviation of the logarithm of a latency; `errors` are failures by class of the first operation.
+    Every request of a read or a write carries `object_size_bytes`.
+    """
+    draw = random.Random(seed)  # noqa: S311 - a seeded draw is wanted, not a secret
+    shares: Mapping[Operation, float] = operations or {"read": 1.0}
+    total = max(1, round(workers * window_s * 1000 / mean_ms))
+    tallies, seconds = [], []
+    for number, (operation, weight) in enumerate(shares.items()):
+        count = round(total * weight / sum(shares.values()))
+        middle = math.log(mean_ms * 1000) - spread**2 / 2
+        values = [max(1, round(draw.lognormvariate(middle, spread))) for _ in range(count)]
+        size = object_size_bytes if operation in ("read", "write") else 0
+        failures = dict(errors or {}) if number == 0 else {}
+        tallies.append(
+            Tally(
+                operation=operation,
+                count=count,
+                bytes=count * size,
+                errors=failures,
+                latency=Histogram.of(values).encode() if values else None,
+                min_us=min(values, default=None),
+                max_us=max(values, default=None),
+                sum_us=sum(values),
+            )
+        )
+        seconds += _seconds(operation, values, size, sum(failures.values()), max(1, math.ceil(window_s)))
+    return Measurement(
+        api=api,
+        workload=workload,
+        workers=workers,
+        driver="locust-engine",
+        started_at="2014-11-04T12:00:00Z",
+        window_s=window_s,
+        warmup_s=5.0,
+        tallies=tuple(tallies),
+        seconds=tuple(seconds),
+        load=Load(cpu_s=driver_share * window_s, cpu_limit=1.0, window_s=window_s),
+        notes=notes,
+    )
+
+
+def _seconds(operation: Operation, values: list[int], size: int, failed: int, length: int) -> list[Second]:
+    """The values dealt out to the seconds of the window; all failures fall into the first."""
+    return [
+        Second(
+            second=second,
+            operation=operation,
+            count=len(part),
+            bytes=len(part) * size,
+            errors=failed if second == 0 else 0,
+            max_us=max(part, default=0),
+            sum_us=sum(part),
+        )
+        for second in range(length)
+        for part in [values[second::length]]
+    ]
