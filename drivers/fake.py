@@ -1,0 +1,122 @@
+"""A driver that makes no load: it answers every order at once with made-up measurements, the same ones for the same seed.
+
+`python -m drivers.fake [--fail ORDER] [--end ORDER] [--hang ORDER]`: answer that kind of order by Failed, by ending, or never.
+The figures hang together: counts, sums and per-second series add up, and Little's law holds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import threading
+from collections.abc import Callable, Sequence
+
+from hdrh.histogram import HdrHistogram
+
+from drivers.order import ORDER, Cleaned, Cleanup, Event, Failed, Measured, Order, Prepare, Prepared, Progress, Ready, Setup, Step
+from results.measurement import Load, Measurement, Second, Tally
+from suites import Operation, Workload
+
+VALUES = 200
+"""Distinct latencies of one tally."""
+COST = {"read": 1.0, "write": 1.6, "delete": 0.7, "list": 1.2, "head": 0.5}
+"""Latency of an operation beside that of a read of the same size."""
+
+
+def latencies_us(setup: Setup, step: Step, operation: Operation) -> list[int]:
+    """`VALUES` latencies in us: lognormal, slower above 8 workers, a tenth or so apart between targets and repeats."""
+    place = random.Random(f"{setup.seed} {setup.target.api} {setup.target.url}")  # noqa: S311 - not for secrets
+    dice = random.Random(f"{setup.seed} {setup.target.url} {step.workload.name} {step.workers} {step.repeat} {operation}")  # noqa: S311
+    size_bytes = step.workload.objects.mean_bytes if operation in ("read", "write") else 0
+    base_us = (2000 + size_bytes / 100) * COST[operation] * max(1, step.workers / 8) * place.uniform(0.9, 1.1)
+    return [max(1, round(base_us * dice.lognormvariate(0, 0.25))) for _ in range(VALUES)]
+
+
+def tally(operation: Operation, count: int, values_us: Sequence[int], workload: Workload) -> tuple[Tally, tuple[Second, ...]]:
+    """`count` successes spread evenly over the latencies given, and over the seconds of the window."""
+    histogram = HdrHistogram(1, 3_600_000_000, 3)
+    times = [count // VALUES + (index < count % VALUES) for index in range(VALUES)]
+    for value_us, many in zip(values_us, times, strict=True):
+        histogram.record_value(value_us, many)
+    happened = values_us if count >= VALUES else values_us[:count]
+    moved_bytes = round(count * workload.objects.mean_bytes) if operation in ("read", "write") else 0
+    sum_us = sum(value * many for value, many in zip(values_us, times, strict=True))
+    coded = histogram.encode().decode()
+    parts = max(1, int(workload.runtime))
+
+    def part(whole: int, index: int) -> int:
+        return whole * (index + 1) // parts - whole * index // parts
+
+    seconds = tuple(
+        Second(second=at, operation=operation, count=part(count, at), bytes=part(moved_bytes, at), errors=0,
+               max_us=max(happened) if at == 0 else sorted(happened)[len(happened) * 9 // 10], sum_us=part(sum_us, at))
+        for at in range(parts)
+    )  # fmt: skip
+    first_byte = coded if operation == "read" else None
+    whole = Tally(operation=operation, count=count, bytes=moved_bytes, latency=coded, first_byte=first_byte,
+                  min_us=min(happened), max_us=max(happened), sum_us=sum_us)  # fmt: skip
+    return whole, seconds
+
+
+def measure(setup: Setup, step: Step) -> Measurement:
+    """A measurement of the step as a closed loop would give it: workers x window = sum of latencies."""
+    workload = step.workload
+    values = {operation: latencies_us(setup, step, operation) for operation in workload.operations}
+    weights = {operation: weight / sum(workload.operations.values()) for operation, weight in workload.operations.items()}
+    mean_us = sum(weights[operation] * sum(values[operation]) / VALUES for operation in values)
+    total = step.workers * workload.runtime * 1e6 / mean_us
+    both = [tally(operation, max(1, round(total * weights[operation])), values[operation], workload) for operation in values]
+    return Measurement(
+        api=setup.target.api, workload=workload.name, workers=step.workers, driver=f"locust-{setup.users}",
+        started_at="2014-11-04T00:00:00Z", window_s=workload.runtime, warmup_s=workload.warmup,
+        tallies=tuple(whole for whole, _ in both), seconds=tuple(second for _, seconds in both for second in seconds),
+        load=Load(cpu_s=0.1 * workload.runtime, cpu_limit=1.0, window_s=workload.runtime), notes=("made up by the fake driver",),
+    )  # fmt: skip
+
+
+def answer(setup: Setup | None, order: Order, say: Callable[[Event], None]) -> Event:
+    """The last event of an order; Progress is said before it."""
+    if isinstance(order, Setup):
+        return Ready(versions={"fake": "1"})
+    if setup is None:
+        return Failed(message=f"{order.kind!r} came before 'setup'")
+    if isinstance(order, Prepare):
+        objects = order.workload.objects.count if order.workload.needs_objects else 0
+        say(Progress(phase="prepare", done=objects, total=objects))
+        return Prepared(objects=objects, bytes=round(objects * order.workload.objects.mean_bytes), seconds=0.001)
+    if isinstance(order, Step):
+        for done in (0.25, 0.5, 1.0):
+            say(Progress(phase="measure", done=done * order.workload.runtime, total=order.workload.runtime, operations_per_s=100))
+        return Measured(measurement=measure(setup, order))
+    return Cleaned(deleted=order.workload.objects.count if isinstance(order, Cleanup) and order.what == "all" else 0)
+
+
+def main() -> int:
+    """Answer orders on stdin until Quit or its end."""
+    parser = argparse.ArgumentParser(prog="python -m drivers.fake", description=__doc__)
+    for flaw in ("--fail", "--end", "--hang"):
+        parser.add_argument(flaw, metavar="ORDER", help="kind of order, such as step")
+    flaws = parser.parse_args()
+
+    def say(event: Event) -> None:
+        sys.stdout.write(event.model_dump_json() + "\n")
+        sys.stdout.flush()
+
+    setup: Setup | None = None
+    for line in sys.stdin:
+        order = ORDER.validate_json(line)
+        if order.kind in ("quit", flaws.end):
+            return 0 if order.kind == "quit" else 1
+        if order.kind == flaws.hang:
+            threading.Event().wait()
+        setup = order if isinstance(order, Setup) else setup
+        event = answer(setup, order, say) if order.kind != flaws.fail else Failed(message=f"{order.kind!r} fails as asked")
+        say(event)
+        if isinstance(event, Failed):
+            return 3
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
