@@ -3,9 +3,9 @@
 A port is asked, never a pid alone: radosgw with an unknown front end stays up and answers nowhere. While ports are
 waited for, their daemons are watched, so that one that died is reported at once and not at the deadline.
 
-As a program (`python -m gateways.ports`, on the client host): reads `{"ports": [[address, port], ...], "deadline_s": s}`
+As a program (`python -m gateways.ports`, on the client host): reads the line `{"ports": [[address, port], ...], "deadline_s": s}`
 from stdin, prints the index of each port that has accepted a connection as a line of its own, and ends with 0 when all
-have, with 1 at the deadline.
+have, with 1 at the deadline or when stdin ends.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gateways import program
@@ -80,18 +80,15 @@ def _running(client: Host, errors: Path, order: str) -> Iterator[subprocess.Pope
     try:
         assert process.stdin is not None  # noqa: S101 - spawn promises pipes
         with contextlib.suppress(BrokenPipeError):  # it died: seen by the end of its output
-            process.stdin.write(order.encode())
-            process.stdin.close()
+            process.stdin.write(order.encode() + b"\n")
+            process.stdin.flush()
         yield process
     finally:
-        process.kill()
-        process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+        program.end(process)
 
 
-def ask(ports: Sequence[tuple[str, int]], deadline_s: float) -> Iterator[int]:
-    """Index of each port in the order in which they answer; ends at the deadline, or when all have answered."""
+def ask(ports: Sequence[tuple[str, int]], deadline_s: float, pause: Callable[[], bool]) -> Iterator[int]:
+    """Index of each port in the order in which they answer; ends at the deadline, when `pause` says so, or with the last."""
     waiting = dict(enumerate(ports))
     deadline = time.monotonic() + deadline_s
     while waiting and time.monotonic() < deadline:
@@ -102,16 +99,17 @@ def ask(ports: Sequence[tuple[str, int]], deadline_s: float) -> Iterator[int]:
                 continue
             del waiting[index]
             yield index
-        if waiting:
-            time.sleep(_PAUSE_S)  # a refused connection comes back at once: without a pause this would eat the client's CPU
+        # A refused connection comes back at once: without a pause this would eat the client's CPU.
+        if waiting and pause():
+            return
 
 
 def main() -> int:
     """Read the order from stdin, tell of each port; exit status."""
-    order = json.load(sys.stdin)
+    order = json.loads(sys.stdin.readline())
     ports = [(str(address), int(port)) for address, port in order["ports"]]
     answered = 0
-    for index in ask(ports, float(order["deadline_s"])):
+    for index in ask(ports, float(order["deadline_s"]), lambda: bool(select.select([sys.stdin], [], [], _PAUSE_S)[0])):
         answered += 1
         sys.stdout.write(f"{index}\n")
         sys.stdout.flush()

@@ -1,0 +1,42 @@
+"""INI files as Ceph, Swift and rsync read them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+Value = str | int | float | bool
+Sections = Mapping[str, Mapping[str, Value]]
+
+
+def render(sections: Sections, *, head: Mapping[str, Value] | None = None) -> str:
+    """The text of the sections in their order; `head` stands before the first. Raises ValueError on a line break in a value."""
+    parts = [_lines(head)] if head else []
+    parts += [f"[{name}]\n{_lines(options)}" for name, options in sections.items()]
+    return "\n".join(parts)
+
+
+def merge(*layers: Sections) -> dict[str, dict[str, Value]]:
+    """Sections of all layers; what a later layer says about an option holds."""
+    merged: dict[str, dict[str, Value]] = {}
+    for layer in layers:
+        for name, options in layer.items():
+            merged.setdefault(name, {}).update(options)
+    return merged
+
+
+def mask(text: str, secrets: Sequence[str]) -> str:
+    """The text with every secret replaced by `***`."""
+    return re.sub("|".join(re.escape(secret) for secret in secrets), "***", text) if secrets else text
+
+
+def word(value: Value) -> str:
+    """A value as these files want it: booleans are `true` and `false`."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _lines(options: Mapping[str, Value]) -> str:
+    for name, value in options.items():
+        if "\n" in name or "\n" in str(value):
+            raise ValueError(f"{name!r}: a line break cannot stand in an option")
+    return "".join(f"{name} = {word(value)}\n" for name, value in options.items())
