@@ -30,7 +30,7 @@ class Verbs(click.Group):
         "null-target": "Serve both APIs from memory, to calibrate drivers.",
     }
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+    def list_commands(self, ctx: click.Context) -> list[str]:
         """The verbs in the order in which one meets them."""
         return list(self.VERBS)
 
@@ -44,7 +44,7 @@ class Verbs(click.Group):
         command = module.command
         return command if isinstance(command, click.Command) else None
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of verbs, without importing any."""
         with formatter.section("Verbs"):
             formatter.write_dl(list(self.VERBS.items()))

@@ -54,7 +54,9 @@ def select(suite: str, layouts: Sequence[str], hardware: str | None) -> Selectio
         faults += error.faults
     planned = []
     names = list(layouts) or list(chosen.layouts if chosen else ())
-    for name in names if hosts else ():
+    for name in names:
+        if hosts is None:
+            break  # whether a layout fits is not known without its hardware
         try:
             planned.append(layout_named(name, hosts))
         except DocumentError as error:

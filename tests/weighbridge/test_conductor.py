@@ -1,0 +1,114 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from drivers.order import Progress
+from ground.errors import ServiceFailed
+from results.step import StepKey, StepResult
+from results.store import RunStore
+from weighbridge.conductor import Conductor
+from weighbridge.testing import FAKE_DRIVER, Run
+
+
+class Seen:
+    """A display that remembers."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.results: list[StepResult] = []
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def begins(self, key: StepKey, number: int) -> None:
+        self.said.append(f"begins {number}")
+
+    def progress(self, progress: Progress) -> None:
+        self.said.append(progress.phase)
+
+    def ended(self, result: StepResult) -> None:
+        self.results.append(result)
+
+
+def conduct(run: Run, *driver: str) -> tuple[RunStore, Seen]:
+    store, seen = run.store(), Seen()
+    Conductor(run.plan(), run.planned, store, seen, run.place, driver=(*FAKE_DRIVER, *driver)).run()
+    return store, seen
+
+
+def test_every_step_of_every_layout_and_repeat_is_measured_once_and_kept_in_order(tmp_path: Path) -> None:
+    run = Run(tmp_path, repeats=2)
+    store, seen = conduct(run)
+    steps = store.steps()
+    assert len({step.key for step in steps}) == len(steps) == 12
+    assert [step.order for step in steps] == list(range(12))
+    assert all(step.valid for step in steps)
+    assert [(step.key.workload, step.key.workers) for step in steps[:3]] == [("small", 1), ("small", 4), ("mixed", 2)]
+    assert seen.results == list(steps)
+
+
+def test_caches_are_dropped_before_each_step_and_deferred_work_is_settled_after_it(run: Run) -> None:
+    store, _ = conduct(run)
+    assert run.gateways["rgw-a"].did == ["up", *["drop", "settle"] * 3]
+    dropped = [event for event in store.events() if event.kind == "caches" and event.layout == "rgw-a"]
+    assert "memcached flushed" in {event.text for event in dropped}
+
+
+def test_without_a_cache_policy_nothing_is_dropped(tmp_path: Path) -> None:
+    run = Run(tmp_path, cache="none")
+    conduct(run)
+    assert "drop" not in run.gateways["rgw-a"].did
+
+
+def test_the_manifest_names_what_stood_and_how_it_was_configured(run: Run) -> None:
+    store, _ = conduct(run)
+    manifest = RunStore.open(store.folder).manifest
+    assert {sheet.layout for sheet in manifest.sheets} == {None, "rgw-a", "swift-b"}
+    assert [(config.layout, config.path) for config in manifest.configs] == [
+        ("rgw-a", "/etc/stub.conf"),
+        ("swift-b", "/etc/stub.conf"),
+    ]
+
+
+def test_no_secret_of_a_gateway_is_written_to_the_run_folder(run: Run) -> None:
+    store, _ = conduct(run)
+    files = [path for path in store.folder.rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if b"planted-secret" in path.read_bytes()]
+
+
+def test_a_gateway_that_does_not_come_up_ends_the_run_and_leaves_nothing(run: Run) -> None:
+    run.gateways["swift-b"].fails_to_start = True
+    with pytest.raises(ServiceFailed, match="did not come up"):
+        conduct(run)
+    assert not list(run.place.deployments.iterdir())
+
+
+def test_a_gateway_that_dies_costs_the_steps_left_and_not_those_measured(run: Run) -> None:
+    run.gateways["rgw-a"].dies_at = 1
+    store, seen = conduct(run)
+    by_layout = {name: [step for step in store.steps() if step.key.layout == name] for name in run.gateways}
+    assert [step.valid for step in by_layout["rgw-a"]] == [True, False, True]
+    assert "not measured" in by_layout["rgw-a"][1].notes[0]
+    assert "has died" in by_layout["rgw-a"][1].notes[0]
+    assert all(step.valid for step in by_layout["swift-b"])
+    assert len(seen.results) == 6
+
+
+@pytest.mark.parametrize("order", ["prepare", "step"])
+@pytest.mark.parametrize("how", ["--fail", "--end"])
+def test_a_driver_that_fails_leaves_every_step_of_the_plan_written_down_with_its_reason(run: Run, how: str, order: str) -> None:
+    store, _ = conduct(run, how, order)
+    steps = store.steps()
+    assert len({step.key for step in steps}) == 6
+    assert not any(step.valid or step.measurement for step in steps)
+    assert all(step.notes for step in steps)
+
+
+def test_after_a_run_no_process_of_it_is_left(run: Run) -> None:
+    conduct(run)
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    alive = [child for child in children if "sleep" in Path(f"/proc/{child}/cmdline").read_text()]
+    assert not alive
+    assert not list(run.place.deployments.iterdir())

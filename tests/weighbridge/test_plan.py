@@ -1,0 +1,39 @@
+from pathlib import Path
+
+import pytest
+
+from ground.errors import UsageError
+from weighbridge.plan import Plan
+from weighbridge.testing import Run
+
+
+def test_each_repeat_visits_every_layout_once_in_an_order_drawn_by_the_seed(tmp_path: Path) -> None:
+    visits = Run(tmp_path, repeats=20).plan().visits
+    blocks = [tuple(visit.layout for visit in visits[2 * n : 2 * n + 2]) for n in range(20)]
+    assert all(sorted(block) == ["rgw-a", "swift-b"] for block in blocks)
+    assert set(blocks) == {("rgw-a", "swift-b"), ("swift-b", "rgw-a")}
+    assert Run(tmp_path, repeats=20).plan().visits == visits
+    assert Run(tmp_path, repeats=20, seed=1).plan().visits != visits
+
+
+def test_a_plan_counts_its_steps_and_its_least_seconds(tmp_path: Path) -> None:
+    plan = Run(tmp_path, repeats=2).plan()
+    assert plan.steps == 2 * 2 * 3
+    assert plan.seconds == 2 * 2 * 3 * 10
+
+
+def test_a_layout_that_lacks_an_api_of_the_suite_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    run = Run(tmp_path, api=["swift", "s3"])
+    run.gateways["rgw-a"].answers = ("swift", "s3")
+    with pytest.raises(UsageError, match="swift-b does not answer the s3 API"):
+        run.plan()
+
+
+def test_two_layouts_of_one_name_are_refused(run: Run) -> None:
+    run.planned.append(run.planned[0])
+    with pytest.raises(UsageError, match="two layouts are named rgw-a"):
+        run.plan()
+
+
+def test_a_plan_goes_through_json_and_comes_back_the_same(run: Run) -> None:
+    assert Plan.model_validate_json(run.plan().model_dump_json()) == run.plan()

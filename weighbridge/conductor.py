@@ -1,0 +1,194 @@
+"""The run loop: stand a layout up, have a driver measure its steps, write each down, take it away, go on to the next."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from drivers.order import Cleanup, Prepare, Setup, Step, Target
+from drivers.process import DriverProcess
+from gateways.gateway import Endpoint
+from ground.errors import DriverError, TargetError, WeighbridgeError
+from ground.quantities import show_bytes
+from results.manifest import ConfigFile, Sheet
+from results.step import StepKey, StepResult
+from results.store import RunStore
+from results.validity import judge
+from suites import Every, Workload
+from topologies.deployment import Deployment, Place, deploy
+from topologies.loader import Planned
+from weighbridge.display import Display
+from weighbridge.plan import Plan, Visit
+
+ROOT = Path(__file__).resolve().parent.parent
+"""Where the rooms are importable from, for programs that are started on client hosts."""
+
+DRIVER = (sys.executable, "-m", "drivers.locust")
+
+
+class Conductor:
+    """Runs a plan into a run folder. `driver` is the command line of the driver."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        planned: Sequence[Planned],
+        store: RunStore,
+        display: Display,
+        place: Place,
+        *,
+        driver: Sequence[str] = DRIVER,
+    ) -> None:
+        self._plan = plan
+        self._suite = plan.suite
+        self._planned: Mapping[str, Planned] = {one.layout.name: one for one in planned}
+        self._store = store
+        self._display = display
+        self._place = place
+        self._driver = tuple(driver)
+        self._number = 0
+        # Buckets carry the run's own id, so that nothing but what this run made is ever touched.
+        self._prefix = f"wb-{store.manifest.run_id.rsplit('-', 1)[-1]}"
+
+    def run(self) -> None:
+        """Do the whole plan.
+
+        A step that cannot be measured is written down with its reason and the plan goes on; a gateway that cannot be
+        stood up ends the run with its error (ServiceFailed, CommandFailed, VerificationFailed), everything taken away.
+        """
+        for visit in self._plan.visits:
+            self._visit(visit)
+
+    def _visit(self, visit: Visit) -> None:
+        say = self._display.say
+        say(f"standing up {visit.layout}")
+        planned = self._planned[visit.layout]
+        logs = self._store.logs / f"{visit.layout}-{visit.repeat}"
+        with deploy(planned, self._plan.hardware, self._place, say, logs=logs) as deployment:
+            say(f"{visit.layout} stands, verified, after {deployment.took_s:.1f} s")
+            self._store.event("up", f"{deployment.label} stands after {deployment.took_s:.2f} s", layout=visit.layout)
+            configs = [
+                ConfigFile(layout=visit.layout, host=one.host, path=one.path, text=one.text) for one in deployment.standing.rendered
+            ]
+            self._store.add_facts([Sheet(title="deployment", layout=visit.layout, facts=deployment.facts())], configs)
+            for endpoint in deployment.endpoints:
+                if endpoint.api in self._suite.api:
+                    self._measure_api(deployment, visit, endpoint)
+            say(f"taking {visit.layout} down")
+
+    def _measure_api(self, deployment: Deployment, visit: Visit, endpoint: Endpoint) -> None:
+        """All workloads over one API. A driver that fails loses its workload, not the run."""
+        for workload in self._suite.workloads:
+            keys = [
+                StepKey(layout=visit.layout, api=endpoint.api, workload=workload.name, workers=workers, repeat=visit.repeat)
+                for workers in workload.workers
+            ]
+            left = iter(keys)
+            try:
+                with self._driving(deployment, visit, endpoint) as driver:
+                    self._measure_workload(deployment, driver, workload, left)
+            except (DriverError, TargetError) as error:
+                # What was asked for and not measured is written down as just that: never lost, never a number.
+                self._not_measured(left, error)
+
+    @contextmanager
+    def _driving(self, deployment: Deployment, visit: Visit, endpoint: Endpoint) -> Iterator[DriverProcess]:
+        log = self._store.logs / f"driver-{visit.layout}-{endpoint.api}-{visit.repeat}.log"
+        popen = deployment.client.spawn(self._driver, stderr=log, env={"PYTHONPATH": str(ROOT)})
+        with DriverProcess(popen, log) as driver:
+            target = Target(api=endpoint.api, url=endpoint.url, user=endpoint.user, key=endpoint.key, region=endpoint.region)
+            ready = driver.setup(
+                Setup(
+                    target=target,
+                    users=self._suite.users,
+                    processes=self._suite.processes,
+                    bucket_prefix=self._prefix,
+                    seed=self._suite.seed,
+                )
+            )
+            self._store.add_facts([Sheet(title="driver", facts=dict(ready.versions))])
+            yield driver
+            driver.quit()
+
+    def _measure_workload(self, deployment: Deployment, driver: DriverProcess, workload: Workload, keys: Iterator[StepKey]) -> None:
+        self._display.say(f"preparing {workload.name}")
+        prepared = driver.prepare(Prepare(workload=workload), self._display.progress)
+        text = f"{workload.name}: {prepared.objects} objects, {show_bytes(prepared.bytes)}, in {prepared.seconds:.1f} s"
+        self._store.event("prepared", text, layout=deployment.layout.name)
+        for key in keys:
+            self._number += 1
+            self._display.begins(key, self._number)
+            try:
+                result = self._measure(deployment, driver, workload, key)
+            except (DriverError, TargetError) as error:
+                self._write(StepResult(key=key, measurement=None, valid=False, notes=(_reason(error),), order=self._number - 1))
+                raise
+            self._write(result)
+            driver.cleanup(Cleanup(workload=workload, what="written"), self._display.progress)
+            self._note("settled", deployment, deployment.standing.settle())
+            deployment.standing.check()
+        self._display.say(f"cleaning up {workload.name}")
+        driver.cleanup(Cleanup(workload=workload, what="all"), self._display.progress)
+
+    def _measure(self, deployment: Deployment, driver: DriverProcess, workload: Workload, key: StepKey) -> StepResult:
+        if self._suite.cache == "before-step":
+            self._note("caches", deployment, deployment.drop_caches())
+        with self._dropping(deployment):
+            order = Step(workload=workload, workers=key.workers, repeat=key.repeat)
+            measurement = driver.step(order, self._display.progress).measurement
+        verdict = judge(measurement, self._suite.bounds, closed_loop=workload.rate_per_s is None)
+        return StepResult(key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=self._number - 1)
+
+    def _not_measured(self, keys: Iterator[StepKey], error: WeighbridgeError) -> None:
+        self._display.say(_reason(error))
+        for key in keys:
+            self._number += 1
+            note = f"not measured, since an earlier step failed: {_reason(error)}"
+            self._write(StepResult(key=key, measurement=None, valid=False, notes=(note,), order=self._number - 1))
+
+    def _write(self, result: StepResult) -> None:
+        self._store.append(result)
+        self._display.ended(result)
+
+    def _note(self, kind: str, deployment: Deployment, texts: Sequence[str]) -> None:
+        for text in texts:
+            self._store.event(kind, text, layout=deployment.layout.name)
+
+    @contextmanager
+    def _dropping(self, deployment: Deployment) -> Iterator[None]:
+        """Drop caches again and again while a step runs, where the suite asks for it."""
+        cache = self._suite.cache
+        if not isinstance(cache, Every):
+            yield
+            return
+        done = threading.Event()
+        failed: list[WeighbridgeError] = []
+
+        def drop() -> None:
+            due = time.monotonic()
+            while not done.is_set():
+                try:
+                    self._note("caches", deployment, deployment.drop_caches())
+                except WeighbridgeError as error:
+                    failed.append(error)
+                    return
+                due += cache.every
+                done.wait(max(0.0, due - time.monotonic()))
+
+        thread = threading.Thread(target=drop, name="cache-dropper")
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+        if failed:
+            raise failed[0]
+
+
+def _reason(error: WeighbridgeError) -> str:
+    return error.message

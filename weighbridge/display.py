@@ -1,0 +1,201 @@
+"""What a person sees while a run goes on: a live table with rates and time left, or plain lines where there is no terminal."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
+from rich.table import Table
+
+from drivers.order import Progress as DriverProgress
+from ground.quantities import show_bytes
+from results.histogram import Histogram
+from results.step import StepKey, StepResult
+from results.validity import enough_samples
+from weighbridge.plan import Plan, step_seconds
+
+OVERHEAD_S = 3.0
+"""What a step takes besides warm-up and window, in seconds, until it has been seen how long it really takes."""
+
+
+class Display(Protocol):
+    """Told by the conductor what happens; shows it."""
+
+    def say(self, text: str) -> None:
+        """One short line about what is being done now."""
+
+    def begins(self, key: StepKey, number: int) -> None:
+        """Step `number` (from 1) begins."""
+
+    def progress(self, progress: DriverProgress) -> None:
+        """The driver reports how far it is."""
+
+    def ended(self, result: StepResult) -> None:
+        """A step has ended, well or not."""
+
+
+class Clock:
+    """How long the rest of a run takes: what is planned, and per step as much besides as the steps so far took."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._planned = {workload.name: step_seconds(workload) for workload in plan.suite.workloads}
+        self._left_s = plan.seconds
+        self._steps = plan.steps
+        self._done = 0
+        self._started = time.monotonic()
+        self._spent_s = 0.0
+
+    def step_done(self, workload: str) -> None:
+        """One step of `workload` is over."""
+        self._done += 1
+        self._left_s -= self._planned[workload]
+        self._spent_s += self._planned[workload]
+
+    def left_s(self) -> float:
+        """Seconds that are probably left."""
+        beside = (time.monotonic() - self._started - self._spent_s) / self._done if self._done else OVERHEAD_S
+        return max(0.0, self._left_s + max(0.0, beside) * (self._steps - self._done))
+
+
+class PlainDisplay:
+    """A line for each thing that happens, for logs and pipes."""
+
+    def __init__(self, plan: Plan, console: Console) -> None:
+        self._console = console
+        self._plan = plan
+        self._clock = Clock(plan)
+        self._number = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Nothing is held."""
+
+    def say(self, text: str) -> None:
+        """Print the line with the time of day."""
+        self._console.print(f"{time.strftime('%H:%M:%S')}  {text}", markup=False, highlight=False, soft_wrap=True)
+
+    def begins(self, key: StepKey, number: int) -> None:
+        """Remember which step it is: it is printed when it has a result."""
+        self._number = number
+
+    def progress(self, progress: DriverProgress) -> None:
+        """Lines are for what has ended."""
+
+    def ended(self, result: StepResult) -> None:
+        """Print the step's result."""
+        self._clock.step_done(result.key.workload)
+        left = _duration(self._clock.left_s())
+        self.say(f"step {self._number}/{self._plan.steps}  {_name(result.key)}: {_outcome(result)}  ({left} left)")
+
+
+class LiveDisplay:
+    """A table of the last results above a bar with what is being done, the rates now and the time left."""
+
+    ROWS = 12
+
+    def __init__(self, plan: Plan, console: Console) -> None:
+        self._plan = plan
+        self._clock = Clock(plan)
+        self._rows: list[StepResult] = []
+        self._number = 0
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("[bold]{task.description}"),
+            BarColumn(bar_width=None),
+            TextColumn("{task.fields[rates]}"),
+            TextColumn("{task.fields[left]} left"),
+            console=console,
+            expand=True,
+        )
+        self._task: TaskID = self._bar.add_task("starting", total=None, rates="", left=_duration(self._clock.left_s()))
+        self._live = Live(console=console, refresh_per_second=4, get_renderable=self._view)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._bar.update(self._task, visible=False)
+        self._live.stop()
+
+    def say(self, text: str) -> None:
+        """Show the line beside the bar."""
+        self._bar.update(self._task, description=escape(text), total=None, rates="", left=_duration(self._clock.left_s()))
+
+    def begins(self, key: StepKey, number: int) -> None:
+        """Show which step runs."""
+        self._number = number
+        self.say(f"step {number}/{self._plan.steps}  {_name(key)}")
+
+    def progress(self, progress: DriverProgress) -> None:
+        """Move the bar and show the rates of the last second."""
+        rates = f"{progress.phase}  {progress.operations_per_s:,.0f} op/s  {show_bytes(round(progress.bytes_per_s))}/s"
+        if progress.errors:
+            rates += f"  [red]{progress.errors} errors[/]"
+        left = _duration(self._clock.left_s())
+        self._bar.update(self._task, completed=progress.done, total=progress.total, rates=rates, left=left)
+
+    def ended(self, result: StepResult) -> None:
+        """Add the step to the table."""
+        self._clock.step_done(result.key.workload)
+        self._rows.append(result)
+
+    def _view(self) -> Group:
+        table = Table(expand=True, header_style="bold", box=None)
+        for name in ("layout", "workload", "workers", "op/s", "MB/s", "p90 ms", "max ms", "errors", ""):
+            table.add_column(name, justify="left" if name in {"layout", "workload", ""} else "right")
+        for result in self._rows[-self.ROWS :]:
+            key = result.key
+            numbers = _numbers(result)
+            mark = "" if result.valid else "[yellow]not valid[/]"
+            table.add_row(key.layout, key.workload, str(key.workers), *numbers, mark)
+        return Group(table, self._bar)
+
+
+def display_for(plan: Plan, console: Console) -> PlainDisplay | LiveDisplay:
+    """A live display on a terminal, plain lines elsewhere."""
+    return LiveDisplay(plan, console) if console.is_terminal else PlainDisplay(plan, console)
+
+
+def _name(key: StepKey) -> str:
+    return f"{key.layout} {key.api} {key.workload} x{key.workers}" + (f" repeat {key.repeat + 1}" if key.repeat else "")
+
+
+def _outcome(result: StepResult) -> str:
+    rate, bandwidth, p90, longest, errors = _numbers(result)
+    text = f"{rate} op/s, {bandwidth} MB/s, p90 {p90} ms, max {longest} ms, {errors} errors"
+    return text if result.valid else f"{text}; NOT VALID: {'; '.join(result.notes)}"
+
+
+def _numbers(result: StepResult) -> tuple[str, str, str, str, str]:
+    """op/s, MB/s, p90 ms, max ms and errors of a step over all its operations; a dash where nothing is known."""
+    measurement = result.measurement
+    if measurement is None:
+        return ("-", "-", "-", "-", "-")
+    tallies = [tally for tally in measurement.tallies if tally.count]
+    errors = sum(tally.failed for tally in measurement.tallies)
+    if not tallies:
+        return ("0", "0", "-", "-", f"{errors:,}")
+    count = sum(tally.count for tally in tallies)
+    moved = sum(tally.bytes for tally in tallies)
+    merged = Histogram.merged(Histogram.decode(tally.latency) for tally in tallies if tally.latency)
+    longest = max(tally.max_us or 0 for tally in tallies)
+    return (
+        f"{count / measurement.window_s:,.1f}",
+        f"{moved / measurement.window_s / 1e6:,.1f}",
+        f"{merged.percentile_us(90) / 1e3:,.1f}" if enough_samples(count, 90) else "-",
+        f"{longest / 1e3:,.1f}",
+        f"{errors:,}",
+    )
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"

@@ -1,0 +1,74 @@
+"""What is known of this machine, for the manifest: kernel, CPUs, memory, versions, the sysctl settings that decide results."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+
+from topologies.hardware import Hardware
+
+SYSCTLS = (
+    "kernel/osrelease",
+    "net/core/somaxconn",
+    "net/core/rmem_max",
+    "net/core/wmem_max",
+    "net/ipv4/tcp_rmem",
+    "net/ipv4/tcp_wmem",
+    "net/ipv4/tcp_congestion_control",
+    "net/ipv4/tcp_tw_reuse",
+    "vm/dirty_ratio",
+    "vm/dirty_background_ratio",
+    "vm/swappiness",
+)
+"""Settings that the anchors' fairness rules ask to be published with a result."""
+
+PACKAGES = ("locust", "boto3", "python-swiftclient", "gevent", "pydantic", "hdrhistogram", "altair")
+
+
+def facts_of_machine(hardware: Hardware) -> dict[str, str]:
+    """Facts by name. What this machine does not tell is left out, never guessed."""
+    facts = {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "system": _os_release(),
+        "cpus": str(len(os.sched_getaffinity(0))),
+        "load before": " ".join(f"{value:.2f}" for value in os.getloadavg()),
+        "hardware": hardware.name,
+    }
+    facts |= {f"package {name}": version for name in PACKAGES if (version := _version(name))}
+    facts |= {f"sysctl {name.replace('/', '.')}": value for name in SYSCTLS if (value := _read(Path("/proc/sys", name)))}
+    facts |= _models()
+    return facts
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _read(path: Path) -> str:
+    return path.read_text().strip().replace("\t", " ") if path.exists() else ""
+
+
+def _os_release() -> str:
+    try:
+        return platform.freedesktop_os_release()["PRETTY_NAME"]
+    except (OSError, KeyError):
+        return platform.system()
+
+
+def _models() -> dict[str, str]:
+    """CPU model and memory, where Linux tells."""
+    facts = {}
+    for line in _read(Path("/proc/cpuinfo")).splitlines():
+        if line.startswith("model name"):
+            facts["cpu"] = line.split(":", 1)[1].strip()
+            break
+    for line in _read(Path("/proc/meminfo")).splitlines():
+        if line.startswith("MemTotal"):
+            facts["memory"] = line.split(":", 1)[1].strip()
+    return facts

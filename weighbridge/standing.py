@@ -1,0 +1,56 @@
+"""What stands, in words that can be pasted: hosts, endpoints, credentials, and how to reach them."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from gateways.gateway import Endpoint
+from topologies.deployment import Place, Stands, standing
+
+
+def print_standing(place: Place, console: Console) -> None:
+    """Print every deployment that stands."""
+    found = standing(place)
+    if not found:
+        console.print("nothing stands", highlight=False)
+    for stands in found:
+        for line in describe(stands):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def describe(stands: Stands) -> list[str]:
+    """The lines about one deployment. Its network is reached from its client hosts, which see this machine's files."""
+    client = stands.clients[0]
+    lines = [
+        f"{stands.label}: layout {stands.layout} on hardware {stands.hardware}, since {stands.since}",
+        "  hosts: " + ", ".join(f"{name} {address}" for name, address in stands.hosts.items()),
+        f"  its network is its own: run clients on {client}, which has this machine's files:",
+        f"    weighbridge exec {client} -- COMMAND",
+    ]
+    for endpoint in stands.endpoints:
+        lines += [f"  {endpoint.api}: {endpoint.url}"]
+        lines += [f"    {line}" for line in (_s3(endpoint) if endpoint.api == "s3" else _swift(endpoint))]
+    return lines
+
+
+def _s3(endpoint: Endpoint) -> list[str]:
+    key = endpoint.key.get_secret_value()
+    return [
+        f"access key {endpoint.user}   secret key {key}",
+        "boto3:",
+        f'  boto3.client("s3", endpoint_url="{endpoint.url}", aws_access_key_id="{endpoint.user}",',
+        f'               aws_secret_access_key="{key}", region_name="{endpoint.region}")',
+        "curl:",
+        f"  curl --aws-sigv4 aws:amz:{endpoint.region}:s3 -u '{endpoint.user}:{key}' {endpoint.url}/",
+    ]
+
+
+def _swift(endpoint: Endpoint) -> list[str]:
+    key = endpoint.key.get_secret_value()
+    return [
+        f"user {endpoint.user}   key {key}",
+        "swift client:",
+        f"  swift -A {endpoint.url} -U {endpoint.user} -K {key} stat",
+        "curl:",
+        f"  curl -i -H 'X-Auth-User: {endpoint.user}' -H 'X-Auth-Key: {key}' {endpoint.url}",
+    ]

@@ -1,0 +1,81 @@
+"""`weighbridge compare`: the main job."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import click
+
+from ground.errors import EXIT_FINE, EXIT_INVALID, UsageError
+from weighbridge.verbs.options import hardware, shown
+
+
+@click.command("compare")
+@shown("--suite", default="quick", metavar="FILE", help="Suite file, or the name of one that ships.")
+@click.option("--layouts", metavar="A,B", help="Layouts to compare: files or names, with commas between (default: the suite's).")
+@hardware
+@click.option("--driver", type=click.Choice(["locust", "cosbench", "both"]), help="What makes the load (default: the suite's).")
+@click.option("--repeats", type=click.IntRange(1, 1000), help="Visits of every step (default: the suite's); a claim needs 5.")
+@shown("--out", default="runs", type=click.Path(file_okay=False, path_type=Path), help="Where the run's folder is made.")
+def command(suite: str, layouts: str | None, hardware: str | None, driver: str | None, repeats: int | None, out: Path) -> int:
+    """Stand layouts up one after the other on identical hosts, replay a suite on each, and say which was faster, by how much."""
+    names = [name.strip() for name in (layouts or "").split(",") if name.strip()]
+    return compare(suite, names, hardware, driver=driver, repeats=repeats, out=out)
+
+
+def compare(suite: str, layouts: list[str], hardware: str | None, *, driver: str | None, repeats: int | None, out: Path) -> int:
+    """Run a comparison and print its table; returns the exit code.
+
+    Raises UsageError before anything is started when something asked for cannot be done; any other WeighbridgeError when
+    a gateway could not be stood up, all of it then being taken away again.
+    """
+    # The heavy rooms are imported here, so that `weighbridge --help` need not wait for them.
+    from rich.console import Console  # noqa: PLC0415
+
+    from results import derive  # noqa: PLC0415
+    from results.manifest import Sheet  # noqa: PLC0415
+    from results.store import RunStore  # noqa: PLC0415
+    from weighbridge import selection  # noqa: PLC0415
+    from weighbridge.conductor import Conductor  # noqa: PLC0415
+    from weighbridge.display import display_for  # noqa: PLC0415
+    from weighbridge.facts import facts_of_machine  # noqa: PLC0415
+    from weighbridge.interruption import Interrupted, interruptible  # noqa: PLC0415
+    from weighbridge.means import require  # noqa: PLC0415
+    from weighbridge.outcome import print_outcome  # noqa: PLC0415
+    from weighbridge.plan import make_plan  # noqa: PLC0415
+    from weighbridge.surroundings import place  # noqa: PLC0415
+
+    if driver in {"cosbench", "both"}:
+        raise UsageError(f"the driver {driver!r} is not part of this release", advice="Use --driver locust.")
+    chosen = selection.select(suite, layouts, hardware)
+    asked = chosen.suite.model_copy(update={"repeats": repeats} if repeats else {})
+    plan = make_plan(asked, chosen.hardware, chosen.layouts)
+    where = place()
+    require(chosen.hardware, where)
+    console = Console()
+    with interruptible():
+        store = RunStore.create(
+            out,
+            plan_yaml=chosen.suite_text,
+            plan=plan,
+            suite=asked.name,
+            command=("weighbridge", *sys.argv[1:]),
+            weighbridge_version=version("weighbridge"),
+            sheets=[Sheet(title="machine", facts=facts_of_machine(chosen.hardware))],
+        )
+        try:
+            with display_for(plan, console) as display:
+                display.say(f"writing to {store.folder}")
+                Conductor(plan, chosen.layouts, store, display, where).run()
+        except Interrupted as error:
+            store.set_state("interrupted", error=str(error))
+            raise
+        except BaseException as error:
+            store.set_state("failed", error=str(error))
+            raise
+        store.set_state("done")
+    derived = derive(store.folder)
+    print_outcome(derived, console)
+    return EXIT_FINE if derived.comparable else EXIT_INVALID

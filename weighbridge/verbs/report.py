@@ -1,0 +1,19 @@
+"""`weighbridge report`: table, charts and report of a run, from its folder alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command("report")
+@click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def command(run: Path) -> None:
+    """Make derived/ of a RUN folder again: summary.csv, charts, report.html; and print the table."""
+    from rich.console import Console  # noqa: PLC0415
+
+    from results import derive  # noqa: PLC0415
+    from weighbridge.outcome import print_outcome  # noqa: PLC0415
+
+    print_outcome(derive(run), Console())

@@ -1,0 +1,47 @@
+"""`weighbridge up LAYOUT`: a gateway of one's own, verified, to play with."""
+
+from __future__ import annotations
+
+import click
+
+from weighbridge.verbs.options import hardware
+
+
+@click.command("up")
+@click.argument("layout")
+@hardware
+def command(layout: str, hardware: str | None) -> None:
+    """Stand LAYOUT up (a file, or the name of one that ships), verify it, and leave it standing."""
+    up(layout, hardware)
+
+
+def up(layout: str, hardware: str | None) -> None:
+    """Stand a layout up and say how to reach it. Raises UsageError or TargetError, nothing then being left."""
+    from rich.console import Console  # noqa: PLC0415
+
+    from ground.errors import UsageError  # noqa: PLC0415
+    from topologies.deployment import deploy  # noqa: PLC0415
+    from weighbridge import selection  # noqa: PLC0415
+    from weighbridge.interruption import interruptible  # noqa: PLC0415
+    from weighbridge.means import require  # noqa: PLC0415
+    from weighbridge.standing import print_standing  # noqa: PLC0415
+    from weighbridge.surroundings import place  # noqa: PLC0415
+
+    hosts = selection.hardware_named(hardware)
+    if hosts.kind == "fake":
+        raise UsageError(
+            f"the hosts of {hosts.name!r} are pretended and end with this command: nothing would be left standing",
+            advice="Choose hardware of kind lab.",
+        )
+    planned = selection.layout_named(layout, hosts)
+    where = place()
+    require(hosts, where)
+    console = Console()
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, highlight=False)
+
+    with interruptible(), deploy(planned, hosts, where, say) as deployment:
+        deployment.keep()
+    say(f"{deployment.label} stands after {deployment.took_s:.1f} s; `weighbridge down` takes it away")
+    print_standing(where, console)
