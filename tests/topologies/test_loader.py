@@ -1,0 +1,87 @@
+from pathlib import Path
+
+import pytest
+
+from ground.document import DocumentError
+from ground.errors import UsageError
+from topologies import loader
+from topologies.hardware import Hardware
+
+HARDWARE = Hardware.model_validate(
+    {"name": "small", "kind": "fake", "hosts": {"client-1": {}, "gateway-1": {}, "store-1": {"disks": [{"size": "1GiB"}]}}}
+)
+LAYOUT = """name: trial
+about: A trial
+gateway: "null"
+release: engine
+place:
+  target: gateway-1
+"""
+
+
+def faults_of(tmp_path: Path, text: str) -> str:
+    (tmp_path / "trial.yaml").write_text(text)
+    with pytest.raises(DocumentError) as error:
+        loader.load_layout(tmp_path / "trial.yaml", HARDWARE)
+    return str(error.value).replace(f"{tmp_path}/", "")
+
+
+def test_every_layout_and_hardware_that_ships_is_whole() -> None:
+    hardware = {name: loader.load_hardware(path) for name, path in loader.shipped_hardware().items()}
+    assert set(hardware) >= {"lab-small", "loopback"}
+    layouts = loader.shipped_layouts()
+    assert set(layouts) >= {"rgw-beast", "swift", "null"}
+    for name, path in layouts.items():
+        assert loader.load_layout(path, hardware["lab-small"]).layout.name == name
+
+
+def test_the_lab_promises_no_more_cpu_than_two_cores_have() -> None:
+    hosts = loader.load_hardware(loader.shipped_hardware()["lab-small"]).hosts.values()
+    assert sum(host.cpus or 0 for host in hosts) == pytest.approx(2.0)
+
+
+def test_an_unknown_gateway_or_release_is_answered_with_the_closest_known_one(tmp_path: Path) -> None:
+    assert "trial.yaml:3:10: no gateway 'nul' (did you mean 'null'?)" in faults_of(tmp_path, LAYOUT.replace('"null"', "nul"))
+    assert "trial.yaml:4:10: no release 'engin' of null (did you mean 'engine'?)" in faults_of(tmp_path, LAYOUT.replace("engine", "engin"))
+
+
+def test_a_fault_inside_place_or_settings_has_its_own_place_in_the_file(tmp_path: Path) -> None:
+    text = faults_of(tmp_path, LAYOUT.replace("target:", "targt:") + "settings: {delay_ms: -1}\n")
+    assert "trial.yaml:6:3: unknown key 'targt' (did you mean 'target'?)" in text
+    assert "trial.yaml:7:22: delay_ms" in text
+
+
+def test_a_host_that_the_hardware_lacks_is_told_at_the_word_that_names_it(tmp_path: Path) -> None:
+    text = faults_of(tmp_path, LAYOUT.replace("gateway-1", "gatway-1"))
+    assert "trial.yaml:6:11: hardware 'small' has no host 'gatway-1' (did you mean 'gateway-1'?)" in text
+
+
+def test_a_host_without_the_disks_a_service_needs_is_refused(tmp_path: Path) -> None:
+    path = loader.shipped_layouts()["rgw-beast"]
+    names = {f"{kind}-{number}": {} for kind in ("client", "gateway", "store") for number in (1, 2, 3)}
+    diskless = Hardware.model_validate({"name": "diskless", "kind": "fake", "hosts": names})
+    with pytest.raises(DocumentError, match=r"needs 1 disk\(s\); host 'store-1' of hardware 'diskless' has 0"):
+        loader.load_layout(path, diskless)
+
+
+def test_a_name_that_does_not_ship_is_answered_with_the_closest_that_does() -> None:
+    with pytest.raises(UsageError, match="no layout 'rgw-beats' \\(did you mean 'rgw-beast'\\?\\)"):
+        loader.find("rgw-beats", loader.shipped_layouts(), "layout")
+
+
+def test_a_client_that_is_no_host_is_a_fault_of_the_hardware(tmp_path: Path) -> None:
+    (tmp_path / "h.yaml").write_text("name: h\nkind: fake\nclients: [client-2]\nhosts: {client-1: {}}\n")
+    with pytest.raises(DocumentError, match="client 'client-2' is not one of the hosts"):
+        loader.load_hardware(tmp_path / "h.yaml")
+
+
+@pytest.mark.parametrize("spec", ["{cpus: 0}", "{memory: 1MiB}", "{nic: 10}", "{disks: [{size: 1MiB}]}", "{cpus: .nan}"])
+def test_limits_that_no_host_can_have_are_refused(tmp_path: Path, spec: str) -> None:
+    (tmp_path / "h.yaml").write_text(f"name: h\nkind: fake\nhosts: {{client-1: {spec}}}\n")
+    with pytest.raises(DocumentError, match=r"h\.yaml:3:"):
+        loader.load_hardware(tmp_path / "h.yaml")
+
+
+def test_hardware_goes_through_json_and_comes_back_the_same() -> None:
+    hardware = loader.load_hardware(loader.shipped_hardware()["lab-small"])
+    assert Hardware.model_validate_json(hardware.model_dump_json()) == hardware

@@ -1,0 +1,90 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from weighbridge.command import Verbs
+
+
+def weighbridge(*arguments: str, folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "weighbridge", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, "WEIGHBRIDGE_HOME": str(folder / "home"), "WEIGHBRIDGE_STATE": str(folder / "state"), **env},
+    )
+
+
+def test_help_lists_every_verb_and_every_verb_has_help_of_its_own(tmp_path: Path) -> None:
+    listed = weighbridge("--help", folder=tmp_path)
+    assert listed.returncode == 0
+    for verb in Verbs.VERBS:
+        assert verb in listed.stdout
+        own = weighbridge(verb, "--help", folder=tmp_path)
+        assert own.returncode == 0, own.stderr
+        assert "Usage:" in own.stdout
+
+
+def test_help_imports_no_heavy_library() -> None:
+    heavy = {"pydantic", "numpy", "altair", "locust", "rich", "boto3", "yaml"}
+    code = (
+        "import sys\nfrom weighbridge.command import main\nsys.argv = ['weighbridge', '--help']\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        f"print(sorted({heavy!r} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+
+
+def test_an_unknown_verb_is_answered_with_the_closest_known_one(tmp_path: Path) -> None:
+    done = weighbridge("compair", folder=tmp_path)
+    assert done.returncode == 2
+    assert "did you mean 'compare'" in done.stderr
+
+
+def test_the_faults_of_all_files_are_told_at_once_and_nothing_is_started(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text("name: s\nabout: x\nworkloads: []\nrepeets: 3\n")
+    (tmp_path / "l.yaml").write_text('name: l\nabout: x\ngateway: "null"\nrelease: engin\nplace: {target: gateway-1}\n')
+    done = weighbridge(
+        "compare", "--suite", str(tmp_path / "s.yaml"), "--layouts", f"{tmp_path}/l.yaml", "--hardware", "loopback",
+        "--out", str(tmp_path / "runs"), folder=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert f"{tmp_path}/s.yaml:3:12: workloads:" in done.stderr
+    assert f"{tmp_path}/s.yaml:4:1: unknown key 'repeets' (did you mean 'repeats'?)" in done.stderr
+    assert f"{tmp_path}/l.yaml:4:10: no release 'engin' of null (did you mean 'engine'?)" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "runs").exists()
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["compare", "--suite", "quik"], "did you mean 'quick'"),
+        (["compare", "--layouts", "rgw-beest"], "did you mean 'rgw-beast'"),
+        (["compare", "--hardware", "lab-smal"], "did you mean 'lab-small'"),
+        (["compare", "--driver", "cosbench", "--hardware", "loopback"], "not part of this release"),
+        (["compare", "--repeats", "0"], "repeats"),
+        (["compare", "--no-such-option"], "No such option"),
+        (["up"], "Missing argument"),
+        (["up", "null", "--hardware", "loopback"], "nothing would be left standing"),
+        (["exec", "client-1", "--", "true"], "no host 'client-1' stands"),
+        (["report", "no-such-run"], "does not exist"),
+        (["null-target", "--port", "99999"], "port"),
+    ],
+)
+def test_bad_usage_is_refused_in_words_with_exit_code_two(tmp_path: Path, arguments: list[str], words: str) -> None:
+    done = weighbridge(*arguments, folder=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_status_says_when_nothing_stands(tmp_path: Path) -> None:
+    done = weighbridge("status", folder=tmp_path)
+    assert (done.returncode, done.stdout.strip()) == (0, "nothing stands")

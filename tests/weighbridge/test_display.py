@@ -1,0 +1,43 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from drivers.order import Progress
+from results.step import StepKey, StepResult
+from results.testing import fake_measurement
+from weighbridge.display import LiveDisplay, PlainDisplay, display_for
+from weighbridge.testing import Run
+
+KEY = StepKey(layout="rgw-a", api="swift", workload="small", workers=4, repeat=0)
+GOOD = StepResult(key=KEY, measurement=fake_measurement(workload="small"), valid=True, order=0)
+LOST = StepResult(key=KEY, measurement=None, valid=False, notes=("the driver [ended]",), order=1)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_display_shows_steps_errors_and_names_with_brackets_as_they_are(run: Run, terminal: bool) -> None:
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=terminal, width=140)
+    with display_for(run.plan(), console) as display:
+        display.say("standing up [rgw]")
+        display.begins(KEY, 1)
+        display.progress(Progress(phase="measure", done=1, total=5, operations_per_s=100, bytes_per_s=1e8, errors=2))
+        display.ended(GOOD)
+        display.begins(KEY, 2)
+        display.ended(LOST)
+    assert isinstance(display, LiveDisplay if terminal else PlainDisplay)
+    assert "rgw-a" in text.getvalue()
+    if not terminal:
+        assert "standing up [rgw]" in text.getvalue()
+        assert "NOT VALID: the driver [ended]" in text.getvalue()
+        assert "\x1b" not in text.getvalue()
+
+
+def test_plain_lines_tell_rate_bandwidth_p90_and_time_left(run: Run) -> None:
+    text = io.StringIO()
+    with PlainDisplay(run.plan(), Console(file=text, width=200)) as display:
+        display.begins(KEY, 1)
+        display.ended(GOOD)
+    line = text.getvalue()
+    assert "step 1/6  rgw-a swift small x4: 400.0 op/s, 400.0 MB/s, p90 " in line
+    assert " left)" in line
