@@ -1,1 +1,18 @@
 """WHAT came out: the measurement, the run folder, validity, the study's table, findings, charts and the report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from results.derivation import Derived
+
+__all__ = ["derive"]
+
+
+def derive(run_folder: Path) -> Derived:
+    """Rebuild `derived/` of a run folder: see `results.derivation.derive`. Imports the heavy libraries only when called."""
+    from results.derivation import derive as rebuild  # noqa: PLC0415
+
+    return rebuild(run_folder)

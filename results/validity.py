@@ -18,6 +18,7 @@ import math
 from typing import Final
 
 from ground.record import Record
+from results.histogram import Histogram
 from results.measurement import Measurement, Tally
 from suites import Bounds, Operation
 
@@ -46,7 +47,10 @@ def enough_samples(count: int, percent: float) -> bool:
 
 
 def judge(measurement: Measurement, bounds: Bounds, *, closed_loop: bool = True) -> Verdict:
-    """Whether a measurement may be ranked. `closed_loop`: the workload names no rate. Its own notes are not repeated."""
+    """Whether a measurement may be ranked. `closed_loop`: the workload names no rate. Its own notes are not repeated.
+
+    Raises InvalidMeasurement when a histogram cannot be read.
+    """
     faults: list[str] = []
     notes: list[str] = []
     done = sum(tally.count for tally in measurement.tallies)
@@ -61,6 +65,10 @@ def judge(measurement: Measurement, bounds: Bounds, *, closed_loop: bool = True)
             faults.append(f"{text}: beyond the bound of {bounds.error_share:.2%}")
         else:
             notes.append(text)
+    for tally in measurement.tallies:
+        counted = Histogram.decode(tally.latency).count if tally.latency is not None else 0
+        if counted != tally.count:
+            faults.append(f"the histogram of {tally.operation} counts {counted} samples where {tally.count} succeeded")
     if measurement.load.share >= DRIVER_CPU_SHARE:
         faults.append(f"the driver used {measurement.load.share:.0%} of the CPU it may use: it may have been the limit")
     if closed_loop and done and not failed:

@@ -1,0 +1,41 @@
+"""All that can be rebuilt from a run folder: the table as CSV, findings, charts and the report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ground.record import Record
+from results.findings import Finding, find
+from results.store import RunStore, write_whole
+from results.summary import Row, summarize, summary_csv
+
+
+class Derived(Record):
+    """What was derived, and where it is."""
+
+    folder: Path
+    summary: Path
+    rows: tuple[Row, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def comparable(self) -> bool:
+        """Whether anything was measured that may be ranked: for more than one layout, a valid cell of two of them."""
+        if len({row.layout for row in self.rows}) == 1:
+            return any(row.valid for row in self.rows)
+        return any(finding.ratio is not None for finding in self.findings)
+
+
+def derive(run_folder: Path) -> Derived:
+    """Rebuild `derived/` from the rest of a run folder, finished or not.
+
+    Raises UsageError when it is no run folder, InvalidMeasurement when something of it cannot be read, StoreError when
+    it cannot be written.
+    """
+    store = RunStore.open(run_folder)
+    rows = summarize(store.plan(), store.steps())
+    findings = find(rows)
+    store.derived.mkdir(exist_ok=True)
+    summary = store.derived / "summary.csv"
+    write_whole(summary, summary_csv(rows))
+    return Derived(folder=store.derived, summary=summary, rows=rows, findings=findings)

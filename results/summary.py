@@ -1,0 +1,234 @@
+"""The study's table: throughput, percentiles and errors by layout, API, workload, operation and worker count.
+
+Over repeats: throughput, bandwidth and percentiles are the median of the repeats' own figures (percentiles are never
+averaged and never taken of a mixture of repeats); max is the largest; mean is the total of latencies over the total of
+samples; samples and errors are totals. Only valid repeats go in, and all of them; where none is valid, those that there
+are go in and the row says `valid = no`. What is unknown is None, an empty cell, never a number.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
+from typing import Final
+
+from pydantic import NonNegativeFloat, NonNegativeInt
+
+from ground.record import Record
+from results.histogram import Histogram
+from results.measurement import Tally
+from results.resolved import ResolvedPlan
+from results.step import StepKey, StepResult
+from results.validity import enough_samples, samples_needed
+from suites import Api, Operation
+
+COLUMNS: Final = (
+    "layout",
+    "api",
+    "workload",
+    "operation",
+    "object_size_bytes",
+    "workers",
+    "repeats",
+    "throughput_ops_s",
+    "bandwidth_mb_s",
+    "p50_ms",
+    "p90_ms",
+    "p99_ms",
+    "max_ms",
+    "mean_ms",
+    "samples",
+    "errors",
+    "valid",
+    "notes",
+)
+"""Columns of `derived/summary.csv`, in order."""
+
+WITH_BODIES: Final = ("read", "write")
+
+
+class Point(Record):
+    """One operation in one repeat of one step. Bandwidth is in MB/s of 10^6 bytes, of complete bodies of reads and writes."""
+
+    repeat: NonNegativeInt
+    valid: bool
+    notes: tuple[str, ...] = ()
+    throughput_ops_s: NonNegativeFloat
+    bandwidth_mb_s: NonNegativeFloat | None = None
+    p50_ms: NonNegativeFloat | None = None
+    p90_ms: NonNegativeFloat | None = None
+    p99_ms: NonNegativeFloat | None = None
+    max_ms: NonNegativeFloat | None = None
+    total_ms: NonNegativeFloat
+    """Sum of all latencies."""
+    samples: NonNegativeInt
+    errors: NonNegativeInt
+
+
+class Row(Record):
+    """One line of the table; `points` are the repeats it was made of and those that were left out as not valid."""
+
+    layout: str
+    api: Api
+    workload: str
+    operation: Operation
+    object_size_bytes: NonNegativeFloat | None
+    """The size of an object, or the expected mean of its distribution."""
+    workers: int
+    repeats: NonNegativeInt
+    """How many repeats the figures are made of."""
+    throughput_ops_s: NonNegativeFloat | None = None
+    bandwidth_mb_s: NonNegativeFloat | None = None
+    p50_ms: NonNegativeFloat | None = None
+    p90_ms: NonNegativeFloat | None = None
+    p99_ms: NonNegativeFloat | None = None
+    max_ms: NonNegativeFloat | None = None
+    mean_ms: NonNegativeFloat | None = None
+    samples: NonNegativeInt | None = None
+    errors: NonNegativeInt | None = None
+    valid: bool
+    notes: tuple[str, ...] = ()
+    points: tuple[Point, ...] = ()
+
+    @property
+    def used(self) -> tuple[Point, ...]:
+        """The repeats that the figures are made of."""
+        return tuple(point for point in self.points if point.valid) or self.points
+
+
+def summarize(plan: ResolvedPlan, steps: Iterable[StepResult]) -> tuple[Row, ...]:
+    """The table of a run: a row for everything planned, measured or not, in the order of the plan.
+
+    Of a step that was measured more than once the last result counts. Raises InvalidMeasurement on a histogram that
+    cannot be read.
+    """
+    latest = {step.key: step for step in steps}
+    return tuple(
+        _row(plan, StepKey(layout=layout.name, api=api, workload=workload.name, workers=workers, repeat=0), operation, latest)
+        for workload in plan.suite.workloads
+        for operation in workload.operations
+        for api in plan.suite.api
+        for workers in sorted(workload.workers)
+        for layout in plan.layouts
+    )
+
+
+def _row(plan: ResolvedPlan, first: StepKey, operation: Operation, latest: dict[StepKey, StepResult]) -> Row:
+    (size,) = (one.objects.mean_bytes for one in plan.suite.workloads if one.name == first.workload)
+    keys = [first.model_copy(update={"repeat": repeat}) for repeat in range(plan.suite.repeats)]
+    found = [latest[key] for key in keys if key in latest]
+    points = tuple(point for step in found for point in _points(step, operation))
+    used = tuple(point for point in points if point.valid) or points
+    notes = [*_missing(found, plan.suite.repeats)]
+    for step in found:
+        label = f"repeat {step.key.repeat + 1}: " if plan.suite.repeats > 1 else ""
+        own = step.measurement.notes if step.measurement is not None else ()
+        notes += [f"{label}{note}" for note in dict.fromkeys((*step.notes, *own))]
+    head = {
+        "layout": first.layout,
+        "api": first.api,
+        "workload": first.workload,
+        "operation": operation,
+        "object_size_bytes": size,
+        "workers": first.workers,
+        "repeats": len(used),
+        "notes": tuple(dict.fromkeys(notes)),
+        "points": points,
+    }
+    if not used:
+        return Row(**head, valid=False)
+    samples = sum(point.samples for point in used)
+    return Row(
+        **head,
+        throughput_ops_s=median(point.throughput_ops_s for point in used),
+        bandwidth_mb_s=_median([point.bandwidth_mb_s for point in used]),
+        p50_ms=_median([point.p50_ms for point in used]),
+        p90_ms=_median([point.p90_ms for point in used]),
+        p99_ms=_median([point.p99_ms for point in used]),
+        max_ms=max((point.max_ms for point in used if point.max_ms is not None), default=None),
+        mean_ms=sum(point.total_ms for point in used) / samples if samples else None,
+        samples=samples,
+        errors=sum(point.errors for point in used),
+        valid=any(point.valid for point in points),
+    )
+
+
+def _missing(found: Sequence[StepResult], repeats: int) -> Iterator[str]:
+    """What is said first of a row: that repeats were not measured or were left out."""
+    if not found:
+        yield "not measured"
+        return
+    if len(found) < repeats:
+        yield f"{len(found)} of {repeats} repeats measured"
+    left_out = sum(not step.valid for step in found)
+    if left_out:
+        yield "not valid" if left_out == len(found) else f"{left_out} of {len(found)} repeats left out as not valid"
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    """The median, or None where one of the values is unknown: that of the others would be of another set of repeats."""
+    known = [value for value in values if value is not None]
+    return median(known) if known and len(known) == len(values) else None
+
+
+def _points(step: StepResult, operation: Operation) -> Iterator[Point]:
+    if step.measurement is None:
+        return
+    for tally in step.measurement.tallies:
+        if tally.operation == operation:
+            yield _point(step, tally, step.measurement.window_s)
+
+
+def _point(step: StepResult, tally: Tally, window_s: float) -> Point:
+    percentiles = _percentiles_ms(tally)
+    return Point(
+        repeat=step.key.repeat,
+        valid=step.valid,
+        notes=step.notes,
+        throughput_ops_s=tally.count / window_s,
+        bandwidth_mb_s=tally.bytes / 1e6 / window_s if tally.operation in WITH_BODIES else None,
+        p50_ms=percentiles[50],
+        p90_ms=percentiles[90],
+        p99_ms=percentiles[99],
+        max_ms=None if tally.max_us is None else tally.max_us / 1000,
+        total_ms=tally.sum_us / 1000,
+        samples=tally.count,
+        errors=tally.failed,
+    )
+
+
+def _percentiles_ms(tally: Tally) -> dict[int, float | None]:
+    """p50, p90 and p99 in ms, None where too few samples lie beyond. A bucket's top is never above the exact max."""
+    wanted: dict[int, float | None] = dict.fromkeys((50, 90, 99))
+    if tally.latency is None or tally.max_us is None or tally.count < samples_needed(50):
+        return wanted
+    histogram = Histogram.decode(tally.latency)
+    for percent in wanted:
+        if enough_samples(histogram.count, percent):
+            wanted[percent] = min(histogram.percentile_us(percent), tally.max_us) / 1000
+    return wanted
+
+
+def summary_csv(rows: Iterable[Row]) -> str:
+    """The table as CSV with COLUMNS: three decimals, empty where unknown, `yes` or `no` for valid, notes joined by `; `."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in rows:
+        writer.writerow([csv_cell(getattr(row, column)) for column in COLUMNS])
+    return out.getvalue()
+
+
+def csv_cell(value: object) -> str:
+    """A value as a cell of a CSV file."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return "; ".join(str(part) for part in value)
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else f"{value:.3f}"
+    return str(value)

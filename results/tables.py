@@ -1,0 +1,124 @@
+"""The table as plain words, for a terminal or a page: what is shown is decided here, how it is drawn by who shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ground.quantities import show_bytes
+from ground.record import Record
+from results.figures import UNKNOWN, show_figure, show_ms
+from results.summary import Row
+
+
+class Column(Record):
+    """One column. `about` says what its figures are."""
+
+    title: str
+    unit: str = ""
+    numeric: bool = False
+    about: str = ""
+
+
+class Line(Record):
+    """One line: a cell for each column. Lines that are not valid must not look like those that are."""
+
+    cells: tuple[str, ...]
+    values: tuple[float | str | None, ...]
+    """What to sort by, a value a cell."""
+    valid: bool
+    notes: tuple[str, ...] = ()
+
+
+class Table(Record):
+    """A table with its title."""
+
+    title: str
+    columns: tuple[Column, ...]
+    lines: tuple[Line, ...]
+
+
+_ABOUT = (
+    Column(title="Workload", about="The name of the workload in the suite."),
+    Column(title="Operation", about="What was done to objects: read, write, delete, list or head."),
+    Column(title="Size", numeric=True, about="Size of an object, or the expected mean where sizes are drawn from a distribution."),
+    Column(title="API", about="The interface that the requests used: Swift or S3."),
+    Column(title="Workers", numeric=True, about="Clients that each kept exactly one request outstanding (a closed loop)."),
+    Column(title="Layout", about="What was weighed: the services and the hosts they ran on."),
+    Column(
+        title="Throughput",
+        unit="op/s",
+        numeric=True,
+        about="Operations that succeeded inside the window, by its length. Median of the repeats.",
+    ),
+    Column(
+        title="Bandwidth",
+        unit="MB/s",
+        numeric=True,
+        about="Bytes of complete bodies inside the window, in 10⁶ bytes a second. Median of the repeats.",
+    ),
+    *(
+        Column(
+            title=f"p{percent}",
+            unit="ms",
+            numeric=True,
+            about=f"{percent} % of the operations that succeeded took at most so long. Median of the repeats’ own percentiles; "
+            f"given only where at least 20 samples lie beyond it.",
+        )
+        for percent in (50, 90, 99)
+    ),
+    Column(
+        title="Max",
+        unit="ms",
+        numeric=True,
+        about="The slowest operation that succeeded, in any repeat. It grows with the number of samples.",
+    ),
+    Column(title="Mean", unit="ms", numeric=True, about="Total of all latencies by their number."),
+    Column(title="Samples", numeric=True, about="Operations that succeeded, over all repeats."),
+    Column(title="Errors", numeric=True, about="Operations that failed, over all repeats. They are in no other figure."),
+    Column(title="Repeats", numeric=True, about="How many repeats the figures are made of."),
+    Column(
+        title="Valid",
+        about="Whether the figures may be ranked: failures, the driver’s own load and Little’s law were within bounds.",
+    ),
+)
+
+
+def table(rows: Sequence[Row], *, title: str = "Throughput, latency and errors") -> Table:
+    """The study's table. A column that would be the same empty word in all lines is kept: its absence would say less."""
+    return Table(title=title, columns=_ABOUT, lines=tuple(_line(row) for row in rows))
+
+
+def _line(row: Row) -> Line:
+    counts = (row.samples, row.errors, row.repeats)
+    ms = (row.p50_ms, row.p90_ms, row.p99_ms, row.max_ms, row.mean_ms)
+    valid = "yes" if row.valid else "no"
+    return Line(
+        cells=(
+            row.workload,
+            row.operation,
+            UNKNOWN if row.object_size_bytes is None else show_bytes(row.object_size_bytes),
+            row.api,
+            str(row.workers),
+            row.layout,
+            show_figure(row.throughput_ops_s),
+            show_figure(row.bandwidth_mb_s),
+            *(show_ms(value) for value in ms),
+            *(UNKNOWN if count is None else f"{count:,}" for count in counts),
+            valid,
+        ),
+        values=(
+            row.workload,
+            row.operation,
+            row.object_size_bytes,
+            row.api,
+            row.workers,
+            row.layout,
+            row.throughput_ops_s,
+            row.bandwidth_mb_s,
+            *ms,
+            *counts,
+            valid,
+        ),
+        valid=row.valid,
+        notes=row.notes,
+    )
