@@ -50,19 +50,9 @@ def main() -> None:
     rows = []
     for name, argv in (("weighbridge --help", command), ("python -c pass", bare)):
         times = [cpu_ms(argv) for _ in range(options.runs + 1)][1:]
-        rows.append(
-            {
-                "command": name,
-                "median_ms": statistics.median(times),
-                "least_ms": min(times),
-                "most_ms": max(times),
-                "runs": len(times),
-            }
-        )
+        rows.append(Cost(name, statistics.median(times), min(times), max(times), len(times)))
     for row in rows:
-        print(
-            f"{row['command']:<20} {row['median_ms']:7.1f} ms CPU ({row['least_ms']:.1f} to {row['most_ms']:.1f}, n = {row['runs']})"
-        )
+        print(f"{row.command:<20} {row.median_ms:7.1f} ms CPU ({row.least_ms:.1f} to {row.most_ms:.1f}, n = {row.runs})")
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
 
