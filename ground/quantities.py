@@ -71,12 +71,12 @@ BitsPerS = Annotated[int, BeforeValidator(parse_bits_per_s), Field(gt=0)]
 
 
 def show_bytes(count: float) -> str:
-    """`1 MB`, `4 KiB`: the shorter of the decimal and the binary form, to three digits."""
-    for units in (("TiB", "GiB", "MiB", "KiB"), ("TB", "GB", "MB", "kB")):
-        for unit in units:
-            scale = _BYTES[unit.lower()]
-            if count >= scale and count % scale == 0:
-                return f"{count / scale:g} {unit}"
+    """`1 MB`, `4 KiB`, `64 MB`: the shorter of the decimal and the binary form where one is whole, else to three digits."""
+    units = ("TiB", "GiB", "MiB", "KiB", "TB", "GB", "MB", "kB")
+    scales = {unit: _BYTES[unit.lower()] for unit in units}
+    whole = [f"{count // scale:.0f} {unit}" for unit, scale in scales.items() if count >= scale and count % scale == 0]
+    if whole:
+        return min(whole, key=len)
     for unit in ("TB", "GB", "MB", "kB"):
         if count >= _BYTES[unit.lower()]:
             return f"{count / _BYTES[unit.lower()]:.3g} {unit}"

@@ -9,46 +9,47 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import Final
 
 from ground.quantities import show_bytes
 from ground.record import Record
 from results.figures import show_ms, show_ratio
 from results.statistics import REPEATS_FOR_A_CLAIM, Ratio, geometric_mean, ratio
-from results.summary import Row
+from results.summary import WITH_BODIES, Row
 from suites import Api, Operation
 
-NEAR = 0.05
+NEAR: Final = 0.05
 """Ratios nearer to 1 than this are of no practical weight, whatever their interval."""
 
-_NOUNS: dict[Operation, str] = {
+_NOUNS: Final[dict[Operation, str]] = {
     "read": "reads",
     "write": "writes",
     "delete": "deletes",
     "list": "listings",
     "head": "HEAD requests",
 }
-_APIS: dict[Api, str] = {"swift": "Swift API", "s3": "S3 API"}
+_APIS: Final[dict[Api, str]] = {"swift": "Swift API", "s3": "S3 API"}
+
+Sides = Sequence[tuple[Row, Row]]
 
 
 class Finding(Record):
     """One sentence about two layouts. `ratio` is how many times `faster` does what `slower` does; None: not comparable.
 
-    `workers` is None for the finding over all worker counts.
+    `workers` is None for the finding over all worker counts. `brief` is the relation alone: `rgw-beast 1.8× swift`.
     """
 
     workload: str
     operation: Operation
     api: Api
     workers: int | None
+    baseline: str
+    """The layout that all others are compared with: the first of the run."""
     faster: str
     slower: str
     ratio: Ratio | None
+    brief: str
     text: str
-
-    @property
-    def claim(self) -> bool:
-        """Whether the difference may be claimed."""
-        return self.ratio is not None and self.ratio.claim
 
 
 def find(rows: Sequence[Row]) -> tuple[Finding, ...]:
@@ -57,103 +58,127 @@ def find(rows: Sequence[Row]) -> tuple[Finding, ...]:
     Every layout is compared with the first; rows must be in the order that `summarize` gives.
     """
     found: list[Finding] = []
+    several = len({row.api for row in rows}) > 1
     for _, group in groupby(rows, key=lambda row: (row.workload, row.operation, row.api)):
         cells = list(group)
-        layouts = list(dict.fromkeys(row.layout for row in cells))
-        for other in layouts[1:]:
-            found += _pair([row for row in cells if row.layout == layouts[0]], [row for row in cells if row.layout == other])
+        about = subject(cells[0], api=several)
+        by_layout = {name: [row for row in cells if row.layout == name] for name in dict.fromkeys(row.layout for row in cells)}
+        first, *others = by_layout.values()
+        for other in others:
+            sides = list(zip(first, other, strict=True))
+            found.append(_overall(about, sides))
+            found += [_cell(about, a, b) for a, b in sides]
     return tuple(found)
 
 
-def what(row: Row) -> str:
-    """What a row is about: `1 MB reads`, `listings`."""
-    sized = row.operation in ("read", "write") and row.object_size_bytes is not None
-    return (
-        f"{show_bytes(row.object_size_bytes)} {_NOUNS[row.operation]}" if sized and row.object_size_bytes else _NOUNS[row.operation]
-    )
+def subject(row: Row, *, api: bool) -> str:
+    """What a row is about: `1 MB reads`, `listings`; with `api` also `over the S3 API`."""
+    noun = _NOUNS[row.operation]
+    if row.operation in WITH_BODIES and row.object_size_bytes is not None:
+        noun = f"{show_bytes(row.object_size_bytes)} {noun}"
+    return f"{noun} over the {_APIS[row.api]}" if api else noun
 
 
-def api_words(api: Api) -> str:
-    """`Swift API` or `S3 API`."""
-    return _APIS[api]
+def headline(findings: Sequence[Finding]) -> str:
+    """One sentence over all of a run: which layout leads in how many kinds of requests."""
+    kinds: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in findings:
+        if finding.workers is None:
+            kinds.setdefault((finding.workload, finding.operation, finding.api), []).append(finding)
+    if not kinds:
+        return "One layout was weighed: there is nothing to compare it with"
+    leads: dict[str, int] = {}
+    close = 0
+    for pairs in kinds.values():
+        scores = _scores(pairs)
+        if len(scores) < 2:
+            continue
+        (leader, best), (_, second) = sorted(scores.items(), key=lambda item: -item[1])[:2]
+        if best >= second * (1 + NEAR):
+            leads[leader] = leads.get(leader, 0) + 1
+        else:
+            close += 1
+    lacking = len(kinds) - close - sum(leads.values())
+    if lacking == len(kinds):
+        return "Nothing could be compared"
+    ordered = sorted(leads.items(), key=lambda item: -item[1])
+    parts = [f"{name} leads in {count} of {len(kinds)} kinds of requests" for name, count in ordered[:1]]
+    parts += [f"{name} in {count}" for name, count in ordered[1:]]
+    parts += [f"{close} {'is' if close == 1 else 'are'} within {NEAR:.0%}"] * bool(close)
+    parts += [f"{lacking} could not be compared"] * bool(lacking)
+    return ", ".join(parts)
 
 
-def _pair(first: Sequence[Row], other: Sequence[Row]) -> Iterator[Finding]:
-    sides = list(zip(first, other, strict=True))
-    usable = [(a, b) for a, b in sides if _comparable(a, b)]
-    yield _overall(sides, usable)
-    for a, b in sides:
-        yield _cell(a, b)
+def _scores(pairs: Sequence[Finding]) -> dict[str, float]:
+    """How many times the baseline each layout is, of those that could be compared with it."""
+    scores = {pair.baseline: 1.0 for pair in pairs}
+    for pair in pairs:
+        if pair.ratio is not None and pair.faster == pair.baseline:
+            scores[pair.slower] = 1 / pair.ratio.value
+        elif pair.ratio is not None:
+            scores[pair.faster] = pair.ratio.value
+    return scores
 
 
-def _comparable(a: Row, b: Row) -> bool:
-    return all(row.valid and row.points and min(point.throughput_ops_s for point in row.used) > 0 for row in (a, b))
+def _comparable(*rows: Row) -> bool:
+    return all(row.valid and min((point.throughput_ops_s for point in row.used), default=0) > 0 for row in rows)
 
 
-def _rates(row: Row) -> list[float]:
-    return [point.throughput_ops_s for point in row.used]
+def _ratio(a: Row, b: Row) -> Ratio:
+    return ratio([point.throughput_ops_s for point in a.used], [point.throughput_ops_s for point in b.used])
 
 
-def _cell(a: Row, b: Row) -> Finding:
+def _cell(about: str, a: Row, b: Row) -> Finding:
     at = f"at {_workers(a.workers)}"
     if not _comparable(a, b):
-        reasons = "; ".join(f"{row.layout}: {_reason(row)}" for row in (a, b) if not _comparable(row, row))
-        return _finding(a, a, b, None, a.workers, f"{what(a).capitalize()} {at} cannot be compared: {reasons}.")
-    fast, slow = (a, b) if ratio(_rates(a), _rates(b)).value >= 1 else (b, a)
-    measure = ratio(_rates(fast), _rates(slow))
-    tail = ""
-    if fast.p90_ms is not None and slow.p90_ms is not None:
-        tail = f", p90 {show_ms(fast.p90_ms)} against {show_ms(slow.p90_ms)} ms"
-    text = f"{_relation(measure, fast, slow)} {at}{tail}; {_strength(measure)}."
-    return _finding(a, fast, slow, measure, a.workers, text)
+        reasons = "; ".join(f"{row.layout}: {_reason(row)}" for row in (a, b) if not _comparable(row))
+        return _finding(a, (a, b), None, a.workers, f"{_upper(about)} {at} cannot be compared ({reasons}).")
+    fast, slow = (a, b) if _ratio(a, b).value >= 1 else (b, a)
+    measure = _ratio(fast, slow)
+    text = f"{_relation(measure, fast, slow, about)} {at}{_latencies(fast, slow, '')}; {_strength(measure)}."
+    return _finding(a, (fast, slow), measure, a.workers, text)
 
 
-def _overall(sides: Sequence[tuple[Row, Row]], usable: Sequence[tuple[Row, Row]]) -> Finding:
+def _overall(about: str, sides: Sides) -> Finding:
     a, b = sides[0]
-    counts = [one.workers for one, _ in usable]
+    usable = [pair for pair in sides if _comparable(*pair)]
     if not usable:
-        why = "; ".join(
-            f"{row.layout} at {_workers(row.workers)}: {_reason(row)}" for row in sides[-1] if not _comparable(row, row)
-        )
-        text = f"{what(a).capitalize()}: {a.layout} and {b.layout} cannot be compared at any worker count ({why})."
-        return _finding(a, a, b, None, None, text)
-    measure = _over_counts(usable)
-    fast, slow = (a, b) if measure.value >= 1 else (b, a)
-    if fast is b:
+        reasons = "; ".join(f"{row.layout} at {_workers(row.workers)}: {_reason(row)}" for row in sides[-1] if not _comparable(row))
+        why = f" ({reasons})" if reasons else ""
+        text = f"{_upper(about)}: {a.layout} and {b.layout} cannot be compared at any worker count{why}."
+        return _finding(a, (a, b), None, None, text)
+    if _over_counts(usable).value < 1:
         usable = [(two, one) for one, two in usable]
-        measure = _over_counts(usable)
-    ratios = [ratio(_rates(one), _rates(two)).value for one, two in usable]
-    text = f"{_relation(measure, fast, slow)} {_span(counts)}"
+    measure = _over_counts(usable)
+    fast, slow = usable[-1]
+    counts = [one.workers for one, _ in usable]
+    ratios = [_ratio(one, two).value for one, two in usable]
+    text = f"{_relation(measure, fast, slow, about)} {_span(counts)}"
     if len(counts) > 1:
-        low, high = min(ratios), max(ratios)
-        text += f" ({show_ratio(low)} to {show_ratio(high)} by worker count)"
-        behind = [str(count) for count, one in zip(counts, ratios, strict=True) if one < 1 - NEAR]
+        text += f" ({show_ratio(min(ratios))} to {show_ratio(max(ratios))} by worker count)"
+        behind = [str(count) for count, one in zip(counts, ratios, strict=True) if one * (1 + NEAR) < 1]
         if behind:
             text += f", but {slow.layout} leads at {_listed(behind)}"
-    last_fast, last_slow = usable[-1]
-    if last_fast.p90_ms is not None and last_slow.p90_ms is not None:
-        at = f" at {_workers(last_fast.workers)}" if len(counts) > 1 else ""
-        text += f"; p90{at} is {show_ms(last_fast.p90_ms)} against {show_ms(last_slow.p90_ms)} ms"
+    text += _latencies(fast, slow, f" at {_workers(fast.workers)}" if len(counts) > 1 else "")
     text += f"; {_strength(measure)}."
-    if len(usable) < len(sides):
-        left = [str(one.workers) for one, two in sides if not _comparable(one, two)]
-        text += f" Not comparable at {_listed(left)} workers."
-    return _finding(a, fast, slow, measure, None, text)
+    left = [str(one.workers) for one, two in sides if not _comparable(one, two)]
+    if left:
+        text += f" Not comparable at {_listed(left)} {'worker' if left == ['1'] else 'workers'}."
+    return _finding(a, (fast, slow), measure, None, text)
 
 
-def _over_counts(usable: Sequence[tuple[Row, Row]]) -> Ratio:
+def _over_counts(usable: Sides) -> Ratio:
     """The geometric mean of the ratios over worker counts; its interval from the repeats that are whole at every count."""
-    value = geometric_mean([ratio(_rates(a), _rates(b)).value for a, b in usable])
-    means = []
-    for side in (0, 1):
-        rows = [pair[side] for pair in usable]
+    value = geometric_mean([_ratio(a, b).value for a, b in usable])
+    means: list[list[float]] = []
+    for rows in zip(*usable, strict=True):
         by_repeat = [{point.repeat: point.throughput_ops_s for point in row.used} for row in rows]
         whole = [repeat for repeat in by_repeat[0] if all(repeat in rates for rates in by_repeat)]
         means.append([geometric_mean([rates[repeat] for rates in by_repeat]) for repeat in whole])
     if not all(means):
-        return Ratio(value=value, repeats=min(row.repeats for pair in usable for row in pair))
+        return Ratio(value=value, repeats=1)
     measure = ratio(*means)
-    # Where repeats are not whole at every count, the interval is of fewer repeats than the value: keep both about the same middle.
+    # The value is of all valid repeats, the interval of those that are whole: keep both about the same middle.
     shift = value / measure.value
     return Ratio(
         value=value,
@@ -163,12 +188,20 @@ def _over_counts(usable: Sequence[tuple[Row, Row]]) -> Ratio:
     )
 
 
-def _relation(measure: Ratio, fast: Row, slow: Row) -> str:
-    api = f"over the {_APIS[fast.api]}"
+def _relation(measure: Ratio, fast: Row, slow: Row, about: str) -> str:
     if measure.value < 1 + NEAR:
-        percent = max(1, round((measure.value - 1) * 100))
-        return f"{fast.layout} and {slow.layout} serve {what(fast)} {api} within {percent} % of each other"
-    return f"{fast.layout} serves {show_ratio(measure.value)} {slow.layout}’s {what(fast)} {api}"
+        return f"{fast.layout} and {slow.layout} serve {about} within {_percent(measure)} of each other"
+    return f"{fast.layout} serves {show_ratio(measure.value)} {slow.layout}’s {about}"
+
+
+def _percent(measure: Ratio) -> str:
+    return f"{max(1, round((measure.value - 1) * 100))} %"
+
+
+def _latencies(fast: Row, slow: Row, at: str) -> str:
+    if fast.p90_ms is None or slow.p90_ms is None:
+        return ""
+    return f", p90{at} {show_ms(fast.p90_ms)} against {show_ms(slow.p90_ms)} ms"
 
 
 def _strength(measure: Ratio) -> str:
@@ -182,28 +215,44 @@ def _strength(measure: Ratio) -> str:
 
 def _reason(row: Row) -> str:
     """Why a row cannot be compared, as short as it can be said."""
-    if row.points and row.valid:
+    if row.valid:
         return "nothing succeeded"
     return next((note for note in row.notes if note != "not valid"), "not valid")
 
 
-def _finding(a: Row, fast: Row, slow: Row, measure: Ratio | None, workers: int | None, text: str) -> Finding:
+def _finding(a: Row, order: tuple[Row, Row], measure: Ratio | None, workers: int | None, text: str) -> Finding:
+    fast, slow = (row.layout for row in order)
+    if measure is None:
+        brief = f"{fast}, {slow}: not comparable"
+    elif measure.value < 1 + NEAR:
+        brief = f"{fast} and {slow} within {_percent(measure)}"
+    else:
+        brief = f"{fast} {show_ratio(measure.value)} {slow}"
     return Finding(
         workload=a.workload,
         operation=a.operation,
         api=a.api,
         workers=workers,
-        faster=fast.layout,
-        slower=slow.layout,
+        baseline=a.layout,
+        faster=fast,
+        slower=slow,
         ratio=measure,
+        brief=brief,
         text=text,
     )
 
 
+def overall(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """The findings that go over all worker counts."""
+    return (finding for finding in findings if finding.workers is None)
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def _span(counts: Sequence[int]) -> str:
-    if len(counts) == 1:
-        return f"at {_workers(counts[0])}"
-    return f"over {counts[0]} to {counts[-1]} workers"
+    return f"at {_workers(counts[0])}" if len(counts) == 1 else f"at {counts[0]} to {counts[-1]} workers"
 
 
 def _workers(count: int) -> str:

@@ -121,11 +121,7 @@ def _row(plan: ResolvedPlan, first: StepKey, operation: Operation, latest: dict[
     found = [latest[key] for key in keys if key in latest]
     points = tuple(point for step in found for point in _points(step, operation))
     used = tuple(point for point in points if point.valid) or points
-    notes = [*_missing(found, plan.suite.repeats)]
-    for step in found:
-        label = f"repeat {step.key.repeat + 1}: " if plan.suite.repeats > 1 else ""
-        own = step.measurement.notes if step.measurement is not None else ()
-        notes += [f"{label}{note}" for note in dict.fromkeys((*step.notes, *own))]
+    notes = (*_missing(found, plan.suite.repeats), *_notes(found))
     head = {
         "layout": first.layout,
         "api": first.api,
@@ -134,7 +130,7 @@ def _row(plan: ResolvedPlan, first: StepKey, operation: Operation, latest: dict[
         "object_size_bytes": size,
         "workers": first.workers,
         "repeats": len(used),
-        "notes": tuple(dict.fromkeys(notes)),
+        "notes": notes,
         "points": points,
     }
     if not used:
@@ -165,6 +161,18 @@ def _missing(found: Sequence[StepResult], repeats: int) -> Iterator[str]:
     left_out = sum(not step.valid for step in found)
     if left_out:
         yield "not valid" if left_out == len(found) else f"{left_out} of {len(found)} repeats left out as not valid"
+
+
+def _notes(found: Sequence[StepResult]) -> Iterator[str]:
+    """What the repeats say, each thing once, with the repeats that say it where not all do."""
+    sayers: dict[str, list[str]] = {}
+    for step in found:
+        own = step.measurement.notes if step.measurement is not None else ()
+        for note in dict.fromkeys((*step.notes, *own)):
+            sayers.setdefault(note, []).append(str(step.key.repeat + 1))
+    for note, repeats in sayers.items():
+        label = "" if len(repeats) == len(found) else f"repeat{'s' * (len(repeats) > 1)} {', '.join(repeats)}: "
+        yield f"{label}{note}"
 
 
 def _median(values: Sequence[float | None]) -> float | None:

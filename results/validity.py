@@ -79,11 +79,9 @@ def judge(measurement: Measurement, bounds: Bounds, *, closed_loop: bool = True)
         elif abs(miss) > LITTLE_NOTED + bound:
             notes.append(text)
     for tally in measurement.tallies:
-        lacking = [
-            f"p{percent} needs {samples_needed(percent)}" for percent in (50, 90, 99) if not enough_samples(tally.count, percent)
-        ]
+        lacking = [f"p{one} (needs {samples_needed(one)})" for one in (50, 90, 99) if not enough_samples(tally.count, one)]
         if tally.count and lacking:
-            notes.append(f"{_called(tally.operation)}: {tally.count} samples: {', '.join(lacking)}")
+            notes.append(f"{_called(tally.operation)}: too few samples for {', '.join(lacking)}")
     return Verdict(valid=not faults, notes=(*faults, *notes))
 
 

@@ -1,0 +1,109 @@
+"""A whole run made up for tests and for trying charts and reports: seeded, with a step that failed and one not valid.
+
+The curves follow the Universal Scalability Law (N. J. Gunther), so that they bend as those of real gateways do; the figures say
+nothing about any real one.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from results.manifest import ConfigFile, Sheet
+from results.resolved import PlannedHardware, PlannedLayout, ResolvedPlan
+from results.step import StepKey, StepResult
+from results.store import RunStore
+from results.testing import fake_measurement
+from results.validity import judge
+from suites import Bounds, Objects, Suite, Workload
+
+LAYOUTS = ("rgw-beast", "swift")
+WORKLOADS = (
+    Workload(name="small-read", objects=Objects(size=1_000_000), operations={"read": 100}, workers=(1, 4, 16, 32), runtime=20.0),
+    Workload(name="small-write", objects=Objects(size=1_000_000), operations={"write": 100}, workers=(1, 4, 16, 32), runtime=20.0),
+    Workload(name="large-read", objects=Objects(size=64_000_000), operations={"read": 100}, workers=(1, 4, 8), runtime=20.0),
+)
+
+
+@dataclass(frozen=True)
+class Spoilt:
+    """What goes wrong in a made-up run, by (layout, workload, workers): the first repeat of each."""
+
+    failed: tuple[tuple[str, str, int], ...] = ()
+    erring: tuple[tuple[str, str, int], ...] = ()
+    absent: tuple[tuple[str, str, int], ...] = ()
+    """Not measured in any repeat."""
+
+
+def fake_run(
+    runs: Path,
+    *,
+    layouts: Sequence[str] = LAYOUTS,
+    workloads: Sequence[Workload] = WORKLOADS,
+    repeats: int = 5,
+    seed: int = 2014,
+    spoilt: Spoilt | None = None,
+    about: str = "Made-up figures",
+) -> RunStore:
+    """A finished run below `runs`. Raises StoreError."""
+    wrong = spoilt or Spoilt()
+    suite = Suite(name="made-up", about=about, workloads=tuple(workloads), repeats=repeats, layouts=tuple(layouts), seed=seed)
+    plan = ResolvedPlan(
+        suite=suite,
+        hardware=PlannedHardware(name="lab-made-up", about="No hosts at all", kind="fake"),
+        layouts=tuple(
+            PlannedLayout(name=name, about=about, gateway="swift" if name.startswith("swift") else "rgw", release="none-0")
+            for name in layouts
+        ),
+    )
+    store = RunStore.create(
+        runs,
+        plan_yaml=f"name: {suite.name}\n",
+        plan=plan,
+        suite=suite.name,
+        command=("weighbridge", "compare", "--suite", "made-up.yaml"),
+        weighbridge_version="0.1.0",
+        sheets=[Sheet(title="machine", facts={"kernel": "Linux 6.1", "processor": "made up", "cores": "2", "memory": "24 GiB"})],
+    )
+    for layout in layouts:
+        store.add_facts(
+            [Sheet(title="gateway", layout=layout, facts={"replicas": "3", "acknowledgement": "majority", "tcp_nodelay": "1"})],
+            [ConfigFile(layout=layout, host="gateway-1", path="/etc/made-up.conf", text=f"# {about}\n[made-up]\nkey = ***\n")],
+        )
+    order = 0
+    for repeat in range(repeats):
+        for layout in layouts:
+            for workload in workloads:
+                for workers in workload.workers:
+                    if (layout, workload.name, workers) not in wrong.absent:
+                        key = StepKey(layout=layout, api="swift", workload=workload.name, workers=workers, repeat=repeat)
+                        store.append(_step(key, workload, list(layouts).index(layout), order, seed, wrong))
+                        order += 1
+    store.set_state("done")
+    return store
+
+
+def _step(key: StepKey, workload: Workload, number: int, order: int, seed: int, wrong: Spoilt) -> StepResult:
+    where = (key.layout, key.workload, key.workers)
+    if key.repeat == 0 and where in wrong.failed:
+        return StepResult(key=key, measurement=None, valid=False, notes=("the gateway did not answer for 60 s",), order=order)
+    draw = random.Random(f"{seed} {key}")  # noqa: S311 - a seeded draw is wanted, not a secret
+    size = workload.objects.mean_bytes
+    alone_ms = (2.0 + size / 1e6 * 3.2) * (1 + 0.22 * number)
+    slowdown = 1 + (0.06 + 0.03 * number) * (key.workers - 1) + (0.0008 + 0.0006 * number) * key.workers * (key.workers - 1)
+    measurement = fake_measurement(
+        workload=key.workload,
+        operations=workload.operations,
+        workers=key.workers,
+        window_s=workload.runtime,
+        mean_ms=alone_ms * slowdown * math.exp(draw.gauss(0, 0.05)),
+        spread=0.35 + 0.1 * number,
+        object_size_bytes=round(size),
+        errors={"http-503": 40, "timeout": 3} if key.repeat == 0 and where in wrong.erring else None,
+        seed=draw.randrange(2**31),
+    )
+    verdict = judge(measurement, Bounds())
+    return StepResult(key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=order)
