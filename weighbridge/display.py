@@ -69,7 +69,6 @@ class PlainDisplay:
         self._console = console
         self._plan = plan
         self._clock = Clock(plan)
-        self._number = 0
 
     def __enter__(self) -> Self:
         return self
@@ -82,8 +81,8 @@ class PlainDisplay:
         self._console.print(f"{time.strftime('%H:%M:%S')}  {text}", markup=False, highlight=False, soft_wrap=True)
 
     def begins(self, key: StepKey, number: int) -> None:
-        """Remember which step it is: it is printed when it has a result."""
-        self._number = number
+        """Print which step begins."""
+        self.say(f"step {number}/{self._plan.steps}  {_name(key)}")
 
     def progress(self, progress: DriverProgress) -> None:
         """Lines are for what has ended."""
@@ -92,7 +91,7 @@ class PlainDisplay:
         """Print the step's result."""
         self._clock.step_done(result.key.workload)
         left = _duration(self._clock.left_s())
-        self.say(f"step {self._number}/{self._plan.steps}  {_name(result.key)}: {_outcome(result)}  ({left} left)")
+        self.say(f"    {_outcome(result)}  ({left} left)")
 
 
 class LiveDisplay:
@@ -104,7 +103,6 @@ class LiveDisplay:
         self._plan = plan
         self._clock = Clock(plan)
         self._rows: list[StepResult] = []
-        self._number = 0
         self._bar = Progress(
             SpinnerColumn(),
             TextColumn("[bold]{task.description}"),
@@ -131,7 +129,6 @@ class LiveDisplay:
 
     def begins(self, key: StepKey, number: int) -> None:
         """Show which step runs."""
-        self._number = number
         self.say(f"step {number}/{self._plan.steps}  {_name(key)}")
 
     def progress(self, progress: DriverProgress) -> None:

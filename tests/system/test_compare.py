@@ -1,0 +1,177 @@
+"""The whole way, from a suite to a report, with a real Ceph RGW and a real OpenStack Swift; and what is left when it is killed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from results.store import RunStore
+from weighbridge.surroundings import place
+
+sys.path.insert(0, str(Path(__file__).parent))
+from traces import Traces, traces
+
+pytestmark = pytest.mark.system
+
+COLUMNS = (
+    "layout,api,workload,operation,object_size_bytes,workers,repeats,throughput_ops_s,bandwidth_mb_s,p50_ms,p90_ms,p99_ms,"
+    "max_ms,mean_ms,samples,errors,valid,notes"
+)
+SUITE = """
+name: trial
+about: Both sizes and both directions, as short as it can be
+api: [swift]
+workloads:
+  - name: small-read
+    objects: {size: 64KiB, containers: 2, per_container: 10}
+    operations: {read: 100}
+    workers: [1, 4]
+    runtime: 3s
+    warmup: 1s
+    verify: true
+  - name: large-write
+    objects: {size: 8MB}
+    operations: {write: 100}
+    workers: [2]
+    runtime: 4s
+    warmup: 1s
+"""
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    with (folder / "output").open("w") as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", "weighbridge", *arguments],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+
+def weighbridge(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "weighbridge", *arguments], capture_output=True, text=True, check=False, timeout=900
+    )
+
+
+@pytest.fixture
+def before() -> Iterator[Traces]:
+    """What was there before; whatever a failing test left is taken away, so that it fails alone."""
+    yield traces(place().deployments)
+    weighbridge("down", "--all")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """One real comparison: its run folder and what the command printed."""
+    folder = tmp_path_factory.mktemp("compare")
+    (folder / "trial.yaml").write_text(SUITE)
+    start(folder, "compare", "--suite", str(folder / "trial.yaml"), "--out", str(folder / "runs")).wait(timeout=900)
+    runs = list((folder / "runs").iterdir())
+    assert len(runs) == 1, (folder / "output").read_text()
+    return runs[0], folder / "output"
+
+
+def test_a_comparison_measures_every_step_on_both_gateways_and_finds_them_valid(finished: tuple[Path, Path]) -> None:
+    run, output = finished
+    steps = RunStore.open(run).steps()
+    assert len(steps) == 6, output.read_text()
+    assert RunStore.open(run).manifest.state == "done"
+    for step in steps:
+        assert step.measurement is not None, step.notes
+        assert not any(tally.errors for tally in step.measurement.tallies)
+        assert all(tally.count > 0 for tally in step.measurement.tallies)
+
+
+def test_the_table_has_the_columns_of_the_study_and_a_row_for_each_step(finished: tuple[Path, Path]) -> None:
+    text = (finished[0] / "derived" / "summary.csv").read_text()
+    assert text.splitlines()[0] == COLUMNS
+    rows = list(csv.DictReader(text.splitlines()))
+    assert {(row["layout"], row["workload"], row["workers"]) for row in rows} == {
+        (layout, workload, workers)
+        for layout in ("rgw-beast", "swift")
+        for workload, workers in (("small-read", "1"), ("small-read", "4"), ("large-write", "2"))
+    }
+    for row in rows:
+        assert float(row["throughput_ops_s"]) > 0
+        moved = float(row["throughput_ops_s"]) * float(row["object_size_bytes"]) / 1e6
+        assert float(row["bandwidth_mb_s"]) == pytest.approx(moved, rel=0.01)
+
+
+def test_charts_and_report_are_there_in_every_form(finished: tuple[Path, Path]) -> None:
+    derived = finished[0] / "derived"
+    charts = {path.suffix for path in (derived / "charts").iterdir()}
+    assert charts >= {".png", ".svg", ".pdf", ".csv"}
+    assert (derived / "report.html").stat().st_size > 100_000
+
+
+def test_what_decided_the_results_is_in_the_manifest_and_no_secret_is(finished: tuple[Path, Path]) -> None:
+    manifest = RunStore.open(finished[0]).manifest
+    facts = {sheet.layout: sheet.facts for sheet in manifest.sheets if sheet.layout}
+    assert "16.2" in json.dumps(facts["rgw-beast"])
+    assert "2.30" in json.dumps(facts["swift"])
+    assert {config.layout for config in manifest.configs} == {"rgw-beast", "swift"}
+    ceph = next(config.text for config in manifest.configs if config.path.endswith("ceph.conf"))
+    assert "osd pool default size" in ceph.replace("_", " ")
+
+
+def test_both_gateways_were_given_the_same_hosts_and_limits(finished: tuple[Path, Path]) -> None:
+    facts = {sheet.layout: sheet.facts for sheet in RunStore.open(finished[0]).manifest.sheets if sheet.layout}
+    limits = {layout: {name: text for name, text in one.items() if name.startswith("limits ")} for layout, one in facts.items()}
+    assert limits["rgw-beast"] == limits["swift"] != {}
+
+
+def test_a_comparison_leaves_nothing_behind(finished: tuple[Path, Path]) -> None:
+    left = traces(place().deployments)
+    assert not left.processes
+    assert not left.cgroups
+    assert not left.files
+    assert not [line for line in left.mounts if "weighbridge" in line]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("when", ["standing up", "stands, verified", "preparing", "step 1/"])
+def test_a_run_that_is_ended_at_any_point_leaves_nothing(tmp_path: Path, before: Traces, number: signal.Signals, when: str) -> None:
+    (tmp_path / "trial.yaml").write_text(SUITE)
+    layout = "rgw-beast" if number == signal.SIGINT else "swift"
+    run = start(tmp_path, "compare", "--suite", f"{tmp_path}/trial.yaml", "--layouts", layout, "--out", f"{tmp_path}/runs")
+    seen(run, tmp_path / "output", when)
+    os.killpg(run.pid, number)  # as a terminal does it: the whole group
+    assert run.wait(timeout=60) == 128 + number, (tmp_path / "output").read_text()
+    assert traces(place().deployments) == before
+    assert RunStore.open(next((tmp_path / "runs").iterdir())).manifest.state == "interrupted"
+
+
+def test_what_a_killed_run_leaves_is_found_by_its_label_and_removed(tmp_path: Path, before: Traces) -> None:
+    (tmp_path / "trial.yaml").write_text(SUITE)
+    run = start(tmp_path, "compare", "--suite", f"{tmp_path}/trial.yaml", "--layouts", "swift", "--out", f"{tmp_path}/runs")
+    seen(run, tmp_path / "output", "preparing")
+    run.send_signal(signal.SIGKILL)
+    run.wait(timeout=60)
+    assert traces(place().deployments) != before
+    refused = weighbridge("compare", "--suite", f"{tmp_path}/trial.yaml", "--out", f"{tmp_path}/again")
+    assert refused.returncode == 2
+    assert "weighbridge down" in refused.stderr
+    removed = weighbridge("down", "--all")
+    assert removed.returncode == 0, removed.stderr
+    assert traces(place().deployments) == before
+    assert weighbridge("down", "--all").stdout.startswith("nothing stands")
+
+
+def seen(run: subprocess.Popen[str], output: Path, words: str) -> None:
+    """Wait until the command has printed `words`."""
+    deadline = time.monotonic() + 300
+    while words not in output.read_text():
+        assert run.poll() is None, output.read_text()
+        assert time.monotonic() < deadline, output.read_text()
+        time.sleep(0.02)

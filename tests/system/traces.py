@@ -1,0 +1,39 @@
+"""What a run may leave on this machine, counted from outside: by the kernel's own lists, not by the suite's."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Traces:
+    """Everything of ours or unexplained: compare one taken before with one taken after."""
+
+    namespaces: frozenset[str]
+    mounts: frozenset[str]
+    loops: frozenset[str]
+    cgroups: frozenset[str]
+    processes: frozenset[str]
+    files: frozenset[str]
+
+
+def traces(*folders: Path) -> Traces:
+    """Network namespaces, mounts of any process, loop devices in use, cgroups, processes and files below `folders`."""
+    nets, mounts, processes = set(), set(), set()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            nets.add(str((process / "ns" / "net").readlink()))
+            mounts |= {
+                line for line in (process / "mounts").read_text().splitlines() if re.search("overlay|weighbridge|/dev/loop", line)
+            }
+            line = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue  # it ended while it was looked at
+        if re.search(r"ceph-|radosgw|swift-|memcached|runc|drivers\.(locust|fake)|null-target|sleep infinity", line):
+            processes.add(f"{process.name} {line[:120]}")
+    loops = {path.parent.parent.name for path in Path("/sys/block").glob("loop*/loop/backing_file")}
+    cgroups = {str(path) for path in Path("/sys/fs/cgroup").rglob("*weighbridge*") if path.is_dir()}
+    files = {str(path) for folder in folders if folder.exists() for path in folder.rglob("*")}
+    return Traces(*(frozenset(one) for one in (nets, mounts, loops, cgroups, processes, files)))

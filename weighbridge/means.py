@@ -1,0 +1,24 @@
+"""What this machine has to have before a run is started, and how to get what it lacks."""
+
+from __future__ import annotations
+
+from topologies.lab.means import Mean, means
+
+from ground.errors import MissingMeans
+from topologies.deployment import Place
+from topologies.hardware import Hardware
+
+
+def means_for(hardware: Hardware, place: Place) -> tuple[Mean, ...]:
+    """What hosts of this hardware want of the machine; nothing for pretended hosts."""
+    return means(hardware, home=place.home) if hardware.kind == "lab" else ()
+
+
+def require(hardware: Hardware, place: Place) -> None:
+    """Raise MissingMeans, in the words of `weighbridge doctor`, when something is missing that a run cannot do without."""
+    lacking = [mean for mean in means_for(hardware, place) if not mean.found]
+    if lacking:
+        lines = [f"  {mean.name}: {mean.why}\n    {mean.remedy}" for mean in lacking]
+        raise MissingMeans(
+            "this machine lacks:\n" + "\n".join(lines), advice="`weighbridge doctor` shows everything that is wanted."
+        )
