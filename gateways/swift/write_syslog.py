@@ -1,0 +1,31 @@
+"""A reader of /dev/log, as a service of a host: appends each message as a line to the file it is given.
+
+Swift's servers log to syslog and nowhere else; a host of ours has no syslog daemon, and needs none.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sys
+from pathlib import Path
+
+DEVICE = "/dev/log"
+
+
+def main() -> None:
+    """Read until killed."""
+    wire = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    # Bound under another name first, so that /dev/log never exists before it can be written to by every user.
+    wire.bind(f"{DEVICE}.new")
+    Path(f"{DEVICE}.new").chmod(0o666)
+    Path(f"{DEVICE}.new").rename(DEVICE)
+    log = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    while True:
+        message = wire.recv(65536).rstrip(b"\0\n")
+        os.write(log, re.sub(rb"^<[0-9]+>", b"", message) + b"\n")
+
+
+if __name__ == "__main__":
+    main()
