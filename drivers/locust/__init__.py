@@ -1,0 +1,1 @@
+"""The Locust driver: Locust conducts the users, native workers or the SDKs make the requests. Run as `python -m drivers.locust`."""

@@ -1,0 +1,61 @@
+"""`python -m drivers.locust`: the driver, orders on stdin and events on stdout (see drivers.order).
+
+`python -m drivers.locust station PORT NUMBER PARENT` is what it starts itself: one worker process of its Locust master.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1
+
+
+def main(argv: list[str]) -> int:
+    """Be the driver or one of its stations. Returns the exit status."""
+    # Events go where stdout went; whatever else is printed here, by whomever, goes to stderr.
+    events = os.dup(1)
+    os.dup2(2, 1)
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    for chatty in ("locust", "urllib3", "botocore", "boto3", "swiftclient", "requests"):
+        # Locust warns of every fast start of users, which is wanted here; swiftclient tells every failed answer.
+        logging.getLogger(chatty).setLevel(logging.ERROR)
+    if argv[1:2] == ["station"]:
+        port, number, parent = (int(word) for word in argv[2:5])
+        return station(port, number, parent)
+    from drivers.locust.loop import drive  # noqa: PLC0415 - imports Locust, which patches the process it is in
+
+    return drive(0, events)
+
+
+def station(port: int, number: int, parent: int) -> int:
+    """Be station `number` of the driver `parent`, whose Locust master is at this port; ends with it."""
+    # Not even a parent that is killed leaves this behind.
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        return 1
+    import gevent  # noqa: PLC0415 - as above
+    import gevent.queue  # noqa: PLC0415
+
+    from drivers.locust.allowance import allowance  # noqa: PLC0415
+    from drivers.locust.floor import serve  # noqa: PLC0415
+    from drivers.locust.loop import Ending, read_lines  # noqa: PLC0415
+    from drivers.order import Setup  # noqa: PLC0415
+
+    inbox = gevent.queue.Queue()
+    ending = Ending()
+    ending.on_signals()
+    gevent.spawn(read_lines, 0, inbox, ending)
+    setup = Setup.model_validate_json(inbox.get())
+    serve(setup, port, number, ending.event, allowance())
+    return ending.code
+
+
+if __name__ == "__main__":
+    code = main(sys.argv)
+    sys.stderr.flush()
+    # A native thread still waits for stdin; everything of ours has ended, so nothing is lost by not waiting for it.
+    os._exit(code)

@@ -1,0 +1,246 @@
+"""The account at the target: token, buckets and stray objects, by plain HTTP. For what happens outside measured windows.
+
+S3 requests are signed by AWS Signature Version 4 (path style, empty payload hashed); Swift's carry the token of auth v1.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import http.client
+import json
+import socket
+import ssl
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from urllib.parse import quote, urlsplit
+
+from drivers.order import Target
+from ground.errors import DriverError
+
+EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An HTTP answer, read to its end."""
+
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+    def __str__(self) -> str:
+        return f"HTTP {self.status}: {self.body[:200].decode(errors='replace').strip()}"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Host, port, TLS and path of a URL."""
+
+    host: str
+    port: int
+    tls: bool
+    path: str
+
+    @classmethod
+    def of(cls, url: str) -> Place:
+        """The parts of an http or https URL. Raises DriverError when it has no host or a port that is none."""
+        parts = urlsplit(url)
+        try:
+            port = parts.port
+        except ValueError:
+            raise DriverError(f"{url}: the port is not one") from None
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise DriverError(f"{url}: not an http or https URL")
+        tls = parts.scheme == "https"
+        return cls(parts.hostname, port or (443 if tls else 80), tls, parts.path.rstrip("/"))
+
+
+class Account:
+    """One user's account at one target. Every method raises DriverError when the target cannot be reached or refuses."""
+
+    def __init__(self, target: Target, timeout_s: float) -> None:
+        self._target = target
+        self._timeout_s = timeout_s
+        self._place = Place.of(target.url)
+        self._context = ssl.create_default_context(cafile=target.ca_file) if target.url.startswith("https:") else None
+        self.token = ""
+
+    @property
+    def host(self) -> str:
+        """Host that requests go to: S3's endpoint, or that of Swift's storage URL."""
+        return self._place.host
+
+    @property
+    def port(self) -> int:
+        """Port that requests go to."""
+        return self._place.port
+
+    @property
+    def tls(self) -> bool:
+        """Whether requests go over TLS."""
+        return self._place.tls
+
+    @property
+    def base_path(self) -> str:
+        """What stands before the bucket in a path: nothing for S3, /v1/AUTH_account for Swift."""
+        return self._place.path
+
+    @property
+    def url(self) -> str:
+        """S3's endpoint, or Swift's storage URL."""
+        scheme = "https" if self.tls else "http"
+        return f"{scheme}://{_bracketed(self.host)}:{self.port}{self.base_path}"
+
+    def authenticate(self) -> None:
+        """Swift: get the storage URL and a token that is good now. S3: see that something listens."""
+        target = self._target
+        if target.api == "s3":
+            self._reach()
+            return
+        headers = {"X-Auth-User": target.user, "X-Auth-Key": target.key.get_secret_value()}
+        answer = self._request(Place.of(target.url), "GET", Place.of(target.url).path, headers)
+        if answer.status not in (200, 204):
+            raise DriverError(f"{target.url}: no token for user {target.user!r}: {answer}")
+        storage_url, token = answer.headers.get("X-Storage-Url"), answer.headers.get("X-Auth-Token")
+        if not storage_url or not token:
+            raise DriverError(f"{target.url}: the answer names no X-Storage-Url or no X-Auth-Token")
+        self.token = token
+        self._place = Place.of(storage_url)
+
+    def make_bucket(self, name: str) -> None:
+        """Make a bucket or container; one of ours that is there already is fine."""
+        body = b""
+        if self._target.api == "s3" and self._target.region != "us-east-1":
+            space = "http://s3.amazonaws.com/doc/2006-03-01/"
+            location = f"<LocationConstraint>{self._target.region}</LocationConstraint>"
+            body = f'<CreateBucketConfiguration xmlns="{space}">{location}</CreateBucketConfiguration>'.encode()
+        answer = self._ask("PUT", f"/{name}", body=body)
+        if answer.status not in (200, 201, 202, 204) and b"BucketAlreadyOwnedByYou" not in answer.body:
+            raise DriverError(f"{self.url}: bucket {name} cannot be made: {answer}")
+
+    def delete_bucket(self, name: str) -> bool:
+        """Delete a bucket; one that is not there is fine. False when it is not empty."""
+        answer = self._ask("DELETE", f"/{name}")
+        if answer.status == 409:
+            return False
+        if answer.status not in (200, 202, 204, 404):
+            raise DriverError(f"{self.url}: bucket {name} cannot be deleted: {answer}")
+        return True
+
+    def objects(self, bucket: str) -> Iterator[str]:
+        """Names of all objects of a bucket, asked for a thousand at a time; none when the bucket is not there."""
+        last = ""
+        while True:
+            names, more = self._page(bucket, last)
+            yield from names
+            if not more or not names:
+                return
+            last = names[-1]
+
+    def delete_object(self, bucket: str, name: str) -> None:
+        """Delete an object; one that is not there is fine."""
+        answer = self._ask("DELETE", f"/{bucket}/{quote(name)}")
+        if answer.status not in (200, 202, 204, 404):
+            raise DriverError(f"{self.url}: {bucket}/{name} cannot be deleted: {answer}")
+
+    def _page(self, bucket: str, last: str) -> tuple[list[str], bool]:
+        if self._target.api == "swift":
+            query = f"format=json&limit=1000&marker={quote(last, safe='')}"
+        else:
+            query = f"list-type=2&max-keys=1000&start-after={quote(last, safe='')}"
+        answer = self._ask("GET", f"/{bucket}", query=query)
+        if answer.status in (204, 404):
+            return [], False
+        if answer.status != 200:
+            raise DriverError(f"{self.url}: bucket {bucket} cannot be listed: {answer}")
+        try:
+            if self._target.api == "swift":
+                names = [str(entry["name"]) for entry in json.loads(answer.body)]
+                return names, bool(names)
+            root = ET.fromstring(answer.body)  # noqa: S314 - of the target under test, which a user chose
+        except (ValueError, KeyError, TypeError, ET.ParseError) as error:
+            raise DriverError(f"{self.url}: the list of bucket {bucket} cannot be read: {error}") from error
+        names = [key.text or "" for key in root.iterfind(".//{*}Contents/{*}Key")]
+        return names, (root.findtext("{*}IsTruncated") or "").lower() == "true"
+
+    def _ask(self, method: str, path: str, *, query: str = "", body: bytes = b"") -> Answer:
+        whole = self.base_path + path
+        if self._target.api == "swift":
+            headers = {"X-Auth-Token": self.token}
+        else:
+            headers = signature(self._target, _host_header(self._place), method, whole, query, body, datetime.now(UTC))
+        return self._request(self._place, method, whole + (f"?{query}" if query else ""), headers, body)
+
+    def _request(self, place: Place, method: str, path: str, headers: dict[str, str], body: bytes = b"") -> Answer:
+        connection: http.client.HTTPConnection
+        if place.tls:
+            context = self._context or ssl.create_default_context(cafile=self._target.ca_file)
+            connection = http.client.HTTPSConnection(place.host, place.port, timeout=self._timeout_s, context=context)
+        else:
+            connection = http.client.HTTPConnection(place.host, place.port, timeout=self._timeout_s)
+        try:
+            # The Host header is given as it was signed; a length even of nothing is what servers want of a PUT.
+            length = {"Content-Length": str(len(body))} if method == "PUT" else {}
+            connection.request(method, path or "/", body or None, {"Host": _host_header(place), **length, **headers})
+            answer = connection.getresponse()
+            return Answer(answer.status, answer.headers, answer.read())
+        except (OSError, http.client.HTTPException) as error:
+            where = f"{place.host}:{place.port}"
+            raise DriverError(f"{where}: {method} {path.partition('?')[0] or '/'}: {_in_words(error)}") from error
+        finally:
+            connection.close()
+
+    def _reach(self) -> None:
+        try:
+            socket.create_connection((self.host, self.port), timeout=self._timeout_s).close()
+        except OSError as error:
+            raise DriverError(f"{self.host}:{self.port}: cannot be reached: {_in_words(error)}") from error
+
+
+def signature(target: Target, host: str, method: str, path: str, query: str, body: bytes, now: datetime) -> dict[str, str]:
+    """Headers that sign an S3 request: AWS Signature Version 4, "Create a signed AWS API request" in AWS's IAM user guide.
+
+    `query` is already encoded. The secret key is in none of the headers.
+    """
+    stamp = now.strftime("%Y%m%dT%H%M%SZ")
+    scope = f"{stamp[:8]}/{target.region}/s3/aws4_request"
+    payload = hashlib.sha256(body).hexdigest() if body else EMPTY_SHA256
+    signed = {"host": host, "x-amz-content-sha256": payload, "x-amz-date": stamp}
+    canonical = "\n".join(
+        [
+            method,
+            path or "/",
+            "&".join(sorted(query.split("&"))) if query else "",
+            *(f"{name}:{value}" for name, value in signed.items()),
+            "",
+            ";".join(signed),
+            payload,
+        ]
+    )
+    key = b"AWS4" + target.key.get_secret_value().encode()
+    for part in scope.split("/"):
+        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
+    text = "\n".join(["AWS4-HMAC-SHA256", stamp, scope, hashlib.sha256(canonical.encode()).hexdigest()])
+    proof = hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+    credential = f"AWS4-HMAC-SHA256 Credential={target.user}/{scope}"
+    return {
+        "X-Amz-Date": stamp,
+        "X-Amz-Content-SHA256": payload,
+        "Authorization": f"{credential}, SignedHeaders={';'.join(signed)}, Signature={proof}",
+    }
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _host_header(place: Place) -> str:
+    usual = 443 if place.tls else 80
+    return _bracketed(place.host) + ("" if place.port == usual else f":{place.port}")
+
+
+def _in_words(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error) or type(error).__name__

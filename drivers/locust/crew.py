@@ -1,0 +1,144 @@
+"""A crew: the workers of one process for one step, whoever makes their requests; and what it tells about itself."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Protocol
+
+import gevent
+from pydantic import Field, NonNegativeFloat, NonNegativeInt
+
+from drivers.engine._native import Engine
+from drivers.locust.account import Account
+from drivers.order import Setup
+from ground.record import Record
+from results.measurement import ErrorClass, Second, Tally
+from suites import Workload
+
+
+class Pulse(Record):
+    """How a crew is getting on, since it was made, whether recorded or not."""
+
+    started: NonNegativeInt = 0
+    """Workers that have finished their first request."""
+    running: NonNegativeInt = 0
+    """Workers that have not ended."""
+    exhausted: NonNegativeInt = 0
+    """Workers that ran out of objects to delete."""
+    done: NonNegativeInt = 0
+    failed: NonNegativeInt = 0
+    bytes: NonNegativeInt = 0
+    errors: dict[ErrorClass, NonNegativeInt] = Field(default_factory=dict)
+    last_error: str | None = None
+    """Status and first bytes of the last answer that was a failure, for people."""
+
+
+class Window(Record):
+    """What a crew recorded between the opening and the closing of its window."""
+
+    tallies: tuple[Tally, ...]
+    seconds: tuple[Second, ...]
+    window_s: NonNegativeFloat
+    cpu_s: NonNegativeFloat = 0.0
+    """CPU seconds of the crew's process inside the window."""
+
+
+class Crew(Protocol):
+    """The workers of one process. Each is a closed loop (or, at a constant rate, a clock) with one request outstanding."""
+
+    def add_worker(self, index: int, of: int, repeat: int) -> None:
+        """Start worker `index` of the `of` workers of the whole step."""
+
+    def remove_worker(self, index: int) -> None:
+        """Let a worker finish the request it has in hand and end; returns at once."""
+
+    def open_window(self) -> None:
+        """Record what completes from now on."""
+
+    def close_window(self) -> None:
+        """Record nothing from now on."""
+
+    def stop(self, timeout_s: float) -> int:
+        """End all workers; returns how many had to be cut off while a request was in hand."""
+
+    def pulse(self) -> Pulse:
+        """How it is getting on."""
+
+    def snapshot(self) -> Window:
+        """What the window recorded so far."""
+
+    def delete_written(self, parallel: int) -> None:
+        """Start deleting what its workers wrote and have not deleted; `pulse().running` falls to 0 when it is done."""
+
+
+class NativeCrew:
+    """A crew of the native engine."""
+
+    def __init__(self, setup: Setup, account: Account, workload: Workload, cpus: float) -> None:
+        self._engine = Engine(engine_config(setup, account, workload, threads=max(1, math.ceil(cpus))))
+
+    def add_worker(self, index: int, of: int, repeat: int) -> None:
+        """See Crew."""
+        self._engine.add_worker(index, of, repeat)
+
+    def remove_worker(self, index: int) -> None:
+        """See Crew."""
+        self._engine.remove_worker(index)
+
+    def open_window(self) -> None:
+        """See Crew."""
+        self._engine.open_window()
+
+    def close_window(self) -> None:
+        """See Crew."""
+        self._engine.close_window()
+
+    def stop(self, timeout_s: float) -> int:
+        """See Crew. Waits in a native thread, so that greenlets go on."""
+        return int(gevent.get_hub().threadpool.apply(self._engine.stop, (timeout_s,)))
+
+    def pulse(self) -> Pulse:
+        """See Crew."""
+        return Pulse.model_validate({**json.loads(self._engine.progress()), "started": self._engine.started()})
+
+    def snapshot(self) -> Window:
+        """See Crew."""
+        return Window.model_validate_json(self._engine.snapshot())
+
+    def prepare(self, first: int, count: int, parallel: int) -> None:
+        """Start writing `count` prepared objects from number `first` on; `pulse().running` falls to 0 when it is done."""
+        self._engine.prepare(first, count, 1, parallel)
+
+    def delete_prepared(self, parallel: int) -> None:
+        """Start deleting all of the workload's prepared objects."""
+        self._engine.delete("objects", parallel)
+
+    def delete_written(self, parallel: int) -> None:
+        """See Crew."""
+        self._engine.delete("written", parallel)
+
+
+def engine_config(setup: Setup, account: Account, workload: Workload, *, threads: int) -> str:
+    """The engine's configuration as its door wants it (see drivers/engine/_native.pyi)."""
+    s3 = setup.target.api == "s3"
+    return json.dumps(
+        {
+            "api": setup.target.api,
+            "host": account.host,
+            "port": account.port,
+            "tls": account.tls,
+            "ca_file": setup.target.ca_file,
+            "base_path": account.base_path,
+            "access_key": setup.target.user if s3 else "",
+            "secret_key": setup.target.key.get_secret_value() if s3 else "",
+            "region": setup.target.region,
+            "token": account.token,
+            "bucket_prefix": setup.bucket_prefix,
+            "request_timeout_s": setup.request_timeout_s,
+            "threads": threads,
+            "verify": workload.verify,
+            "seed": setup.seed,
+            "workload": workload.model_dump(mode="json"),
+        }
+    )

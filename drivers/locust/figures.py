@@ -1,0 +1,56 @@
+"""Locust's own statistics, fed in bulk from a window, so that its tables and CSV files say what the measurement says.
+
+Locust keeps whole milliseconds (and two digits above 100 ms): its percentiles are for the eye, the measurement's are exact.
+"""
+
+from __future__ import annotations
+
+import time
+
+from hdrh.histogram import HdrHistogram
+from locust.stats import RequestStats, StatsEntry, bucket_response_time, get_stats_summary
+
+from drivers.locust.crew import Window
+from results.measurement import Tally
+
+
+def feed(stats: RequestStats, workload: str, window: Window) -> None:
+    """Put a whole window into Locust's statistics, as entry `workload` of each operation and into the total."""
+    stats.clear_all()
+    began_s = time.time() - window.window_s
+    for tally in window.tallies:
+        for entry in (stats.get(workload, tally.operation), stats.total):
+            _add(entry, tally)
+            entry.start_time = began_s
+            # Locust divides by this span: all of the window counts, not its last whole second.
+            entry.last_request_timestamp = began_s + window.window_s
+        for error_class, count in tally.errors.items():
+            stats.log_error(tally.operation, workload, error_class)
+            one = next(error for error in stats.errors.values() if (error.method, error.error) == (tally.operation, error_class))
+            one.occurrences = count
+    for second in window.seconds:
+        for entry in (stats.get(workload, second.operation), stats.total):
+            entry.num_reqs_per_sec[int(began_s) + second.second] += second.count + second.errors
+            entry.num_fail_per_sec[int(began_s) + second.second] += second.errors
+
+
+def summary(stats: RequestStats) -> str:
+    """Locust's own table, for the log."""
+    return "\n".join(get_stats_summary(stats, current=False))
+
+
+def _add(entry: StatsEntry, tally: Tally) -> None:
+    failed = tally.failed
+    # Locust counts failures among its requests; these have no latency here.
+    entry.num_requests += tally.count + failed
+    entry.num_none_requests += failed
+    entry.num_failures += failed
+    entry.total_content_length += tally.bytes
+    if tally.latency is None or tally.min_us is None or tally.max_us is None:
+        return
+    entry.total_response_time += tally.sum_us / 1000  # type: ignore[assignment] # a float in all but Locust's annotation
+    least_ms, most_ms = tally.min_us / 1000, tally.max_us / 1000
+    entry.min_response_time = least_ms if entry.min_response_time is None else min(entry.min_response_time, least_ms)  # type: ignore[assignment]
+    entry.max_response_time = max(entry.max_response_time, most_ms)  # type: ignore[assignment]
+    for bucket in HdrHistogram.decode(tally.latency).get_recorded_iterator():
+        entry.response_times[bucket_response_time(bucket.value_iterated_to / 1000)] += bucket.count_at_value_iterated_to

@@ -1,0 +1,223 @@
+"""The loop of the driver: orders in, events out, one after the other, and an end that leaves nothing behind."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import logging
+import os
+import platform
+import signal
+import traceback
+from collections.abc import Callable
+
+import gevent
+import gevent.event
+import gevent.os
+import gevent.queue
+from pydantic import ValidationError
+
+from drivers.locust.allowance import Allowance, allowance
+from drivers.locust.figures import feed, summary
+from drivers.locust.floor import Floor, ManyStations, OneStation
+from drivers.locust.station import Deleted, Nothing
+from drivers.locust.step import StepRun
+from drivers.locust.stock import SAY_S, Stock
+from drivers.order import (
+    ORDER,
+    Cleaned,
+    Cleanup,
+    Event,
+    Failed,
+    Measured,
+    Prepare,
+    Prepared,
+    Progress,
+    Quit,
+    Ready,
+    Setup,
+    Step,
+)
+from ground.errors import DriverError
+
+EXIT_FAILED = 3
+SIGNALLED = 128
+"""Exit status of a program ended by a signal: this and its number, as shells have it."""
+
+DELETE_S = 24 * 3600.0
+"""Deleting has no deadline but this: each of its requests has one."""
+
+log = logging.getLogger(__name__)
+
+
+class Ending:
+    """Why to end: stdin closed or a signal. `code` is the exit status it asks for."""
+
+    def __init__(self) -> None:
+        self.event = gevent.event.Event()
+        self.code = 0
+
+    def ask(self, code: int) -> None:
+        """End with this status, unless asked before."""
+        if not self.event.is_set():
+            self.code = code
+            self.event.set()
+
+    def on_signals(self) -> None:
+        """Be asked by SIGTERM and SIGINT."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            gevent.signal_handler(number, self.ask, SIGNALLED + number)
+
+
+def read_lines(descriptor: int, inbox: gevent.queue.Queue, ending: Ending) -> None:
+    """Put each line of a descriptor into the inbox; its end is asked to be the end. Reads in a native thread: the hub goes on."""
+    rest = b""
+    while True:
+        data = gevent.os.tp_read(descriptor, 65536)
+        if not data:
+            ending.ask(0)
+            return
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            inbox.put(line)
+
+
+class Loop:
+    """Answers orders from an inbox of lines; `say` sends an event."""
+
+    def __init__(self, inbox: gevent.queue.Queue, say: Callable[[Event], None]) -> None:
+        self._inbox = inbox
+        self._say = say
+        self._setup: Setup | None = None
+        self._floor: Floor | None = None
+        self._stock: Stock | None = None
+        self._allowance: Allowance = allowance()
+        self._prepared: dict[str, Prepare] = {}
+
+    def run(self) -> int:
+        """Answer orders until Quit (0) or until one cannot be done (3). Returns the exit status."""
+        while True:
+            try:
+                order = ORDER.validate_json(self._inbox.get())
+            except ValidationError as error:
+                # Without its input: the line may hold a key.
+                faults = error.errors(include_url=False, include_context=False, include_input=False)
+                words = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults[:5])
+                self._say(Failed(message=f"the line is no order: {words}"))
+                return EXIT_FAILED
+            if isinstance(order, Quit):
+                return 0
+            try:
+                self._say(self._answer(order))
+            except DriverError as error:
+                self._say(Failed(message=str(error)))
+                return EXIT_FAILED
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is answered: silence would be waited for
+                log.error("%s", traceback.format_exc())  # noqa: TRY400 - Locust's log handlers are not ours to rely on
+                self._say(Failed(message=f"{type(error).__name__}: {error}"))
+                return EXIT_FAILED
+
+    def close(self) -> None:
+        """End all users, crews and worker processes."""
+        if self._floor is not None:
+            self._floor.close()
+            self._floor = None
+
+    def _answer(self, order: Setup | Prepare | Step | Cleanup) -> Event:
+        if isinstance(order, Setup):
+            return self._set_up(order)
+        if self._setup is None or self._floor is None or self._stock is None:
+            raise DriverError(f"{order.kind!r} came before 'setup'")
+        if isinstance(order, Prepare):
+            return self._prepare(self._stock, order)
+        if isinstance(order, Step):
+            return self._step(self._setup, self._floor, self._stock, order)
+        return self._clean(self._floor, self._stock, order)
+
+    def _set_up(self, order: Setup) -> Ready:
+        self.close()
+        self._setup = order
+        self._stock = Stock(order, self._allowance)
+        self._stock.reach()
+        self._floor = OneStation(order, self._allowance) if order.processes == 1 else ManyStations(order, self._allowance)
+        names = ["locust", "gevent"]
+        if order.users == "sdk":
+            names += ["boto3", "botocore"] if order.target.api == "s3" else ["python-swiftclient"]
+        return Ready(versions={"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in names}})
+
+    def _prepare(self, stock: Stock, order: Prepare) -> Prepared:
+        prepared = stock.prepare(order, self._say)
+        self._prepared[order.workload.name] = order
+        return prepared
+
+    def _step(self, setup: Setup, floor: Floor, stock: Stock, order: Step) -> Measured:
+        workload = order.workload
+        notes: tuple[str, ...] = ()
+        if not stock.stands(workload):
+            earlier = self._prepared.get(workload.name)
+            if earlier is None or earlier.workload != workload:
+                raise DriverError(f"workload {workload.name!r} was not prepared")
+            stock.prepare(earlier, self._say)
+            notes = ("objects that an earlier step deleted were written again right before this one",)
+        if "delete" in workload.operations:
+            stock.used_up(workload)
+        measurement, window = StepRun(setup, floor, self._allowance, order, self._say).run()
+        feed(floor.environment.stats, workload.name, window)
+        log.info("%s, %d workers, %.3f s:\n%s", workload.name, order.workers, window.window_s, summary(floor.environment.stats))
+        return Measured(measurement=measurement.model_copy(update={"notes": (*measurement.notes, *notes)}))
+
+    def _clean(self, floor: Floor, stock: Stock, order: Cleanup) -> Cleaned:
+        deleting = gevent.spawn(self._deleted, floor, "delete-written")
+        try:
+            while not deleting.ready():
+                deleting.join(SAY_S)
+                so_far = self._deleted(floor, "deleted")
+                self._say(Progress(phase="cleanup", done=so_far.deleted, total=so_far.deleted, errors=so_far.failed))
+            written: Deleted = deleting.get()
+        finally:
+            deleting.kill()
+        deleted, failed = written.deleted, written.failed
+        if order.what == "all":
+            # What could not be deleted by those who wrote it is found in the buckets, which must be empty to go.
+            more, failed = stock.delete_all(order.workload, self._parallel(order), self._say)
+        elif failed:
+            more, failed = stock.delete_strays(order.workload, self._say)
+        else:
+            more = 0
+        return Cleaned(deleted=deleted + more, failed=failed)
+
+    @staticmethod
+    def _deleted(floor: Floor, verb: str) -> Deleted:
+        answers = [Deleted.model_validate_json(answer) for answer in floor.ask(verb, Nothing().model_dump_json(), DELETE_S)]
+        return Deleted(deleted=sum(one.deleted for one in answers), failed=sum(one.failed for one in answers))
+
+    def _parallel(self, order: Cleanup) -> int:
+        earlier = self._prepared.get(order.workload.name)
+        return earlier.parallel if earlier else 8
+
+
+def drive(stdin: int, stdout: int) -> int:
+    """Be the driver: orders from one descriptor, events to the other. Returns the exit status."""
+
+    def say(event: Event) -> None:
+        data = event.model_dump_json().encode() + b"\n"
+        try:
+            while data:
+                data = data[os.write(stdout, data) :]
+        except BrokenPipeError:
+            # Nobody listens any more, which is how a conductor that died looks from here.
+            ending.ask(0)
+
+    inbox = gevent.queue.Queue()
+    ending = Ending()
+    ending.on_signals()
+    gevent.spawn(read_lines, stdin, inbox, ending)
+    loop = Loop(inbox, say)
+    running = gevent.spawn(loop.run)
+    try:
+        gevent.wait([running, ending.event], count=1)
+        if running.ready():
+            return int(running.get())
+        return ending.code
+    finally:
+        running.kill()
+        loop.close()

@@ -1,0 +1,94 @@
+"""Windows of several crews as one: counts are added, true minima and maxima kept, percentiles never averaged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hdrh.histogram import HdrHistogram
+
+from drivers.locust.crew import Pulse, Window
+from drivers.locust.recorder import encoded, new_histogram
+from results.measurement import Second, Tally
+from suites import Operation
+
+
+def merged(windows: Sequence[Window]) -> Window:
+    """One window of all: `window_s` is their mean (they are opened and closed together), CPU seconds are added.
+
+    Raises ValueError when there is none.
+    """
+    if not windows:
+        raise ValueError("no windows to merge")
+    if len(windows) == 1:
+        return windows[0]
+    tallies: dict[Operation, list[Tally]] = {}
+    moments: dict[tuple[Operation, int], list[Second]] = {}
+    for window in windows:
+        for tally in window.tallies:
+            tallies.setdefault(tally.operation, []).append(tally)
+        for second in window.seconds:
+            moments.setdefault((second.operation, second.second), []).append(second)
+    return Window(
+        tallies=tuple(_tally(same) for _, same in sorted(tallies.items())),
+        seconds=tuple(_second(same) for _, same in sorted(moments.items())),
+        window_s=sum(window.window_s for window in windows) / len(windows),
+        cpu_s=sum(window.cpu_s for window in windows),
+    )
+
+
+def merged_pulses(pulses: Sequence[Pulse]) -> Pulse:
+    """One pulse of all crews; the last error is that of the last crew that has any."""
+    errors: dict[str, int] = {}
+    for pulse in pulses:
+        for name, count in pulse.errors.items():
+            errors[name] = errors.get(name, 0) + count
+    return Pulse(
+        started=sum(pulse.started for pulse in pulses),
+        running=sum(pulse.running for pulse in pulses),
+        exhausted=sum(pulse.exhausted for pulse in pulses),
+        done=sum(pulse.done for pulse in pulses),
+        failed=sum(pulse.failed for pulse in pulses),
+        bytes=sum(pulse.bytes for pulse in pulses),
+        errors=errors,
+        last_error=next((pulse.last_error for pulse in reversed(pulses) if pulse.last_error), None),
+    )
+
+
+def _tally(same: Sequence[Tally]) -> Tally:
+    errors: dict[str, int] = {}
+    for tally in same:
+        for name, count in tally.errors.items():
+            errors[name] = errors.get(name, 0) + count
+    return Tally(
+        operation=same[0].operation,
+        count=sum(tally.count for tally in same),
+        bytes=sum(tally.bytes for tally in same),
+        errors=errors,
+        latency=_added(tally.latency for tally in same),
+        first_byte=_added(tally.first_byte for tally in same),
+        min_us=min((tally.min_us for tally in same if tally.min_us is not None), default=None),
+        max_us=max((tally.max_us for tally in same if tally.max_us is not None), default=None),
+        sum_us=sum(tally.sum_us for tally in same),
+    )
+
+
+def _second(same: Sequence[Second]) -> Second:
+    return Second(
+        second=same[0].second,
+        operation=same[0].operation,
+        count=sum(second.count for second in same),
+        bytes=sum(second.bytes for second in same),
+        errors=sum(second.errors for second in same),
+        max_us=max(second.max_us for second in same),
+        sum_us=sum(second.sum_us for second in same),
+    )
+
+
+def _added(histograms: Iterable[str | None]) -> str | None:
+    there = [histogram for histogram in histograms if histogram is not None]
+    if not there:
+        return None
+    whole = new_histogram()
+    for histogram in there:
+        whole.add(HdrHistogram.decode(histogram))
+    return encoded(whole)

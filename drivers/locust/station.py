@@ -1,0 +1,221 @@
+"""A station: one process's share of a step, whether it is the only process or one Locust worker of many."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Annotated, TypeVar
+
+import gevent.event
+from locust import User, task
+from locust.env import Environment
+from pydantic import Field, NonNegativeInt
+
+from drivers.locust.account import Account
+from drivers.locust.allowance import Allowance
+from drivers.locust.crew import Crew, NativeCrew, Pulse, Window
+from drivers.order import Setup
+from ground.errors import DriverError
+from ground.record import Record
+from suites import Workload
+
+DELETE_PARALLEL = 8
+
+
+class Begin(Record):
+    """What a station is told of a step. Its workers are numbers `rank`, `rank + stations`, ... of the step's `workers`."""
+
+    workload: Workload
+    workers: Annotated[int, Field(ge=1)]
+    repeat: NonNegativeInt
+    rank: NonNegativeInt = 0
+    stations: Annotated[int, Field(ge=1)] = 1
+
+    @property
+    def share(self) -> int:
+        """How many of the workers are this station's."""
+        return len(range(self.rank, self.workers, self.stations))
+
+
+class Nothing(Record):
+    """No argument, or no answer."""
+
+
+class End(Record):
+    """How long requests in hand may take to end, in seconds."""
+
+    timeout_s: Annotated[float, Field(ge=0)]
+
+
+class Cut(Record):
+    """How many requests in hand were cut off."""
+
+    requests: NonNegativeInt
+
+
+class Deleted(Record):
+    """How many objects were deleted, and how many could not be."""
+
+    deleted: NonNegativeInt = 0
+    failed: NonNegativeInt = 0
+
+
+Argument = TypeVar("Argument", bound=Record)
+
+
+class Station:
+    """Holds a Locust environment, whose users are the workers of a crew, and does what the step asks of it.
+
+    `do` is the way in for all that comes as words: from this process, or in Locust's messages from the master.
+    """
+
+    def __init__(self, setup: Setup, allowance: Allowance) -> None:
+        self.setup = setup
+        self._cpus = allowance.cpus / setup.processes
+        self._begin: Begin | None = None
+        self._crew: Crew | None = None
+        self._left_behind: list[Crew] = []
+        self._next = 0
+        self._fault = ""
+        self._deleted = Deleted()
+        self._cpu_at_open_s = 0.0
+        self.environment = Environment(user_classes=[_user_class(self)], catch_exceptions=True)
+
+    def do(self, verb: str, argument: str) -> str:
+        """Do one of begin, pulse, open, close, end, delete-written, deleted; both argument and answer are JSON of their records."""
+        match verb:
+            case "begin":
+                return self._answer(argument, Begin, self.begin)
+            case "pulse":
+                return self.pulse().model_dump_json()
+            case "open":
+                return self._answer(argument, Nothing, lambda _: self.open_window())
+            case "close":
+                return self.close_window().model_dump_json()
+            case "end":
+                return self._answer(argument, End, self.end)
+            case "delete-written":
+                return self.delete_written().model_dump_json()
+            case "deleted":
+                return self.deleted().model_dump_json()
+        raise DriverError(f"a station knows no {verb!r}")
+
+    @staticmethod
+    def _answer(argument: str, kind: type[Argument], what: Callable[[Argument], Record | None]) -> str:
+        return (what(kind.model_validate_json(argument)) or Nothing()).model_dump_json()
+
+    def begin(self, order: Begin) -> None:
+        """Make the crew of a step: its workers are added when Locust starts their users."""
+        account = Account(self.setup.target, self.setup.request_timeout_s)
+        account.authenticate()
+        self._begin = order
+        self._next = order.rank
+        if self.setup.users == "engine":
+            self._crew = NativeCrew(self.setup, account, order.workload, self._cpus)
+        else:
+            from drivers.locust.sdk import SdkCrew  # noqa: PLC0415 - not wanted by engine users
+
+            self._crew = SdkCrew(self.setup, account, order.workload, order.share)
+
+    def user_joins(self) -> int:
+        """A Locust user has started: give it the next worker of this station. Returns its number."""
+        begin, crew = self._running()
+        index = self._next
+        if index >= begin.workers:
+            raise DriverError(f"Locust started more users here than this station's share of {begin.workers}")
+        self._next += begin.stations
+        try:
+            crew.add_worker(index, begin.workers, begin.repeat)
+        except (ValueError, OSError) as error:
+            # Raised to Locust alone it would end the user and be forgotten in a log.
+            self._fault = f"worker {index} of {begin.workers} cannot be started: {error}"
+            raise
+        return index
+
+    def check(self) -> None:
+        """Raise DriverError when a worker could not be started."""
+        if self._fault:
+            raise DriverError(self._fault)
+
+    def user_leaves(self, index: int) -> None:
+        """Its Locust user is stopped: let a worker finish what it has in hand."""
+        if self._crew is not None:
+            self._crew.remove_worker(index)
+
+    def pulse(self) -> Pulse:
+        """How the crew is getting on."""
+        self.check()
+        return self._running()[1].pulse()
+
+    def open_window(self) -> None:
+        """Record from now on."""
+        crew = self._running()[1]
+        self._cpu_at_open_s = time.process_time()
+        crew.open_window()
+
+    def close_window(self) -> Window:
+        """Record no more; returns what was."""
+        crew = self._running()[1]
+        crew.close_window()
+        cpu_s = time.process_time() - self._cpu_at_open_s
+        return crew.snapshot().model_copy(update={"cpu_s": cpu_s})
+
+    def end(self, order: End) -> Cut:
+        """End the crew. What it wrote is remembered for `delete_written`."""
+        begin, crew = self._running()
+        self._crew = None
+        cut = crew.stop(order.timeout_s)
+        if "write" in begin.workload.operations:
+            self._left_behind.append(crew)
+        return Cut(requests=cut)
+
+    def delete_written(self) -> Deleted:
+        """Delete what crews wrote and did not delete. A crew that could not delete all is forgotten all the same."""
+        self._deleted = Deleted()
+        while self._left_behind:
+            crew = self._left_behind.pop()
+            earlier, before = self._deleted, crew.pulse()
+            crew.delete_written(DELETE_PARALLEL)
+            running = True
+            while running:
+                now = crew.pulse()
+                running = now.running > 0
+                self._deleted = Deleted(
+                    deleted=earlier.deleted + now.done - before.done, failed=earlier.failed + now.failed - before.failed
+                )
+                gevent.sleep(0.02 if running else 0)
+        return self._deleted
+
+    def deleted(self) -> Deleted:
+        """How far `delete_written` is."""
+        return self._deleted
+
+    def close(self) -> None:
+        """End whatever runs, at once."""
+        if self._crew is not None:
+            self._crew.stop(0.0)
+            self._crew = None
+
+    def _running(self) -> tuple[Begin, Crew]:
+        if self._begin is None or self._crew is None:
+            raise DriverError("no step has begun at this station")
+        return self._begin, self._crew
+
+
+def _user_class(station: Station) -> type[User]:
+    class Worker(User):
+        """One Locust user is one worker of the crew, which makes its requests without it: the user only waits."""
+
+        index = -1
+
+        def on_start(self) -> None:
+            self.index = station.user_joins()
+
+        def on_stop(self) -> None:
+            station.user_leaves(self.index)
+
+        @task
+        def wait_for_the_end(self) -> None:
+            gevent.event.Event().wait()
+
+    return Worker

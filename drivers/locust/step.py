@@ -1,0 +1,220 @@
+"""One step: warm-up, window, drain, and the measurement that comes of it."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Literal
+
+import gevent
+
+from drivers.locust.allowance import Allowance
+from drivers.locust.crew import Pulse, Window
+from drivers.locust.floor import Floor
+from drivers.locust.merge import merged, merged_pulses
+from drivers.locust.station import Begin, Cut, End, Nothing
+from drivers.order import Progress, Setup, Step
+from ground.errors import DriverError
+from results.measurement import Load, Measurement, Tally
+
+Say = Callable[[Progress], None]
+Phase = Literal["warm-up", "measure", "drain"]
+
+PULSE_S = 0.25
+"""How often the crews are asked how they are getting on; near the opening and for deletes oftener."""
+
+NOTHING = Nothing().model_dump_json()
+SATURATED_SHARE = 0.8
+SKEW_SHARE = 0.01
+
+
+class StepRun:
+    """Runs one step on a floor. `allowance` is what all processes of this driver may use."""
+
+    def __init__(self, setup: Setup, floor: Floor, allowance: Allowance, order: Step, say: Say) -> None:
+        self._setup = setup
+        self._floor = floor
+        self._allowance = allowance
+        self._order = order
+        self._workload = order.workload
+        self._say = say
+        self._patience_s = setup.request_timeout_s + 10.0
+        self._rates: deque[tuple[float, Pulse]] = deque()
+        self._said_s = 0.0
+        self._notes: list[str] = [allowance.note] if allowance.note else []
+
+    def run(self) -> tuple[Measurement, Window]:
+        """Do it. Raises DriverError when it cannot be measured; users and crews are ended on every path."""
+        order = self._order
+        self._floor.begin(Begin(workload=self._workload, workers=order.workers, repeat=order.repeat))
+        try:
+            window, own_cpu_s, started_at, warmup_s = self._measure()
+        except BaseException:
+            # What raised is what is told; ending the rest must not hide it, and may fail for the same reason.
+            with gevent.Timeout(self._patience_s, exception=False):
+                self._end(0.0, hide=True)
+            raise
+        tallies = self._with_cut_off(window.tallies, self._drain())
+        load = Load(cpu_s=window.cpu_s + own_cpu_s, cpu_limit=self._allowance.cpus, window_s=window.window_s)
+        if load.share > SATURATED_SHARE:
+            self._notes.append(
+                f"the driver used {load.share:.0%} of the {load.cpu_limit:g} CPUs it may use: it, not the gateway, may be the limit"
+            )
+        measurement = Measurement(
+            api=self._setup.target.api,
+            workload=self._workload.name,
+            workers=order.workers,
+            driver=f"locust-{self._setup.users}",
+            started_at=started_at,
+            window_s=window.window_s,
+            warmup_s=warmup_s,
+            tallies=tallies,
+            seconds=window.seconds,
+            load=load,
+            notes=tuple(self._notes),
+        )
+        return measurement, window
+
+    def _measure(self) -> tuple[Window, float, str, float]:
+        """The window, CPU seconds of this process alone inside it, when it opened (UTC, and seconds after the first user)."""
+        workload = self._workload
+        # Objects to delete are used up: a window that waits for a warm-up could find none left.
+        at_once = set(workload.operations) == {"delete"} and workload.warmup == 0
+        began_s = time.monotonic()
+        opened = self._open() if at_once else None
+        self._floor.start_users(self._order.workers)
+        if opened is None:
+            self._warm_up(time.monotonic())
+            opened = self._open()
+        else:
+            self._notes.append("the window opened before the first request, since objects to delete are used up")
+        opened_s, own_cpu_at_open_s, started_at = opened
+        self._watch(opened_s)
+        windows = [Window.model_validate_json(answer) for answer in self._floor.ask("close", NOTHING, self._patience_s)]
+        own_cpu_s = self._floor.own_cpu_s() - own_cpu_at_open_s
+        window = merged(windows)
+        lengths_s = [one.window_s for one in windows]
+        if max(lengths_s) - min(lengths_s) > SKEW_SHARE * window.window_s:
+            self._notes.append(f"windows of the worker processes are {min(lengths_s):.3f} s to {max(lengths_s):.3f} s long")
+        if not window.window_s:
+            raise DriverError("the window has no length")
+        return window, own_cpu_s, started_at, max(0.0, opened_s - began_s)
+
+    def _open(self) -> tuple[float, float, str]:
+        own_cpu_s = self._floor.own_cpu_s()
+        started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self._floor.ask("open", NOTHING, self._patience_s)
+        return time.monotonic(), own_cpu_s, started_at
+
+    def _warm_up(self, began_s: float) -> None:
+        """Wait until the warm-up is over and every worker has finished its first request, which has a deadline."""
+        warmup_s = self._workload.warmup
+        deadline_s = began_s + warmup_s + self._patience_s
+        while True:
+            pulse = self._pulse()
+            passed_s = time.monotonic() - began_s
+            self._progress("warm-up", min(passed_s, warmup_s), warmup_s, pulse)
+            if pulse.exhausted >= self._order.workers:
+                self._notes.append("objects to delete ran out in the warm-up")
+                return
+            if passed_s >= warmup_s and pulse.started >= self._order.workers:
+                if passed_s > warmup_s + 1.0:
+                    self._notes.append(f"the window opened {passed_s - warmup_s:.1f} s late: a first request took so long")
+                return
+            if time.monotonic() > deadline_s:
+                late = self._order.workers - pulse.started
+                last = f"; last error: {pulse.last_error}" if pulse.last_error else ""
+                raise DriverError(
+                    f"{late} of {self._order.workers} workers had not finished a request after {passed_s:.0f} s{last}"
+                )
+            gevent.sleep(max(0.005, min(PULSE_S, warmup_s - passed_s)))
+
+    def _watch(self, opened_s: float) -> None:
+        """Wait until the window is to be closed: at its end, or when nobody has anything left to delete."""
+        runtime_s = self._workload.runtime
+        pulse_s = 0.02 if "delete" in self._workload.operations else PULSE_S
+        while True:
+            left_s = opened_s + runtime_s - time.monotonic()
+            if left_s <= 0:
+                return
+            # The last sleep is the exact rest, so that asking costs the window no length.
+            gevent.sleep(min(pulse_s, left_s))
+            if left_s <= pulse_s:
+                return
+            pulse = self._pulse()
+            passed_s = time.monotonic() - opened_s
+            self._progress("measure", min(passed_s, runtime_s), runtime_s, pulse)
+            if pulse.exhausted >= self._order.workers:
+                self._notes.append(f"objects to delete ran out after {passed_s:.2f} s: the window ended there")
+                return
+            if pulse.running == 0:
+                raise DriverError(f"all workers ended by themselves; last error: {pulse.last_error}")
+
+    def _drain(self) -> int:
+        """End users and crews; requests in hand get their time. Returns how many were cut off."""
+        timeout_s = self._setup.request_timeout_s
+        ending = gevent.spawn(self._end, timeout_s)
+        began_s = time.monotonic()
+        try:
+            while not ending.ready():
+                passed_s = time.monotonic() - began_s
+                self._progress("drain", min(passed_s, timeout_s), timeout_s, None)
+                ending.join(PULSE_S)
+            return int(ending.get())
+        finally:
+            ending.kill()
+
+    def _end(self, timeout_s: float, *, hide: bool = False) -> int:
+        try:
+            self._floor.stop_users()
+            answers = self._floor.ask("end", End(timeout_s=timeout_s).model_dump_json(), timeout_s + self._patience_s)
+        except DriverError:
+            if hide:
+                return 0
+            raise
+        return sum(Cut.model_validate_json(answer).requests for answer in answers)
+
+    def _with_cut_off(self, tallies: tuple[Tally, ...], cut: int) -> tuple[Tally, ...]:
+        """Requests that never ended are errors of class `unfinished`."""
+        if not cut:
+            return tallies
+        operations = sorted(self._workload.operations)
+        seconds = f"{self._setup.request_timeout_s:g} s"
+        self._notes.append(f"{cut} requests had not ended {seconds} after the window and were cut off")
+        if len(operations) > 1:
+            self._notes.append(f"which operations were cut off is not known: they are counted under {operations[0]!r}")
+        there = {tally.operation: tally for tally in tallies}
+        one = there.get(operations[0]) or Tally(operation=operations[0], count=0, bytes=0)
+        there[operations[0]] = one.model_copy(update={"errors": {**one.errors, "unfinished": cut}})
+        return tuple(there.values())
+
+    def _pulse(self) -> Pulse:
+        answers = self._floor.ask("pulse", NOTHING, self._patience_s)
+        return merged_pulses([Pulse.model_validate_json(answer) for answer in answers])
+
+    def _progress(self, phase: Phase, done_s: float, total_s: float, pulse: Pulse | None) -> None:
+        """Say how far it is, a few times a second, with rates over the last second or so."""
+        now_s = time.monotonic()
+        if now_s - self._said_s < PULSE_S * 0.9:
+            return
+        self._said_s = now_s
+        if pulse is not None:
+            self._rates.append((now_s, pulse))
+            while len(self._rates) > 2 and now_s - self._rates[1][0] > 1.0:
+                self._rates.popleft()
+        if pulse is None or len(self._rates) < 2:
+            self._say(Progress(phase=phase, done=done_s, total=total_s, errors=self._rates[-1][1].failed if self._rates else 0))
+            return
+        (then_s, then), (_, now) = self._rates[0], self._rates[-1]
+        self._say(
+            Progress(
+                phase=phase,
+                done=done_s,
+                total=total_s,
+                operations_per_s=max(0, now.done - then.done) / (now_s - then_s),
+                bytes_per_s=max(0, now.bytes - then.bytes) / (now_s - then_s),
+                errors=now.failed,
+            )
+        )

@@ -1,0 +1,183 @@
+"""The stock: the buckets and objects of a workload, made before its steps and taken away after them."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+
+import gevent
+
+from drivers.engine._native import object_name, object_size
+from drivers.locust.account import Account
+from drivers.locust.allowance import Allowance
+from drivers.locust.crew import NativeCrew, Pulse
+from drivers.order import Prepare, Prepared, Progress, Setup
+from ground.errors import DriverError
+from suites import Workload
+
+Say = Callable[[Progress], None]
+
+PIECES = (512, 64, 8, 1, 1, 1)
+"""Objects of a piece at each attempt: what failed in a piece is tried again in smaller ones, and an object at most so often."""
+
+SAY_S = 0.4
+
+
+class Stock:
+    """Knows which workloads' objects stand at the target. Written by the native engine, whoever makes the load."""
+
+    def __init__(self, setup: Setup, allowance: Allowance) -> None:
+        self._setup = setup
+        self._allowance = allowance
+        self._standing: dict[str, Workload] = {}
+        self._account = Account(setup.target, setup.request_timeout_s)
+
+    def reach(self) -> None:
+        """Raise DriverError when the target cannot be reached or does not let this user in."""
+        self._account.authenticate()
+
+    def stands(self, workload: Workload) -> bool:
+        """Whether all of its objects are there, as far as this driver did."""
+        return self._standing.get(workload.name) == workload
+
+    def used_up(self, workload: Workload) -> None:
+        """A step may have deleted some of its objects."""
+        self._standing.pop(workload.name, None)
+
+    def prepare(self, order: Prepare, say: Say) -> Prepared:
+        """Make the buckets and, where the workload needs them, write its objects. Raises DriverError unless all are there."""
+        workload = order.workload
+        began_s = time.monotonic()
+        count = workload.objects.count if workload.needs_objects else 0
+        if not self.stands(workload):
+            self._account.authenticate()
+            said_s = began_s
+            for number, bucket in enumerate(self._buckets(workload)):
+                if time.monotonic() - said_s > SAY_S:
+                    said_s = time.monotonic()
+                    say(Progress(phase="prepare", done=number, total=workload.objects.containers))
+                self._try(functools.partial(self._account.make_bucket, bucket))
+            if count:
+                self._write(workload, count, order.parallel, say)
+            self._standing[workload.name] = workload
+        size = workload.objects.size
+        written_bytes = count * size if isinstance(size, int) else self._bytes(workload, count)
+        return Prepared(objects=count, bytes=written_bytes, seconds=time.monotonic() - began_s)
+
+    def delete_all(self, workload: Workload, parallel: int, say: Say) -> tuple[int, int]:
+        """Delete a workload's objects, what else its buckets hold, and the buckets. Returns (deleted, failed) objects."""
+        self._account.authenticate()
+        self._standing.pop(workload.name, None)
+        deleted = failed = 0
+        if workload.needs_objects:
+            crew = NativeCrew(self._setup, self._account, workload, self._allowance.cpus)
+            crew.delete_prepared(parallel)
+            pulse = self._follow(crew, Pulse(), lambda now: say(_progress("cleanup", now.done, workload.objects.count, now)))
+            deleted = pulse.done
+        for bucket in self._buckets(workload):
+            if self._account.delete_bucket(bucket):
+                continue
+            left = self._delete_left(bucket, keep_prepared=False, say=say)
+            deleted, failed = deleted + left[0], failed + left[1]
+            if not self._account.delete_bucket(bucket):
+                raise DriverError(f"bucket {bucket} cannot be deleted: it is never empty")
+        return deleted, failed
+
+    def delete_strays(self, workload: Workload, say: Say) -> tuple[int, int]:
+        """Delete what a workload's buckets hold beside its prepared objects. Returns (deleted, failed) objects."""
+        self._account.authenticate()
+        deleted = failed = 0
+        for bucket in self._buckets(workload):
+            left = self._delete_left(bucket, keep_prepared=True, say=say, workload=workload)
+            deleted, failed = deleted + left[0], failed + left[1]
+        return deleted, failed
+
+    def _delete_left(self, bucket: str, *, keep_prepared: bool, say: Say, workload: Workload | None = None) -> tuple[int, int]:
+        keep = set()
+        if keep_prepared and workload is not None and workload.needs_objects:
+            keep = {object_name(index) for index in range(workload.objects.per_container)}
+        deleted = failed = 0
+        said_s = 0.0
+        for name in [name for name in self._account.objects(bucket) if name not in keep]:
+            try:
+                self._account.delete_object(bucket, name)
+                deleted += 1
+            except DriverError:
+                failed += 1
+            if time.monotonic() - said_s > SAY_S:
+                said_s = time.monotonic()
+                say(Progress(phase="cleanup", done=deleted, total=deleted + failed, errors=failed))
+        return deleted, failed
+
+    def _buckets(self, workload: Workload) -> list[str]:
+        return [f"{self._setup.bucket_prefix}-{workload.name}-{index}" for index in range(workload.objects.containers)]
+
+    def _bytes(self, workload: Workload, count: int) -> int:
+        text, per_container = workload.model_dump_json(), workload.objects.per_container
+        return sum(object_size(text, self._setup.seed, *divmod(number, per_container)) for number in range(count))
+
+    @staticmethod
+    def _try(what: Callable[[], None]) -> None:
+        """Do it, three times if need be: a gateway that has just come up may refuse the first."""
+        for pause_s in (0.2, 1.0, None):
+            try:
+                what()
+            except DriverError:
+                if pause_s is None:
+                    raise
+                gevent.sleep(pause_s)
+            else:
+                return
+
+    def _write(self, workload: Workload, count: int, parallel: int, say: Say) -> None:
+        crew = NativeCrew(self._setup, self._account, workload, self._allowance.cpus)
+        try:
+            pieces = [(first, min(PIECES[0], count - first), 0) for first in range(0, count, PIECES[0])][::-1]
+            there = 0
+            before = crew.pulse()
+            while pieces:
+                first, many, attempt = pieces.pop()
+                crew.prepare(first, many, parallel)
+                now = self._follow(crew, before, functools.partial(_tell_written, say, there - before.done, count))
+                done, before = now.done - before.done, now
+                if done >= many:
+                    there += many
+                    continue
+                # Nothing at all at two attempts in a row means a target that does not answer, not one that is now and then busy.
+                if attempt + 1 == len(PIECES) or (done == 0 and attempt > 0):
+                    classes = ", ".join(f"{name} x {times}" for name, times in sorted(now.errors.items()))
+                    raise DriverError(
+                        f"{many - done} of {many} objects from number {first} of {workload.name} could not be written, after "
+                        f"{attempt + 1} attempts; errors: {classes or 'none seen'}; last error: {now.last_error}"
+                    )
+                gevent.sleep(0.1 * 2**attempt)
+                size = PIECES[attempt + 1]
+                pieces += [(at, min(size, first + many - at), attempt + 1) for at in range(first, first + many, size)][::-1]
+        finally:
+            crew.stop(0.0)
+
+    def _follow(self, crew: NativeCrew, before: Pulse, tell: Callable[[Pulse], None]) -> Pulse:
+        """Wait for the crew to be idle again; what no longer moves at all has a deadline."""
+        moved_s = said_s = time.monotonic()
+        last = before
+        while (now := crew.pulse()).running:
+            at_s = time.monotonic()
+            if (now.done, now.failed) != (last.done, last.failed):
+                last, moved_s = now, at_s
+            if at_s - moved_s > 2 * self._setup.request_timeout_s + 10:
+                raise DriverError(f"nothing has been finished for {at_s - moved_s:.0f} s; last error: {now.last_error}")
+            if at_s - said_s > SAY_S:
+                said_s = at_s
+                tell(now)
+            gevent.sleep(0.01)
+        tell(now)
+        return now
+
+
+def _progress(phase: str, done: int, total: int, pulse: Pulse) -> Progress:
+    return Progress.model_validate({"phase": phase, "done": done, "total": max(done, total), "errors": pulse.failed})
+
+
+def _tell_written(say: Say, base: int, total: int, pulse: Pulse) -> None:
+    say(_progress("prepare", base + pulse.done, total, pulse))
