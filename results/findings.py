@@ -36,7 +36,7 @@ Sides = Sequence[tuple[Row, Row]]
 class Finding(Record):
     """One sentence about two layouts. `ratio` is how many times `faster` does what `slower` does; None: not comparable.
 
-    `workers` is None for the finding over all worker counts. `brief` is the relation alone: `rgw-beast 1.8× swift`.
+    `workers` is None for the finding over all worker counts. `brief` is the relation alone, in a few words.
     """
 
     workload: str

@@ -1,0 +1,206 @@
+"""What charts are drawn from: panels by workload, operation and API, with the marks of each layout placed by rule.
+
+Lines join neighbouring worker counts that are both valid, and nothing else: a gap is left where a step is missing or not valid.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from ground.record import Record
+from results.findings import Finding, subject
+from results.summary import Row, csv_cell
+
+
+class Mark(Record):
+    """One layout at one worker count. `stretch` numbers the runs of valid neighbours; None: not valid, not to be joined."""
+
+    layout: str
+    workers: int
+    value: float | None
+    """Throughput in op/s, or p90 in ms."""
+    top: float | None = None
+    """Max in ms, where that is drawn."""
+    valid: bool
+    stretch: int | None
+    note: str
+
+
+class Dot(Record):
+    """One repeat of one layout at one worker count."""
+
+    layout: str
+    workers: int
+    repeat: int
+    value: float
+    valid: bool
+
+
+class Panel(Record):
+    """One panel: `title` says which requests, `finding` what came of comparing them."""
+
+    key: str
+    """A slug that tells it from the other panels."""
+    title: str
+    finding: str
+    sentences: tuple[str, ...]
+    workers: tuple[int, ...]
+    marks: tuple[Mark, ...]
+    dots: tuple[Dot, ...] = ()
+
+
+def throughput_panels(rows: Sequence[Row], findings: Sequence[Finding]) -> tuple[Panel, ...]:
+    """Panels of throughput in op/s, with every repeat as a dot."""
+    return tuple(_panel(cells, findings, "throughput_ops_s", None, several) for cells, several in _groups(rows))
+
+
+def latency_panels(rows: Sequence[Row], findings: Sequence[Finding]) -> tuple[Panel, ...]:
+    """Panels of p90 and max in ms. A p90 of too few samples is None; its max is there all the same."""
+    return tuple(_panel(cells, findings, "p90_ms", "max_ms", several) for cells, several in _groups(rows))
+
+
+def _groups(rows: Sequence[Row]) -> Iterable[tuple[list[Row], bool]]:
+    several = len({row.api for row in rows}) > 1
+    for _, group in groupby(rows, key=lambda row: (row.workload, row.operation, row.api)):
+        yield list(group), several
+
+
+def _panel(cells: Sequence[Row], findings: Sequence[Finding], field: str, top: str | None, several: bool) -> Panel:
+    head = cells[0]
+    about = subject(head, api=several)
+    mine = [
+        finding
+        for finding in findings
+        if (finding.workload, finding.operation, finding.api) == (head.workload, head.operation, head.api)
+        and finding.workers is None
+    ]
+    marks: list[Mark] = []
+    dots: list[Dot] = []
+    for layout in dict.fromkeys(row.layout for row in cells):
+        stretch, joined = 0, True
+        for row in (row for row in cells if row.layout == layout):
+            value: float | None = getattr(row, field)
+            good = row.valid and value is not None
+            if not good and joined:
+                stretch += 1
+            joined = good
+            marks.append(
+                Mark(
+                    layout=layout,
+                    workers=row.workers,
+                    value=value,
+                    top=None if top is None else getattr(row, top),
+                    valid=row.valid,
+                    stretch=stretch if good else None,
+                    note="; ".join(row.notes),
+                )
+            )
+            if top is None:
+                dots += [
+                    Dot(layout=layout, workers=row.workers, repeat=one.repeat + 1, value=one.throughput_ops_s, valid=one.valid)
+                    for one in row.points
+                ]
+    return Panel(
+        key=f"{head.workload}-{head.operation}-{head.api}",
+        title=f"{about[:1].upper()}{about[1:]}",
+        finding=mine[0].brief if len(mine) == 1 else _best(mine),
+        sentences=tuple(finding.text for finding in mine),
+        workers=tuple(dict.fromkeys(row.workers for row in cells)),
+        marks=tuple(marks),
+        dots=tuple(dots),
+    )
+
+
+def _best(findings: Sequence[Finding]) -> str:
+    """Of more than two layouts, the one farthest ahead of the first; nothing when there is none."""
+    ahead = [finding for finding in findings if finding.ratio is not None and finding.faster != finding.baseline]
+    if ahead:
+        return max(ahead, key=lambda finding: finding.ratio.value if finding.ratio else 0).brief
+    known = [finding for finding in findings if finding.ratio is not None]
+    return f"{known[0].baseline} is ahead of all" if known else ("not comparable" if findings else "")
+
+
+def spread(wanted: Sequence[float], gap: float) -> list[float]:
+    """Places as near to those wanted as can be, in the same order, at least `gap` apart: labels that do not overlap.
+
+    Neighbours that are too near are moved about their common middle (the pool-adjacent-violators rule).
+    """
+    order = sorted(range(len(wanted)), key=lambda index: wanted[index])
+    pools: list[tuple[float, int]] = []  # mean of (wanted - rank * gap), size
+    for rank, index in enumerate(order):
+        pools.append((wanted[index] - rank * gap, 1))
+        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
+            (mean_a, size_a), (mean_b, size_b) = pools[-2:]
+            pools[-2:] = [((mean_a * size_a + mean_b * size_b) / (size_a + size_b), size_a + size_b)]
+    flat = [mean for mean, size in pools for _ in range(size)]
+    placed = [0.0] * len(wanted)
+    for rank, index in enumerate(order):
+        placed[index] = flat[rank] + rank * gap
+    return placed
+
+
+def nice_top(largest: float) -> tuple[float, float]:
+    """The end of a scale from 0 that holds `largest`, and the step of its ticks: 1, 2 or 5 times a power of ten."""
+    if largest <= 0:
+        return 1.0, 0.5
+    step = next(
+        unit * 10**power
+        for power in range(math.floor(math.log10(largest)) - 1, math.ceil(math.log10(largest)) + 1)
+        for unit in (1, 2, 5)
+        if largest / (unit * 10**power) <= 5
+    )
+    return math.ceil(largest * 1.02 / step) * step, step
+
+
+def log_ticks(low: float, high: float) -> tuple[float, float, list[float]]:
+    """Ends and ticks of a logarithmic scale that holds both: 1, 2, 5 times powers of ten, or powers alone where those are many."""
+    powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
+    fine = [unit * 10.0**power for power in powers for unit in (1, 2, 5)]
+    start = max(tick for tick in fine if tick <= low)
+    end = min(tick for tick in fine if tick >= high and tick > start)
+    ticks = [tick for tick in fine if start <= tick <= end]
+    if len(ticks) > 7:
+        ticks = [tick for tick in ticks if abs(math.log10(tick) - round(math.log10(tick))) < 1e-9]
+    return start, end, ticks
+
+
+def throughput_csv(rows: Iterable[Row]) -> str:
+    """The figures of the throughput chart: a line for each median (`repeat` empty) and for each repeat."""
+    lines = []
+    for row in rows:
+        head = (row.layout, row.api, row.workload, row.operation, row.object_size_bytes, row.workers)
+        lines.append((*head, None, row.throughput_ops_s, row.valid))
+        lines += [(*head, point.repeat + 1, point.throughput_ops_s, point.valid) for point in row.points]
+    return _csv(
+        ("layout", "api", "workload", "operation", "object_size_bytes", "workers", "repeat", "throughput_ops_s", "valid"), lines
+    )
+
+
+def latency_csv(rows: Iterable[Row]) -> str:
+    """The figures of the latency chart."""
+    names = (
+        "layout",
+        "api",
+        "workload",
+        "operation",
+        "object_size_bytes",
+        "workers",
+        "repeats",
+        "p90_ms",
+        "max_ms",
+        "samples",
+        "valid",
+    )
+    return _csv(names, [tuple(getattr(row, name) for name in names) for row in rows])
+
+
+def _csv(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([csv_cell(cell) for cell in line] for line in lines)
+    return out.getvalue()

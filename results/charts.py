@@ -1,0 +1,314 @@
+"""The charts: throughput by workers, p90 and max by workers; for the screen as PNG, SVG and PDF, for the report as specs.
+
+Small multiples by workload and operation; direct labels in place of a legend; a layout has one colour and one shape in
+every chart; what is not valid or not measured is a cross that no line passes through.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import altair as alt
+import vl_convert as vlc
+
+from ground.record import Record
+from results.chart_data import (
+    Mark,
+    Panel,
+    latency_csv,
+    latency_panels,
+    log_ticks,
+    nice_top,
+    spread,
+    throughput_csv,
+    throughput_panels,
+)
+from results.chart_theme import INK, MUTED, Style, config, font_folder, styles
+from results.figures import show_figure
+from results.findings import Finding, headline
+from results.resolved import PlannedLayout
+from results.store import write_whole
+from results.summary import Row
+
+WIDTH: Final = 440
+HEIGHT: Final = 260
+LABEL_PX: Final = 19
+"""Height of a line's label."""
+
+Drawing = Callable[[Panel, Sequence[Style], "int | str"], alt.LayerChart]
+
+
+class Chart(Record):
+    """One chart: what it says, its panels, and the CSV it is drawn from. `finding` is its title, one sentence."""
+
+    name: str
+    title: str
+    finding: str
+    caption: str
+    csv: str
+    panels: tuple[Panel, ...]
+    styles: tuple[Style, ...]
+    logarithmic: bool
+
+    def panel_spec(self, panel: Panel) -> dict[str, Any]:
+        """The Vega-Lite spec of one panel that takes the width it is given."""
+        spec: dict[str, Any] = self._draw(panel, "container").to_dict()
+        # On a page the panel's title is a heading, and the page gives the margins.
+        return {**spec, "config": {**config(), "padding": 4, "background": None}}
+
+    def spec(self) -> dict[str, Any]:
+        """The Vega-Lite spec of the whole chart."""
+        drawn = [
+            self._draw(panel, WIDTH).properties(
+                title=alt.Title(
+                    panel.title, subtitle=panel.finding or " ", fontSize=18, fontWeight=600, subtitleFontSize=15, offset=14
+                )
+            )
+            for panel in self.panels
+        ]
+        spec: dict[str, Any] = (
+            alt.concat(*drawn, columns=2 if len(drawn) > 1 else 1)
+            .properties(
+                title=alt.Title(
+                    _wrapped(self.finding, 64 if len(drawn) > 1 else 38),
+                    subtitle=_wrapped(self.caption, 110 if len(drawn) > 1 else 62),
+                )
+            )
+            .to_dict()
+        )
+        return {**spec, "config": config()}
+
+    def _draw(self, panel: Panel, width: int | str) -> alt.LayerChart:
+        return (_latency if self.logarithmic else _throughput)(panel, self.styles, width)
+
+
+def charts(
+    rows: Sequence[Row], findings: Sequence[Finding], layouts: Sequence[PlannedLayout], *, repeats: int
+) -> tuple[Chart, ...]:
+    """The charts of a table."""
+    look = styles(layouts)
+    dots = f"median of {repeats} repeats, each repeat a faint dot" if repeats > 1 else "one repeat"
+    crossed = "× not valid or not measured."
+    return (
+        Chart(
+            name="throughput-by-workers",
+            title="Throughput by workers",
+            finding=headline(findings),
+            caption=f"Operations per second by worker count; {dots}. {crossed}",
+            csv=throughput_csv(rows),
+            panels=throughput_panels(rows, findings),
+            styles=look,
+            logarithmic=False,
+        ),
+        Chart(
+            name="latency-by-workers",
+            title="Latency by workers: p90 and max",
+            finding=_latency_headline(rows),
+            caption=f"Filled, joined: p90, where at least 200 samples give one. Hollow: the slowest request. {crossed}",
+            csv=latency_csv(rows),
+            panels=latency_panels(rows, findings),
+            styles=look,
+            logarithmic=True,
+        ),
+    )
+
+
+def write_charts(drawn: Sequence[Chart], folder: Path) -> tuple[Path, ...]:
+    """Write each chart as PNG (2x), SVG, PDF and CSV into a folder, which is made. Raises StoreError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    vlc.register_font_directory(font_folder())
+    written = []
+    for chart in drawn:
+        spec = chart.spec()
+        contents: dict[str, str | bytes] = {
+            "png": vlc.vegalite_to_png(spec, scale=2),
+            "svg": vlc.vegalite_to_svg(spec),
+            "pdf": vlc.vegalite_to_pdf(spec),
+            "csv": chart.csv,
+            "txt": f"{chart.finding}\n{chart.caption}\n",
+        }
+        for ending, content in contents.items():
+            path = folder / f"{chart.name}.{ending}"
+            write_whole(path, content)
+            written.append(path)
+    return tuple(written)
+
+
+def _latency_headline(rows: Sequence[Row]) -> str:
+    """The widest of the gaps between p90s at one worker count, in words."""
+    best: tuple[float, Row, Row] | None = None
+    groups: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows:
+        if row.valid and row.p90_ms:
+            groups.setdefault((row.workload, row.operation, row.api, row.workers), []).append(row)
+    for cells in groups.values():
+        low, high = min(cells, key=lambda row: row.p90_ms or 0), max(cells, key=lambda row: row.p90_ms or 0)
+        gap = (high.p90_ms or 0) / (low.p90_ms or 1)
+        if len(cells) > 1 and (best is None or gap > best[0]):
+            best = (gap, low, high)
+    if best is None:
+        return "p90 and the slowest request by worker count"
+    _, low, high = best
+    return (
+        f"p90 differs most in {low.workload} at {low.workers} worker{'s' * (low.workers > 1)}: "
+        f"{show_figure(low.p90_ms)} ms on {low.layout}, {show_figure(high.p90_ms)} ms on {high.layout}"
+    )
+
+
+def _throughput(panel: Panel, look: Sequence[Style], width: int | str) -> alt.LayerChart:
+    largest = max([dot.value for dot in panel.dots] + [mark.value for mark in panel.marks if mark.value is not None], default=0.0)
+    top, step = nice_top(largest)
+    scale = alt.Scale(domain=[0, top], nice=False)
+    ticks = [number * step for number in range(round(top / step) + 1)]
+    y = alt.Y("value:Q", scale=scale, title="op/s", axis=_y_axis(ticks))
+    dots = (
+        alt.Chart(_data([dot.model_dump() for dot in panel.dots]))
+        .mark_point(size=34, filled=True, opacity=0.32)
+        .encode(x=_x(panel), y=y, color=_colour(look))
+        .transform_filter("datum.valid")
+    )
+    return _layers(panel, look, width, y, [dots], 0.0, lambda value: value / top, lambda share: share * top, "op/s")
+
+
+def _latency(panel: Panel, look: Sequence[Style], width: int | str) -> alt.LayerChart:
+    known = [value for mark in panel.marks for value in (mark.value, mark.top) if value]
+    low, high, ticks = log_ticks(min(known, default=1.0), max(known, default=10.0))
+    scale = alt.Scale(type="log", domain=[low, high], nice=False)
+    y = alt.Y("value:Q", scale=scale, title="ms (log scale)", axis=_y_axis(ticks))
+    tops = (
+        alt.Chart(_data([mark.model_dump() for mark in panel.marks if mark.top]))
+        .mark_point(size=85, filled=False, strokeWidth=2, opacity=0.9)
+        .encode(
+            x=_x(panel),
+            y=alt.Y("top:Q", scale=scale),
+            color=_colour(look),
+            shape=_shape(look),
+            tooltip=[alt.Tooltip("layout:N"), alt.Tooltip("workers:Q"), alt.Tooltip("top:Q", title="max ms", format=",.4~g")],
+        )
+        .transform_filter("datum.valid")
+    )
+    span = math.log(high / low)
+    return _layers(
+        panel,
+        look,
+        width,
+        y,
+        [tops],
+        low,
+        lambda value: math.log(value / low) / span,
+        lambda share: low * math.exp(share * span),
+        "p90 ms",
+    )
+
+
+def _layers(
+    panel: Panel,
+    look: Sequence[Style],
+    width: int | str,
+    y: alt.Y,
+    under: list[alt.Chart],
+    floor: float,
+    share_of: Callable[[float], float],
+    value_at: Callable[[float], float],
+    unit: str,
+) -> alt.LayerChart:
+    """The lines, marks, crosses and labels that both charts share; `share_of` is the height of a value as a share of the panel."""
+    x, colour = _x(panel), _colour(look)
+    good = _data([mark.model_dump() for mark in panel.marks if mark.stretch is not None])
+    crosses = [
+        {**mark.model_dump(), "value": _crossed(mark, floor), "why": mark.note or "not valid"}
+        for mark in panel.marks
+        if not mark.valid
+    ]
+    tooltip = [alt.Tooltip("layout:N"), alt.Tooltip("workers:Q"), alt.Tooltip("value:Q", title=unit, format=",.4~g")]
+    lines = alt.Chart(good).mark_line().encode(x=x, y=y, color=colour, detail=["layout:N", "stretch:O"])
+    marks = (
+        alt.Chart(good)
+        .mark_point(size=95, filled=True, opacity=1)
+        .encode(x=x, y=y, color=colour, shape=_shape(look), tooltip=tooltip)
+    )
+    cross = (
+        alt.Chart(_data(crosses))
+        .mark_point(size=110, shape="M-.6,-.6L.6,.6M.6,-.6L-.6,.6", filled=False, strokeWidth=2.5, opacity=1, clip=False)
+        .encode(x=x, y=y, color=colour, tooltip=[alt.Tooltip("layout:N"), alt.Tooltip("workers:Q"), alt.Tooltip("why:N")])
+    )
+    text = (
+        alt.Chart(_data(_labels(panel, share_of, value_at)))
+        .mark_text(align="left", dx=14, fontSize=15, fontWeight=600, clip=False)
+        .encode(x=x, y=y, color=colour, text="text:N")
+    )
+    return alt.layer(*under, lines, marks, cross, text).properties(width=width, height=HEIGHT)
+
+
+def _crossed(mark: Mark, floor: float) -> float:
+    """Where the cross of a mark that is not valid stands: at its figure where there is one, else at the foot of the panel."""
+    return mark.value or mark.top or floor
+
+
+def _labels(panel: Panel, share_of: Callable[[float], float], value_at: Callable[[float], float]) -> list[dict[str, Any]]:
+    """A label for each layout right of the panel, beside the end of its line, moved where two would overlap."""
+    ends: dict[str, float] = {}
+    for mark in panel.marks:
+        figure = mark.value or mark.top
+        if figure and mark.valid:
+            ends[mark.layout] = share_of(figure)
+    bare = [layout for layout in dict.fromkeys(mark.layout for mark in panel.marks) if layout not in ends]
+    ends |= dict.fromkeys(bare, 0.0)
+    places = spread(list(ends.values()), LABEL_PX / HEIGHT)
+    return [
+        {
+            "layout": layout,
+            "workers": panel.workers[-1],
+            "value": value_at(place),
+            "text": f"{layout} (none)" if layout in bare else layout,
+        }
+        for layout, place in zip(ends, places, strict=True)
+    ]
+
+
+def _x(panel: Panel) -> alt.X:
+    first, last = panel.workers[0], panel.workers[-1]
+    ends = [first / 1.2, last * 1.08] if first != last else [first / 2, last * 2]
+    axis = alt.Axis(values=list(panel.workers), format="d", grid=False, tickSize=5)
+    return alt.X("workers:Q", scale=alt.Scale(type="log", base=2, domain=ends, nice=False), title="workers", axis=axis)
+
+
+def _y_axis(ticks: Sequence[float]) -> alt.Axis:
+    return alt.Axis(
+        values=list(ticks),
+        format=",.6~g",
+        domain=False,
+        ticks=False,
+        titleAngle=0,
+        titleAlign="left",
+        titleAnchor="end",
+        titleX=-4,
+        titleY=-12,
+    )
+
+
+def _colour(look: Sequence[Style]) -> alt.Color:
+    scale = alt.Scale(domain=[style.layout for style in look], range=[style.colour for style in look])
+    return alt.Color("layout:N", scale=scale, legend=None)
+
+
+def _shape(look: Sequence[Style]) -> alt.Shape:
+    scale = alt.Scale(domain=[style.layout for style in look], range=[style.shape for style in look])
+    return alt.Shape("layout:N", scale=scale, legend=None)
+
+
+def _data(values: list[dict[str, Any]]) -> alt.Data:
+    return alt.Data(values=values)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    lines: list[str] = [""]
+    for word in text.split():
+        if lines[-1] and len(lines[-1]) + len(word) >= width:
+            lines.append(word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}".strip()
+    return lines
