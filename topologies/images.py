@@ -1,0 +1,198 @@
+"""Root images: Debian suites with packages, built once by mmdebstrap and kept by what they were asked to be."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import selectors
+import shutil
+import subprocess
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gateways.gateway import Image, Say
+from ground.errors import CommandFailed, MissingMeans
+
+ALWAYS = ("iproute2", "procps", "python3-minimal", "xfsprogs")
+"""In every image: what one needs to look at a host, and to put a file system on its disk."""
+RECIPE = 1
+"""Part of an image's name: raise it when the command below changes what is in an image."""
+SAY_EVERY_S = 5.0
+TAIL_LINES = 30
+LONGEST_BUILD_S = 1800.0
+
+# The build machine's own resolv.conf and hostname would otherwise be in the image.
+FORGET_THIS_MACHINE = '--customize-hook=rm -f "$1/etc/resolv.conf" "$1/etc/hostname"'
+PACKAGES_FORMAT = "${Package}=${Version}\\n"
+
+
+def packages(image: Image) -> tuple[str, ...]:
+    """The packages an image is asked to have, sorted."""
+    return tuple(sorted({*image.packages, *ALWAYS}))
+
+
+def key(image: Image) -> str:
+    """The name of an image in a store: its own, and a sum of all that decides what is in it."""
+    asked = json.dumps([RECIPE, image.suite, packages(image), image.options])
+    return f"{image.name}-{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
+
+
+def argv(image: Image, root: Path) -> list[str]:
+    """The command that builds an image. No mirror is named: mmdebstrap takes this machine's, or the distribution's own."""
+    return [
+        "mmdebstrap",
+        "--variant=minbase",
+        "--format=directory",
+        f"--include={','.join(packages(image))}",
+        "--dpkgopt=force-unsafe-io",
+        '--aptopt=APT::Install-Recommends "false"',
+        *image.options,
+        FORGET_THIS_MACHINE,
+        image.suite,
+        str(root),
+    ]
+
+
+def find(image: Image, store: Path) -> Path | None:
+    """The built image; None when there is none."""
+    root = store / key(image)
+    return root if root.is_dir() else None
+
+
+def ensure(image: Image, say: Say, *, store: Path) -> Path:
+    """The root folder of an image, built when it is not in the store; the list of its packages is beside it (`.packages`).
+
+    A build takes its name when it is whole: one that is interrupted leaves only `.partial`, which the next one sweeps. Of two
+    that want the same image one builds and the other waits. Raises CommandFailed with mmdebstrap's last lines, MissingMeans.
+    """
+    found = find(image, store)
+    if found is not None:
+        return found
+    if shutil.which("mmdebstrap") is None:
+        raise MissingMeans("mmdebstrap is missing", advice="run `weighbridge doctor` to see how to get it")
+    if os.geteuid() != 0:
+        raise MissingMeans("building a root image needs root", advice="run it as root, or through sudo")
+    store.mkdir(parents=True, exist_ok=True)
+    with _lock(store / f"{key(image)}.lock", lambda: say(f"image {image.name}: another process builds it; waiting")):
+        found = find(image, store)
+        if found is None:
+            found = _build(image, say, store)
+    return found
+
+
+def _build(image: Image, say: Say, store: Path) -> Path:
+    root = store / key(image)
+    partial = store / f"{key(image)}.partial"
+    _sweep(partial)
+    started = time.monotonic()
+    say(f"image {image.name}: building from Debian {image.suite}, {len(packages(image))} packages and what they depend on")
+    try:
+        _follow(argv(image, partial), image.name, say)
+        listed = subprocess.run(
+            ["dpkg-query", f"--admindir={partial}/var/lib/dpkg", "--show", f"--showformat={PACKAGES_FORMAT}"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if listed.returncode:
+            raise CommandFailed("this machine", ["dpkg-query"], listed.returncode, listed.stderr)
+        root.with_name(f"{root.name}.packages").write_text(listed.stdout)
+        partial.rename(root)
+    except BaseException:
+        _sweep(partial)
+        raise
+    say(f"image {image.name}: built in {time.monotonic() - started:.0f} s, {len(listed.stdout.splitlines())} packages")
+    return root
+
+
+def _follow(line: list[str], name: str, say: Say) -> None:
+    """Run mmdebstrap and say every few seconds how far it is. Raises CommandFailed with its last lines."""
+    started = said = time.monotonic()
+    tail: deque[str] = deque(maxlen=TAIL_LINES)
+    # A group of its own: mmdebstrap's children must end with it, also when this process is interrupted.
+    with tempfile.TemporaryDirectory(prefix="weighbridge-image-") as scratch, subprocess.Popen(
+        line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+        env={**os.environ, "TMPDIR": scratch, "LC_ALL": "C.UTF-8"},
+    ) as process:  # fmt: skip
+        try:
+            for text in _lines(process, deadline=started + LONGEST_BUILD_S):
+                now = time.monotonic()
+                if text:
+                    tail.append(text)
+                if now - said >= SAY_EVERY_S:
+                    said = now
+                    say(f"image {name}: {now - started:.0f} s, {tail[-1][:100] if tail else 'starting'}")
+            code = process.wait(10)
+        except BaseException:
+            _end(process)
+            raise
+    if code:
+        raise CommandFailed("this machine", line, code, "\n".join(tail))
+
+
+def _lines(process: subprocess.Popen[bytes], *, deadline: float) -> Iterator[str]:
+    """Lines a process prints, and an empty one every second; ends with its output. Raises CommandFailed at the deadline."""
+    if process.stdout is None:
+        raise ValueError("the process was started without a pipe")
+    rest = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while True:
+            if time.monotonic() > deadline:
+                raise CommandFailed("this machine", process.args if isinstance(process.args, list) else [], None, "")
+            if not selector.select(1.0):
+                yield ""
+                continue
+            data = os.read(process.stdout.fileno(), 65536)
+            if not data:
+                return
+            # apt shows progress by carriage returns
+            *lines, rest = (rest + data).replace(b"\r", b"\n").split(b"\n")
+            yield from (text for one in lines if (text := one.decode(errors="replace").strip()))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End mmdebstrap with all it has started: TERM lets it unmount what it has mounted, KILL comes when it does not end."""
+    if process.poll() is None:
+        os.killpg(process.pid, 15)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            process.wait()
+
+
+def _sweep(partial: Path) -> None:
+    if partial.exists():
+        shutil.rmtree(partial)
+
+
+def half_built(store: Path) -> tuple[Path, ...]:
+    """What builds that were killed have left; builds that are under way are not among it."""
+    found = []
+    for partial in sorted(store.glob("*.partial")):
+        with open(store / f"{partial.stem}.lock", "ab") as lock:  # noqa: PTH123 - held open while it is looked at
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            found.append(partial)
+    return tuple(found)
+
+
+@contextmanager
+def _lock(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    """Hold a lock; `waiting` is called when another process has it."""
+    with path.open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,172 @@
+"""cgroups of version 1 and 2: where a host's are, what limits are written there, what was used, and their end."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from ground.errors import TargetError
+from topologies.hardware import Disk, HostSpec
+
+MOUNT: Final = Path("/sys/fs/cgroup")
+TREE: Final = "weighbridge"
+"""The top of our cgroups, below the mount point of each hierarchy."""
+PERIOD_US: Final = 100_000
+"""Period of the CPU quota; the kernel's and runc's default."""
+
+V1_FILES: Final = ("read_bps_device", "write_bps_device", "read_iops_device", "write_iops_device")
+
+
+@dataclass(frozen=True)
+class Write:
+    """One line to be written to a file of a cgroup."""
+
+    path: Path
+    text: str
+
+    def apply(self) -> None:
+        """Write it. Raises TargetError."""
+        try:
+            self.path.write_text(self.text)
+        except OSError as error:
+            raise TargetError(f"{self.path}: {self.text!r} was refused: {error.strerror}") from error
+
+
+@dataclass(frozen=True)
+class Cgroups:
+    """The cgroup file systems of a machine, mounted at `mount`."""
+
+    mount: Path = MOUNT
+
+    @property
+    def version(self) -> Literal[1, 2]:
+        """2 when there is one hierarchy for everything; a hybrid, whose version 2 tree has no controllers, is 1."""
+        return 2 if (self.mount / "cgroup.controllers").exists() else 1
+
+    def controllers(self) -> frozenset[str]:
+        """What can be limited here, by version 1's names for version 1 (blkio) and version 2's for 2 (io)."""
+        if self.version == 2:
+            return frozenset((self.mount / "cgroup.controllers").read_text().split())
+        return frozenset(name for path in self.mount.iterdir() for name in path.name.split(",") if path.is_dir())
+
+    def accounts_swap(self) -> bool:
+        """Whether memory and swap can be limited together."""
+        return self.version == 2 or (self.mount / "memory/memory.memsw.limit_in_bytes").exists()
+
+    def at(self, controller: str, group: str) -> Path:
+        """The folder of a cgroup such as `/weighbridge/D/H`, in version 1 that of a controller."""
+        return (self.mount if self.version == 2 else self.mount / controller) / group.strip("/")
+
+    def limits(self, group: str, spec: HostSpec, devices: tuple[str, ...]) -> tuple[Write, ...]:
+        """What puts the CPU and block limits of a host on; `devices` are its disks' `major:minor`."""
+        writes = []
+        if spec.cpus is not None:
+            quota_us = int(spec.cpus * PERIOD_US)
+            if self.version == 2:
+                writes.append(Write(self.at("cpu", group) / "cpu.max", f"{quota_us} {PERIOD_US}"))
+            else:
+                writes.append(Write(self.at("cpu", group) / "cpu.cfs_period_us", str(PERIOD_US)))
+                writes.append(Write(self.at("cpu", group) / "cpu.cfs_quota_us", str(quota_us)))
+        for device, disk in zip(devices, spec.disks, strict=True):
+            writes += self.block(group, device, disk)
+        return tuple(writes)
+
+    def block(self, group: str, device: str, disk: Disk) -> tuple[Write, ...]:
+        """What limits one device in one cgroup; nothing when the disk has no limits."""
+        rates = (disk.bandwidth, disk.bandwidth, disk.iops, disk.iops)
+        if self.version == 2:
+            keys = zip(("rbps", "wbps", "riops", "wiops"), rates, strict=True)
+            limits = [f"{key}={rate}" for key, rate in keys if rate is not None]
+            return (Write(self.at("io", group) / "io.max", " ".join([device, *limits])),) if limits else ()
+        folder = self.at("blkio", group)
+        return tuple(
+            Write(folder / f"blkio.throttle.{name}", f"{device} {rate}")
+            for name, rate in zip(V1_FILES, rates, strict=True)
+            if rate is not None
+        )
+
+    def write_back(self, device: str, disk: Disk) -> tuple[Write, ...]:
+        """What limits a device's write-back too.
+
+        Version 1 charges the kernel's flusher threads to the root cgroup, so that a host whose service writes through the
+        page cache (Swift) would have a disk without limits, and one that does direct I/O (BlueStore) a limited one. The two
+        budgets are separate: a host that does both at once gets up to twice the rate. Version 2 charges write-back to
+        the cgroup that dirtied the page, and wants nothing.
+        """
+        return self.block("/", device, disk) if self.version == 1 else ()
+
+    def read(self, group: str, devices: Mapping[str, str]) -> tuple[str, ...]:
+        """The limits of a host as the kernel tells them, in words; `devices` gives names to `major:minor`. Raises TargetError."""
+        names: tuple[tuple[str, str], ...]
+        if self.version == 2:
+            names = (("cpu", "cpu.max"), ("memory", "memory.max"), ("io", "io.max"))
+        else:
+            throttles = tuple(("blkio", f"blkio.throttle.{name}") for name in V1_FILES)
+            names = (("cpu", "cpu.cfs_quota_us"), ("memory", "memory.limit_in_bytes"), *throttles)
+        told = []
+        for controller, name in names:
+            try:
+                lines = (self.at(controller, group) / name).read_text().split("\n")
+            except OSError as error:
+                raise TargetError(f"{group}: {name} cannot be read: {error.strerror}") from error
+            for line in filter(None, lines):
+                device, blank, rate = line.partition(" ")
+                told.append(f"{name} {devices[device]} {rate}" if blank and device in devices else f"{name} {line}")
+        return tuple(told)
+
+    def pids(self, group: str) -> tuple[int, ...]:
+        """Processes (by this machine's numbers) of a cgroup and of those below it; none when it is gone."""
+        found: list[int] = []
+        folder = self.at("memory", group)
+        for path in (folder, *_below(folder)):
+            try:
+                found += map(int, (path / "cgroup.procs").read_text().split())
+            except OSError as error:
+                if error.errno not in {errno.ENOENT, errno.ENODEV, errno.EOPNOTSUPP}:
+                    raise
+        return tuple(found)
+
+    def folders(self, group: str) -> tuple[Path, ...]:
+        """Where a cgroup is to be found now, in every hierarchy, also systemd's and an unused version 2 one."""
+        tops = (
+            [self.mount]
+            if self.version == 2
+            else [path for path in self.mount.iterdir() if path.is_dir() and not path.is_symlink()]
+        )
+        return tuple(path for top in tops if (path := top / group.strip("/")).is_dir())
+
+    def remove(self, group: str) -> tuple[Path, ...]:
+        """Remove a cgroup and those below it in every hierarchy; returns what stayed because processes are in it."""
+        stayed = []
+        for folder in self.folders(group):
+            for path in (*reversed(tuple(_below(folder))), folder):
+                try:
+                    path.rmdir()
+                except FileNotFoundError:
+                    continue
+                except OSError:
+                    stayed.append(path)
+        return tuple(stayed)
+
+    def remove_tree_if_empty(self) -> None:
+        """Remove `/weighbridge` where no deployment is left in it."""
+        for folder in self.folders(TREE):
+            try:
+                folder.rmdir()
+            except OSError as error:
+                if error.errno not in {errno.EBUSY, errno.ENOTEMPTY, errno.ENOENT}:
+                    raise
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Folders below a folder, parents first; those that vanish meanwhile are left out."""
+    try:
+        inside = [path for path in folder.iterdir() if path.is_dir()]
+    except FileNotFoundError:
+        return
+    for path in inside:
+        yield path
+        yield from _below(path)

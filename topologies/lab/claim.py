@@ -1,0 +1,164 @@
+"""The claim of a deployment on this machine: one stands at a time, and what it takes is written down before it is taken."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Self
+
+from pydantic import ValidationError
+
+from ground.errors import TargetError, UsageError
+from ground.record import Record
+from topologies.lab.cgroup import Write
+from topologies.lab.runc import Runc
+
+STATE = Path("/run/weighbridge")
+"""What must not survive a reboot, since nothing of what it tells of does: the lock, the claims, runc's state."""
+LABEL = re.compile(r"[a-z0-9][a-z0-9-]{0,60}")
+
+
+class RootLimit(Record):
+    """A limit in a file of the root cgroup, as `7:3 10485760`; it is taken away by writing the device and 0."""
+
+    path: Path
+    text: str
+
+    def lift(self) -> None:
+        """Take the limit away where it is still this one: the device may be another's by now. Raises TargetError."""
+        with contextlib.suppress(FileNotFoundError):
+            if self.text in self.path.read_text().splitlines():
+                Write(self.path, f"{self.text.split()[0]} 0").apply()
+
+
+class Claimed(Record):
+    """What a deployment has of this machine beside containers and their cgroups. `pid` is its conductor."""
+
+    deployment: str
+    pid: int
+    since: str
+    folder: Path
+    root_limits: tuple[RootLimit, ...] = ()
+
+    def write(self, state: Path) -> None:
+        """Write it whole or not at all."""
+        path = _path(state, self.deployment)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_suffix(".partial")
+        draft.write_text(self.model_dump_json())
+        draft.replace(path)
+
+    def forget(self, state: Path) -> None:
+        """Remove it: there is nothing left of the deployment."""
+        _path(state, self.deployment).unlink(missing_ok=True)
+
+
+def claims(state: Path) -> tuple[Claimed, ...]:
+    """What is claimed on this machine, also by conductors that are gone. Raises TargetError for a claim that cannot be read."""
+    found = []
+    for path in sorted((state / "claims").glob("*.json")):
+        try:
+            found.append(Claimed.model_validate_json(path.read_text()))
+        except FileNotFoundError:
+            continue
+        except (OSError, ValidationError) as error:
+            raise TargetError(f"{path} is not a claim of a deployment: {error}") from error
+    return tuple(found)
+
+
+class Claim:
+    """The one claim that may be made; held until it is released or this process ends."""
+
+    def __init__(self, deployment: str, folder: Path, state: Path) -> None:
+        """Take it. Raises UsageError when another deployment stands or is being raised, naming it."""
+        if not LABEL.fullmatch(deployment):
+            raise UsageError(f"{deployment!r} cannot be the label of a deployment: lower case letters, digits and hyphens")
+        state.mkdir(parents=True, exist_ok=True, mode=0o755)
+        self.state = state
+        self._lock: int | None = _locked(state / "lock")
+        try:
+            standing = {one.deployment for one in claims(state)} | {one.deployment for one in Runc(state / "runc").containers()}
+            if standing:
+                raise UsageError(
+                    f"{', '.join(sorted(standing))}: left standing on this machine, and only one deployment stands at a time",
+                    advice="`weighbridge down` takes it away",
+                )
+            since = datetime.now(UTC).isoformat(timespec="seconds")
+            self.claimed = Claimed(deployment=deployment, pid=os.getpid(), since=since, folder=folder)
+            about = {"deployment": deployment, "pid": os.getpid(), "since": since}
+            os.ftruncate(self._lock, 0)
+            os.pwrite(self._lock, json.dumps(about).encode(), 0)
+            self.claimed.write(state)
+        except BaseException:
+            self._unlock()
+            raise
+
+    def add(self, limits: tuple[RootLimit, ...]) -> None:
+        """Write down limits that are about to be put on in the root cgroup."""
+        self.claimed = self.claimed.model_copy(update={"root_limits": (*self.claimed.root_limits, *limits)})
+        self.claimed.write(self.state)
+
+    def release(self) -> None:
+        """Give it back: nothing of the deployment is left."""
+        if self._lock is not None:
+            self.claimed.forget(self.state)
+            os.ftruncate(self._lock, 0)
+            self._unlock()
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def holder(state: Path) -> str | None:
+    """The deployment whose conductor is at work now; None when there is none."""
+    try:
+        descriptor = os.open(state / "lock", os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _told(descriptor).get("deployment", "?")
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def _locked(path: Path) -> int:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        told = _told(descriptor)
+        os.close(descriptor)
+        raise UsageError(
+            f"{told.get('deployment', 'another deployment')} stands on this machine since {told.get('since', '?')} "
+            f"(process {told.get('pid', '?')}), and only one stands at a time",
+            advice="wait for it, or end that process; `weighbridge down` takes away what it may leave",
+        ) from None
+    return descriptor
+
+
+def _told(descriptor: int) -> dict[str, str]:
+    """What the holder of the lock wrote into it; empty in the moment before it has."""
+    try:
+        return {name: str(value) for name, value in json.loads(os.pread(descriptor, 4096, 0)).items()}
+    except (ValueError, AttributeError):
+        return {}
+
+
+def _path(state: Path, deployment: str) -> Path:
+    return state / "claims" / f"{deployment}.json"

@@ -1,0 +1,24 @@
+"""Commands of this machine that the lab runs: to their end, with what they said when they fail."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+
+from ground.errors import CommandFailed, MissingMeans
+
+HERE = "this machine"
+"""The host that CommandFailed names."""
+
+
+def command(argv: Sequence[str], *, stdin: str = "", timeout_s: float = 60) -> str:
+    """What a command of this machine printed. Raises CommandFailed, or MissingMeans when there is no such tool."""
+    try:
+        done = subprocess.run(argv, input=stdin, capture_output=True, text=True, errors="replace", timeout=timeout_s, check=False)
+    except FileNotFoundError as error:
+        raise MissingMeans(f"{argv[0]} is missing", advice="run `weighbridge doctor` to see how to get it") from error
+    except subprocess.TimeoutExpired as error:
+        raise CommandFailed(HERE, argv, None, str(error.stdout or "")) from error
+    if done.returncode:
+        raise CommandFailed(HERE, argv, done.returncode, done.stdout + done.stderr)
+    return done.stdout

@@ -1,0 +1,224 @@
+"""A lab host: a container of this machine as gateways and drivers see a host."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shlex
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from gateways.host import Completed, Counters, Host, Service
+from ground.errors import CommandFailed, TargetError
+from topologies.lab.bundle import Bundle
+from topologies.lab.cgroup import Cgroups
+from topologies.lab.program import Process, Program, kill_family, send, wait_end
+from topologies.lab.runc import Runc
+from topologies.lab.usage import DiskUse, counters
+
+SERVICE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}")
+MOST_LINKS = 40
+"""Symbolic links followed in one path; the kernel's own bound."""
+
+# Each service gets a session of its own, and the host's first process becomes its parent as soon as this shell ends, so that
+# it is reaped at once. Nothing of runc's stdio may stay with it: runc would wait for the end of that. What is printed is the
+# service's name, its pid in the host and when it started (ticks since boot).
+START = """
+start() {
+  name=$1; shift
+  setsid env -- "$@" </dev/null >>"/var/log/host/$name.out" 2>&1 &
+  pid=$!
+  read -r line <"/proc/$pid/stat" || return 0
+  set -- ${line##*) }
+  echo "$name $pid ${20}"
+}
+need() { command -v -- "$1" >/dev/null || { echo "$1: no such program on this host" >&2; exit 127; }; }
+"""
+
+
+class LabHost(Host):
+    """One container that stands. `pid` is its first process on this machine; `before` what its disks had counted at first."""
+
+    def __init__(self, bundle: Bundle, address: str, runc: Runc, cgroups: Cgroups, *, pid: int, before: DiskUse) -> None:
+        self.name = bundle.host
+        self.address = address
+        self.disks = tuple(disk.path for disk in bundle.disks)
+        self.bundle = bundle
+        self.pid = pid
+        self._root = Path(f"/proc/{pid}/root")
+        self._runc = runc
+        self._cgroups = cgroups
+        self._before = before
+        self._programs = itertools.count(1)
+        self._services: dict[str, Process | None] = {}
+
+    # files -------------------------------------------------------------------------------------------------------------------
+
+    def put(self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root") -> None:
+        """Write a file whole or not at all: it takes its name when it is written. Raises TargetError."""
+        data = content.encode() if isinstance(content, str) else content
+        user, group = self._owner(owner)
+        try:
+            target = self._inside(path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            draft = target.with_name(f".{target.name}.{os.getpid()}")
+            try:
+                descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+                with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
+                    file.write(data)
+                    os.fchown(descriptor, user, group)
+                    os.fchmod(descriptor, mode)
+                draft.replace(target)
+            except BaseException:
+                draft.unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            raise TargetError(f"{self.name}: {path} cannot be written: {error.strerror}") from error
+
+    def _inside(self, path: str) -> Path:
+        """A path of the host on this machine, with the links in it followed as the host would; the last part may be missing.
+
+        /proc/PID/root is the host's root, but an absolute link below it would lead to this machine's files.
+        """
+        if not path.startswith("/"):
+            raise TargetError(f"{self.name}: {path} is not an absolute path")
+        parts = list(reversed(PurePosixPath(path).parts[1:]))
+        reached: list[str] = []
+        links = 0
+        while parts:
+            part = parts.pop()
+            if part == "..":
+                del reached[-1:]
+                continue
+            here = self._root.joinpath(*reached, part)
+            if not here.is_symlink():
+                reached.append(part)
+                continue
+            links += 1
+            if links > MOST_LINKS:
+                raise TargetError(f"{self.name}: {path}: too many symbolic links")
+            target = PurePosixPath(os.readlink(here))
+            if target.is_absolute():
+                reached.clear()
+            parts += reversed([one for one in target.parts if one != "/"])
+        return self._root.joinpath(*reached)
+
+    def _owner(self, name: str) -> tuple[int, int]:
+        """User and group number of a user by the host's own table: the same name has other numbers in other images."""
+        if name == "root":
+            return 0, 0
+        for line in self._inside("/etc/passwd").read_text().splitlines():
+            fields = line.split(":")
+            if fields[0] == name and len(fields) > 3:
+                return int(fields[2]), int(fields[3])
+        raise TargetError(f"{self.name}: there is no user {name}")
+
+    def log(self, name: str) -> Path:
+        """The file in the folder that is the host's /var/log/host."""
+        return self.bundle.logs / name
+
+    # programs ----------------------------------------------------------------------------------------------------------------
+
+    def run(
+        self, argv: Sequence[str], *, stdin: str | bytes = b"", env: Mapping[str, str] | None = None, timeout_s: float = 60
+    ) -> Completed:
+        """Run a command to its end; one that takes too long is killed with all it started. Raises CommandFailed."""
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        program = self._program(argv, env, stderr=subprocess.PIPE)
+        try:
+            out, err = program.communicate(data, timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            program.kill()
+            out, err = program.communicate()
+            raise CommandFailed(self.name, argv, None, (out + err).decode(errors="replace")) from None
+        except BaseException:
+            program.kill()
+            program.communicate()
+            raise
+        finally:
+            program.forget()
+        if program.returncode:
+            raise CommandFailed(self.name, argv, program.returncode, (out + err).decode(errors="replace"))
+        return Completed(out.decode(errors="replace"), err.decode(errors="replace"))
+
+    def spawn(self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        """Start a program in the host's namespaces and limits; signals sent to what is returned reach the program.
+
+        `returncode` is the program's; 128 + N when signal N ended it.
+        """
+        with stderr.open("ab") as file:
+            return self._program(argv, env, stderr=file.fileno())
+
+    def _program(self, argv: Sequence[str], env: Mapping[str, str] | None, *, stderr: int) -> Program:
+        pid_file = self.bundle.folder / f"program-{next(self._programs)}.pid"
+        variables = [f"{name}={value}" for name, value in (env or {}).items()]
+        line = self._runc.exec_argv(self.bundle.id, argv, env=variables, pid_file=pid_file)
+        return Program(line, pid_file=pid_file, pids=self._pids, stderr=stderr)
+
+    def _pids(self) -> tuple[int, ...]:
+        return self._cgroups.pids(self.bundle.cgroup)
+
+    # services ----------------------------------------------------------------------------------------------------------------
+
+    def start(self, services: Sequence[Service]) -> None:
+        """Start services, all by one command in the host. Raises CommandFailed, TargetError for a name that cannot be."""
+        for service in services:
+            if not SERVICE_NAME.fullmatch(service.name) or not service.argv:
+                raise TargetError(f"{self.name}: {service.name!r} cannot be a service")
+            if self.alive(service.name):
+                raise TargetError(f"{self.name}: {service.name} is running already")
+        lines = [shlex.join(("need", service.argv[0])) for service in services]
+        for service in services:
+            variables = [f"{name}={value}" for name, value in service.env.items()]
+            lines.append(shlex.join(("start", service.name, *variables, *service.argv)))
+        done = self.run(["/bin/sh", "-ec", START + "\n".join(lines)])
+        inside = {name: (int(pid), int(started)) for name, pid, started in map(str.split, done.stdout.splitlines())}
+        for service in services:
+            self._services[service.name] = self._find(*inside[service.name]) if service.name in inside else None
+
+    def _find(self, pid: int, started: int) -> Process | None:
+        """The process that has the number `pid` in the host; None when it has ended."""
+        for outer in self._pids():
+            process = Process.of(outer)
+            if process is not None and process.started == started and _number_inside(outer) == pid:
+                return process
+        return None
+
+    def stop(self, service: str, *, timeout_s: float = 10) -> None:
+        """End a service: TERM to its first process, KILL to all of it that is left when that has ended or time is up."""
+        process = self._services.get(service)
+        if process is None:
+            return
+        send(process, signal.SIGTERM)
+        wait_end(process, timeout_s)
+        if not kill_family(process.pid, self._pids):
+            raise TargetError(f"{self.name}: {service} does not end, even when killed")
+
+    def alive(self, service: str) -> bool:
+        """Whether the service's first process is there."""
+        process = self._services.get(service)
+        return process is not None and Process.of(process.pid) == process
+
+    # what it is and has used --------------------------------------------------------------------------------------------------
+
+    def counters(self) -> Counters:
+        """What the host has used since it started. Raises TargetError when the host is gone."""
+        return counters(self._cgroups, self.bundle.cgroup, self.pid, [disk.minor for disk in self.bundle.disks], self._before)
+
+    def drop_kernel_caches(self) -> str:
+        """Write back and drop this machine's caches: all lab hosts share one kernel, so it is done for all of them at once."""
+        os.sync()
+        Path("/proc/sys/vm/drop_caches").write_text("3\n")
+        return "page cache, dentries and inodes of the whole machine (all lab hosts share its kernel)"
+
+
+def _number_inside(pid: int) -> int | None:
+    """The number of a process in the innermost of its pid namespaces; None when it has ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return next((int(line.split()[-1]) for line in status.splitlines() if line.startswith("NSpid:")), None)

@@ -1,0 +1,142 @@
+"""Programs inside a host: started by `runc exec`, ended with everything they have started."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+STARTING_S = 30.0
+"""`runc exec` takes 0.02 s; on a machine this busy it would still come through."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process of this machine, told from a later one of the same number by when it started (ticks since boot)."""
+
+    pid: int
+    parent: int
+    session: int
+    started: int
+
+    @classmethod
+    def of(cls, pid: int, proc: Path = Path("/proc")) -> Process | None:
+        """The process with this number; None when there is none, or only what its parent has yet to collect."""
+        try:
+            text = (proc / str(pid) / "stat").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            return None
+        # The name in parentheses may hold anything, blanks and parentheses too; what follows it is numbers.
+        fields = text.rpartition(")")[2].split()
+        return None if fields[0] in "ZX" else cls(pid, int(fields[1]), int(fields[3]), int(fields[19]))
+
+
+def family(leader: int, among: Sequence[int]) -> tuple[Process, ...]:
+    """Of the processes `among`: `leader`, all it started, and all of its sessions, as far as they can still be told."""
+    known = [process for pid in among if (process := Process.of(pid)) is not None]
+    members = {leader}
+    sessions = {leader}
+    grown = True
+    while grown:
+        more = [one for one in known if one.pid not in members and (one.parent in members or one.session in sessions)]
+        members |= {one.pid for one in more}
+        sessions |= {one.session for one in more}
+        grown = bool(more)
+    return tuple(one for one in known if one.pid in members)
+
+
+def send(process: Process, number: int) -> None:
+    """Signal this very process, not one that took its number; one that has ended is no error."""
+    with contextlib.suppress(ProcessLookupError):
+        descriptor = os.pidfd_open(process.pid)
+        try:
+            now = Process.of(process.pid)
+            if now is not None and now.started == process.started:
+                signal.pidfd_send_signal(descriptor, number)
+        finally:
+            os.close(descriptor)
+
+
+def wait_end(process: Process, timeout_s: float) -> bool:
+    """Wait until a process has ended; False when it has not after `timeout_s`."""
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return True
+    try:
+        now = Process.of(process.pid)
+        if now is None or now.started != process.started:
+            return True
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        return bool(poll.poll(max(0, timeout_s) * 1000))
+    finally:
+        os.close(descriptor)
+
+
+def kill_family(leader: int, pids: Callable[[], Sequence[int]], *, timeout_s: float = 10) -> bool:
+    """Kill a program and all it started, again until none is left; `pids` tells the processes of its host.
+
+    Returns False when some are still there after `timeout_s` (a process in uninterruptible I/O, for one).
+    """
+    deadline = time.monotonic() + timeout_s
+    while (members := family(leader, pids())) and time.monotonic() < deadline:
+        for process in members:
+            send(process, signal.SIGKILL)
+        for process in members:
+            wait_end(process, deadline - time.monotonic())
+    return not members
+
+
+class Program(subprocess.Popen[bytes]):
+    """A program in a host. Its signals reach the program, not runc; killing it kills all it started.
+
+    `runc exec` itself stays outside: were only that killed, the program would go on.
+    """
+
+    def __init__(
+        self, argv: Sequence[str], *, pid_file: Path, pids: Callable[[], Sequence[int]], stderr: int | IO[bytes] = subprocess.PIPE
+    ) -> None:
+        """Start `argv`, a `runc exec --pid-file pid_file ...`; `pids` tells the processes of the host."""
+        self._pid_file = pid_file
+        self._pids = pids
+        # A session of its own: Ctrl-C in the conductor's terminal must not reach it before the conductor has decided.
+        super().__init__(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True)
+
+    def leader(self) -> int | None:
+        """The program's number on this machine; None when runc has ended without starting it."""
+        deadline = time.monotonic() + STARTING_S
+        while time.monotonic() < deadline:
+            with contextlib.suppress(FileNotFoundError, ValueError):
+                return int(self._pid_file.read_text())
+            if super().poll() is not None:
+                return None
+            time.sleep(0.002)
+        return None
+
+    def send_signal(self, sig: int) -> None:
+        """Signal the program; for KILL, with all it started."""
+        if self.poll() is not None:
+            return
+        leader = self.leader()
+        if leader is None or (sig == signal.SIGKILL and not kill_family(leader, self._pids)):
+            super().send_signal(signal.SIGKILL)
+        elif sig == signal.SIGKILL:
+            # runc ends by itself once the pipes are closed, unless something that left the family still holds them.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                super().wait(0.5)
+                return
+            super().send_signal(signal.SIGKILL)
+        elif (process := Process.of(leader)) is not None:
+            send(process, sig)
+
+    def forget(self) -> None:
+        """Remove the file that held its number."""
+        self._pid_file.unlink(missing_ok=True)
