@@ -46,7 +46,10 @@ class Picker:
     def __init__(self, workload: str, seed: int, workers: int, repeat: int, index: int) -> None: ...
     def next(self) -> tuple[str, int, int, int]:
         """(operation, container index, object index, size in bytes) of the next request. For "write" the object index counts
-        this worker's writes, and the size is that of the new object; for "list" the object index is 0."""
+        this worker's writes (container: that index modulo containers), and the size is that of the new object; for "list" the object index is 0.
+        "delete" takes this worker's own writes, oldest first, given as -1 - index; when none are left, and the mix neither
+        reads nor heads, prepared objects of its own share (index >= 0). A delete with nothing left to take is redrawn;
+        when deletes are all there is, StopIteration is raised."""
 
 def object_size(workload: str, seed: int, container: int, index: int) -> int:
     """Size in bytes of a prepared object; depends on nothing but these four."""
@@ -60,10 +63,18 @@ def written_name(workers: int, repeat: int, worker: int, index: int) -> str:
 def content(seed: int, size: int, offset: int, length: int) -> bytes:
     """Bytes `offset` .. `offset + length` of the content of any object of `size` bytes under `seed`."""
 
+def signed_headers(keys: tuple[str, str], region: str, host: str, method: str, path: str, query: str, unix_s: int) -> str:
+    """The header lines that the engine signs an S3 request with, for checks against other signers. `keys`: access and secret
+    key; `path` and `query` are percent-encoded already, the query's keys sorted; the payload counts as UNSIGNED-PAYLOAD."""
+
 def null_target(config: str) -> None:
     """Serve the S3 and Swift APIs from memory without storing bodies, until SIGINT or SIGTERM.
 
     `config` is JSON {"host": str, "port": int, "threads": int, "delay_ms": float, "fail_share": float, "fail_status": int,
     "stall_after_s": float|null, "stall_s": float, "seed": int, "user": str, "key": str}. Prints one line
-    {"listening": "http://host:port"} on stdout when it is ready (port 0: any).
+    {"listening": "http://host:port"} on stdout when it is ready (port 0: any). Call it from the main thread of a process
+    of its own. Bodies are not kept: what is the content of `seed` is made again, of other bodies the first 64 KiB are given
+    back (the rest is the content of `seed`). S3 signatures are not checked; Swift needs the token. Requests on objects fail
+    with `fail_status` by a seeded draw; `stall_after_s` counts from the first request, and what would be answered in the
+    `stall_s` after it is answered at its end. Raises ValueError on a config it does not understand, OSError when it cannot listen.
     """

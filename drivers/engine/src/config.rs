@@ -1,0 +1,87 @@
+//! What an engine is told.
+
+use crate::workload::Workload;
+use serde::Deserialize;
+use std::net::{SocketAddr, ToSocketAddrs};
+
+/// Which API is spoken.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum Api {
+    /// S3, path style, Signature Version 4.
+    S3,
+    /// `OpenStack` Swift with a token.
+    Swift,
+}
+
+/// The target, the workload and how it is replayed. The keys are documented in `_native.pyi`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // one place documents them
+pub struct Config {
+    pub api: Api,
+    pub host: String,
+    pub port: u16,
+    pub tls: bool,
+    pub ca_file: Option<String>,
+    pub base_path: String,
+    pub access_key: String,
+    pub secret_key: String,
+    pub region: String,
+    pub token: String,
+    pub bucket_prefix: String,
+    pub request_timeout_s: f64,
+    pub threads: usize,
+    pub verify: bool,
+    pub seed: u64,
+    pub workload: Workload,
+}
+
+impl Config {
+    /// A config of its JSON.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words; values of secrets are never in them.
+    pub fn parse(json: &str) -> Result<Self, String> {
+        let mut config: Self = serde_json::from_str(json).map_err(|error| format!("engine config: {error}"))?;
+        config.workload.check()?;
+        if !(1..=64).contains(&config.threads) {
+            return Err(format!("threads: {} is not 1 to 64", config.threads));
+        }
+        if !(config.request_timeout_s > 0.0 && config.request_timeout_s <= 86_400.0) {
+            return Err(format!("request_timeout_s: {} is not above 0 and up to a day", config.request_timeout_s));
+        }
+        if [&config.host, &config.token, &config.access_key, &config.region].iter().any(|text| text.contains(char::is_control)) {
+            return Err("host, token, access_key and region may not hold control characters".into());
+        }
+        // Only what stands for itself in a URL: paths are then signed exactly as they are sent.
+        let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte));
+        if !plain(&config.bucket_prefix) || !plain(&config.workload.name) || config.bucket_prefix.is_empty() {
+            return Err("bucket_prefix and the workload's name may hold letters, digits and -._~ only".into());
+        }
+        config.base_path.truncate(config.base_path.trim_end_matches('/').len());
+        let path = config.base_path.as_bytes();
+        if !path.is_empty() && (path[0] != b'/' || path.iter().any(|byte| !byte.is_ascii_graphic() || b"?#".contains(byte))) {
+            return Err(format!("base_path: {:?} is not the path of a URL", config.base_path));
+        }
+        config.verify |= config.workload.verify;
+        Ok(config)
+    }
+
+    /// The address requests go to: the first that the host's name has.
+    ///
+    /// # Errors
+    /// That the name is not known.
+    pub fn address(&self) -> Result<SocketAddr, String> {
+        let mut found =
+            (self.host.as_str(), self.port).to_socket_addrs().map_err(|error| format!("{}:{}: {error}", self.host, self.port))?;
+        found.next().ok_or_else(|| format!("{}: the name has no address", self.host))
+    }
+
+    /// Value of the `Host` header; a port that the scheme implies is left out, as other signers do.
+    #[must_use]
+    pub fn host_header(&self) -> String {
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        if self.port == if self.tls { 443 } else { 80 } { host } else { format!("{host}:{}", self.port) }
+    }
+}

@@ -1,0 +1,128 @@
+//! What objects hold: bytes that follow from a seed and the object's size, cheap to make, to send and to check at any offset.
+
+use crate::random::{Random, mix};
+use crate::shared::lock;
+use std::sync::{Arc, Mutex};
+
+/// Length of the pattern that repeats, in bytes: a prime, so that a block put in the wrong place never looks right, and
+/// small enough to stay in a core's cache while it is sent over and over.
+pub const PERIOD_BYTES: usize = 262_139;
+
+/// Bodies up to this size are always one slice of the pattern.
+pub const WHOLE_BYTES: usize = 65_536;
+
+/// The seeded pattern. Objects of one size are equal; objects of different sizes begin at different places of it.
+#[derive(Debug)]
+pub struct Content {
+    bytes: Vec<u8>,
+}
+
+impl Content {
+    /// The pattern of `seed`.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let mut random = Random::new(mix(seed ^ 0x636f_6e74_656e_7421));
+        let mut bytes = Vec::with_capacity(PERIOD_BYTES + WHOLE_BYTES + 8);
+        while bytes.len() < PERIOD_BYTES {
+            bytes.extend_from_slice(&random.next_u64().to_le_bytes());
+        }
+        bytes.truncate(PERIOD_BYTES);
+        bytes.extend_from_within(..WHOLE_BYTES);
+        Self { bytes }
+    }
+
+    /// The pattern of `seed`, made only once as long as the same is asked for.
+    #[must_use]
+    pub fn of(seed: u64) -> Arc<Self> {
+        static LAST: Mutex<Option<(u64, Arc<Content>)>> = Mutex::new(None);
+        let mut last = lock(&LAST);
+        match &*last {
+            Some((known, content)) if *known == seed => Arc::clone(content),
+            _ => {
+                let content = Arc::new(Self::new(seed));
+                *last = Some((seed, Arc::clone(&content)));
+                content
+            }
+        }
+    }
+
+    /// Bytes of an object of `size` from `offset` on: as many, up to `most`, as lie in one piece; empty at its end.
+    #[must_use]
+    pub fn piece(&self, size: u64, offset: u64, most: usize) -> &[u8] {
+        let left = size.saturating_sub(offset).min(most as u64) as usize;
+        let start = ((mix(size) % PERIOD_BYTES as u64 + offset) % PERIOD_BYTES as u64) as usize;
+        &self.bytes[start..self.bytes.len().min(start + left)]
+    }
+
+    /// Whether `data` is what an object of `size` holds at `offset`.
+    #[must_use]
+    pub fn holds(&self, size: u64, offset: u64, data: &[u8]) -> bool {
+        let (mut offset, mut data) = (offset, data);
+        while !data.is_empty() {
+            let piece = self.piece(size, offset, data.len());
+            if piece.is_empty() || *piece != data[..piece.len()] {
+                return false;
+            }
+            offset += piece.len() as u64;
+            data = &data[piece.len()..];
+        }
+        true
+    }
+
+    /// A copy of bytes `offset .. offset + length`, cut at the end of the object.
+    #[must_use]
+    pub fn copy(&self, size: u64, offset: u64, length: usize) -> Vec<u8> {
+        let mut copy = Vec::with_capacity(length.min(size.saturating_sub(offset) as usize));
+        while copy.len() < length {
+            let piece = self.piece(size, offset + copy.len() as u64, length - copy.len());
+            if piece.is_empty() {
+                break;
+            }
+            copy.extend_from_slice(piece);
+        }
+        copy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_put_together_are_the_content() {
+        let content = Content::new(5);
+        let size = 3 * PERIOD_BYTES as u64 + 17;
+        let whole = content.copy(size, 0, size as usize);
+        assert_eq!(whole.len() as u64, size);
+        for offset in [0, 1, 65_535, 65_536, 262_138, 262_139, 500_000, size - 1, size] {
+            let copy = content.copy(size, offset, 100_000);
+            assert_eq!(copy, whole[offset as usize..whole.len().min(offset as usize + 100_000)]);
+            assert!(content.holds(size, offset, &copy));
+        }
+    }
+
+    #[test]
+    fn small_bodies_are_one_piece() {
+        let content = Content::new(5);
+        for size in (0..=WHOLE_BYTES as u64).step_by(111) {
+            assert_eq!(content.piece(size, 0, usize::MAX).len() as u64, size);
+        }
+    }
+
+    #[test]
+    fn a_wrong_byte_place_size_seed_or_length_is_seen() {
+        let content = Content::new(5);
+        let mut copy = content.copy(10_000, 0, 10_000);
+        assert!(!content.holds(10_001, 0, &copy));
+        assert!(!Content::new(6).holds(10_000, 0, &copy));
+        assert!(!content.holds(10_000, 1, &copy));
+        copy.push(copy[0]);
+        assert!(!content.holds(10_000, 0, &copy));
+        copy.pop();
+        copy[9_999] ^= 1;
+        assert!(!content.holds(10_000, 0, &copy));
+        let large = 4 << 20;
+        let block = content.copy(large, 1 << 20, 4096);
+        assert!(!content.holds(large, 2 << 20, &block));
+    }
+}

@@ -1,0 +1,151 @@
+//! The Python door: translates, and gives the interpreter free while it waits. Documented in `_native.pyi`.
+#![allow(clippy::needless_pass_by_value)] // what comes from Python is owned
+
+use crate::config::Config;
+use crate::content::Content;
+use crate::engine;
+use crate::null;
+use crate::picker;
+use crate::sign;
+use crate::workload::{Whose, Workload, put_object_name, put_written_name};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyStopIteration, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn json(value: &impl Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+}
+
+#[pyclass(frozen)]
+struct Engine(engine::Engine);
+
+#[pymethods]
+impl Engine {
+    #[new]
+    fn new(py: Python<'_>, config: &str) -> PyResult<Self> {
+        let config = Config::parse(config).map_err(PyValueError::new_err)?;
+        py.detach(|| engine::Engine::new(config)).map(Self).map_err(PyValueError::new_err)
+    }
+
+    fn prepare(&self, first: u64, count: u64, stride: u64, parallel: u64) -> PyResult<()> {
+        self.0.prepare(first, count, stride, parallel).map_err(PyValueError::new_err)
+    }
+
+    fn add_worker(&self, index: u64, of: u64, repeat: u64) -> PyResult<()> {
+        self.0.add_worker(index, of, repeat).map_err(PyValueError::new_err)
+    }
+
+    fn remove_worker(&self, index: u64) {
+        self.0.remove_worker(index);
+    }
+
+    fn started(&self) -> u64 {
+        self.0.started()
+    }
+
+    fn open_window(&self, py: Python<'_>) {
+        py.detach(|| self.0.open_window());
+    }
+
+    fn close_window(&self) {
+        self.0.close_window();
+    }
+
+    fn stop(&self, py: Python<'_>, timeout_s: f64) -> PyResult<u64> {
+        let timeout = Duration::try_from_secs_f64(timeout_s).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(py.detach(|| self.0.stop(timeout)))
+    }
+
+    fn progress(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| json(&self.0.progress()))
+    }
+
+    fn snapshot(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| json(&self.0.snapshot()))
+    }
+
+    fn delete(&self, what: &str, parallel: u64) -> PyResult<()> {
+        self.0.delete(what, parallel).map_err(PyValueError::new_err)
+    }
+}
+
+#[pyclass]
+struct Picker(picker::Picker);
+
+#[pymethods]
+impl Picker {
+    #[new]
+    fn new(workload: &str, seed: u64, workers: u64, repeat: u64, index: u64) -> PyResult<Self> {
+        let workload = Workload::parse(workload).map_err(PyValueError::new_err)?;
+        if index >= workers {
+            return Err(PyValueError::new_err(format!("worker {index} of {workers}: numbers begin at 0")));
+        }
+        let whose = Whose { workers, repeat, worker: index };
+        Ok(Self(picker::Picker::new(Arc::new(workload), seed, whose)))
+    }
+
+    fn next(&mut self) -> PyResult<(&'static str, u64, i64, u64)> {
+        let request = self.0.next().ok_or_else(|| PyStopIteration::new_err("nothing is left to delete"))?;
+        let word = request.operation.word();
+        let index = match request.object {
+            picker::Object::Written(index) if word == "delete" => -1 - index as i64,
+            picker::Object::Prepared(index) | picker::Object::Written(index) => index as i64,
+        };
+        Ok((word, request.container, index, request.size))
+    }
+}
+
+#[pyfunction]
+fn object_size(workload: &str, seed: u64, container: u64, index: u64) -> PyResult<u64> {
+    Ok(Workload::parse(workload).map_err(PyValueError::new_err)?.object_size(seed, container, index))
+}
+
+fn text(bytes: Vec<u8>) -> PyResult<String> {
+    String::from_utf8(bytes).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+}
+
+#[pyfunction]
+fn object_name(index: u64) -> PyResult<String> {
+    let mut name = Vec::new();
+    put_object_name(&mut name, index);
+    text(name)
+}
+
+#[pyfunction]
+fn written_name(workers: u64, repeat: u64, worker: u64, index: u64) -> PyResult<String> {
+    let mut name = Vec::new();
+    put_written_name(&mut name, &Whose { workers, repeat, worker }, index);
+    text(name)
+}
+
+#[pyfunction]
+fn content(py: Python<'_>, seed: u64, size: u64, offset: u64, length: usize) -> Bound<'_, PyBytes> {
+    PyBytes::new(py, &Content::of(seed).copy(size, offset, length))
+}
+
+#[pyfunction]
+fn signed_headers(keys: (String, String), region: &str, host: &str, method: &str, path: &str, query: &str, unix_s: u64) -> String {
+    sign::signed_headers([&keys.0, &keys.1], region, host, method, path, query, unix_s)
+}
+
+#[pyfunction]
+fn null_target(py: Python<'_>, config: &str) -> PyResult<()> {
+    let config = null::Config::parse(config).map_err(PyValueError::new_err)?;
+    py.detach(|| null::serve_until_signal(&config)).map_err(PyOSError::new_err)
+}
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Engine>()?;
+    module.add_class::<Picker>()?;
+    module.add_function(wrap_pyfunction!(object_size, module)?)?;
+    module.add_function(wrap_pyfunction!(object_name, module)?)?;
+    module.add_function(wrap_pyfunction!(written_name, module)?)?;
+    module.add_function(wrap_pyfunction!(content, module)?)?;
+    module.add_function(wrap_pyfunction!(signed_headers, module)?)?;
+    module.add_function(wrap_pyfunction!(null_target, module)?)?;
+    Ok(())
+}

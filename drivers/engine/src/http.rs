@@ -1,0 +1,282 @@
+//! HTTP/1.1 as far as both ends need it: heads of answers, and chunked bodies.
+
+/// Heads beyond this are refused.
+pub const LARGEST_HEAD_BYTES: usize = 64 * 1024;
+
+const MOST_HEADERS: usize = 100;
+
+/// How the end of a body is known (RFC 9112, section 6.3).
+#[derive(Debug)]
+pub enum Framing {
+    /// So many bytes.
+    Length(u64),
+    /// Chunks.
+    Chunked(Chunked),
+    /// The peer closes.
+    UntilClose,
+}
+
+/// The head of an answer.
+#[derive(Debug)]
+pub struct Head {
+    /// Status code, never 1xx.
+    pub status: u16,
+    /// How the body ends.
+    pub framing: Framing,
+    /// `Content-Length`, also of an answer to HEAD.
+    pub length: Option<u64>,
+    /// Whether the connection ends with this answer.
+    pub close: bool,
+}
+
+/// Why an answer cannot be understood.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Malformed(pub &'static str);
+
+/// The head at the start of `bytes` and its length, interim answers (1xx) before it included; `None` when more is needed.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn parse_head(bytes: &[u8], to_head: bool) -> Result<Option<(Head, usize)>, Malformed> {
+    let mut skipped = 0;
+    loop {
+        let mut headers = [const { std::mem::MaybeUninit::uninit() }; MOST_HEADERS];
+        let mut response = httparse::Response::new(&mut []);
+        let parsed =
+            httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut response, &bytes[skipped..], &mut headers);
+        let length = match parsed {
+            Ok(httparse::Status::Complete(length)) => length,
+            Ok(httparse::Status::Partial) if bytes.len() < LARGEST_HEAD_BYTES => return Ok(None),
+            Ok(httparse::Status::Partial) => return Err(Malformed("a head larger than 64 KiB")),
+            Err(_) => return Err(Malformed("not the head of an HTTP answer")),
+        };
+        skipped += length;
+        let status = response.code.unwrap_or(0);
+        if (100..200).contains(&status) && status != 101 {
+            continue;
+        }
+        return Ok(Some((understand(status, response.version == Some(0), response.headers, to_head)?, skipped)));
+    }
+}
+
+fn understand(status: u16, old: bool, headers: &[httparse::Header<'_>], to_head: bool) -> Result<Head, Malformed> {
+    if !(200..=599).contains(&status) {
+        return Err(Malformed("a status outside 200 to 599"));
+    }
+    let (mut length, mut chunked, mut coded, mut close) = (None, false, false, old);
+    for header in headers {
+        let name = header.name;
+        if name.eq_ignore_ascii_case("content-length") {
+            let value = decimal(header.value).ok_or(Malformed("a Content-Length that is no number"))?;
+            if length.is_some_and(|other| other != value) {
+                return Err(Malformed("two Content-Lengths"));
+            }
+            length = Some(value);
+        } else if name.eq_ignore_ascii_case("transfer-encoding") {
+            coded = true;
+            chunked = has_word(header.value, "chunked");
+        } else if name.eq_ignore_ascii_case("connection") {
+            close = has_word(header.value, "close") || (old && !has_word(header.value, "keep-alive"));
+        }
+    }
+    if coded && !chunked {
+        return Err(Malformed("a Transfer-Encoding other than chunked"));
+    }
+    let framing = match length {
+        _ if to_head || status == 204 || status == 304 => Framing::Length(0),
+        _ if chunked => Framing::Chunked(Chunked::default()),
+        Some(length) => Framing::Length(length),
+        None => Framing::UntilClose,
+    };
+    let close = close || matches!(framing, Framing::UntilClose);
+    Ok(Head { status, framing, length, close })
+}
+
+/// A number in decimal digits and nothing else.
+#[must_use]
+pub fn decimal(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// Whether a comma-separated header value has a word, whatever its case.
+#[must_use]
+pub fn has_word(value: &[u8], word: &str) -> bool {
+    value.split(|&byte| byte == b',').any(|part| part.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// Takes chunked coding apart (RFC 9112, section 7.1), also with the extensions of `aws-chunked`.
+#[derive(Debug, Default)]
+pub struct Chunked {
+    state: State,
+    left: u64,
+    line: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum State {
+    #[default]
+    Size,
+    Extension,
+    Data,
+    DataEnd,
+    Trailer,
+    Done,
+}
+
+const LONGEST_LINE: usize = 8192;
+
+impl Chunked {
+    /// Takes in the next bytes and hands the body's own to `sink`; gives how many bytes were used. Once `is_done`, none are.
+    ///
+    /// # Errors
+    /// What is wrong with the coding.
+    pub fn take(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<usize, Malformed> {
+        let mut at = 0;
+        while at < bytes.len() && self.state != State::Done {
+            if self.state == State::Data {
+                let part = &bytes[at..bytes.len().min(at + self.left.min(usize::MAX as u64) as usize)];
+                sink(part);
+                at += part.len();
+                self.left -= part.len() as u64;
+                if self.left == 0 {
+                    self.state = State::DataEnd;
+                }
+                continue;
+            }
+            self.byte(bytes[at])?;
+            at += 1;
+        }
+        Ok(at)
+    }
+
+    fn byte(&mut self, byte: u8) -> Result<(), Malformed> {
+        self.line += 1;
+        if self.line > LONGEST_LINE {
+            return Err(Malformed("a chunk line that is too long"));
+        }
+        match (self.state, byte) {
+            (State::Size | State::Extension, b'\n') => {
+                if self.line == 1 {
+                    return Err(Malformed("a chunk without a size"));
+                }
+                self.line = 0;
+                self.state = if self.left > 0 { State::Data } else { State::Trailer };
+            }
+            (State::Size, b';' | b' ' | b'\r') if self.line > 1 => self.state = State::Extension,
+            (State::Size, digit) => {
+                let digit = char::from(digit).to_digit(16).ok_or(Malformed("a chunk size that is no number"))?;
+                let left = self.left.checked_mul(16).and_then(|left| left.checked_add(u64::from(digit)));
+                self.left = left.filter(|&left| left < 1 << 62).ok_or(Malformed("a chunk size beyond reason"))?;
+            }
+            (State::DataEnd, b'\r') if self.line == 1 => {}
+            (State::DataEnd, b'\n') => {
+                self.line = 0;
+                self.state = State::Size;
+            }
+            (State::DataEnd, _) => return Err(Malformed("a chunk longer than its size")),
+            (State::Trailer, b'\n') => {
+                // An empty line, with or without its carriage return, ends the body.
+                if self.left == 0 {
+                    self.state = State::Done;
+                }
+                self.left = 0;
+                self.line = 0;
+            }
+            // `left` is free here: it marks that the line has something in it.
+            (State::Trailer, b'\r') => {}
+            (State::Trailer, _) => self.left = 1,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whether the whole body has been taken in.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(text: &str) -> Result<Option<(Head, usize)>, Malformed> {
+        parse_head(text.as_bytes(), false)
+    }
+
+    #[test]
+    fn a_head_is_understood_only_when_it_is_whole() {
+        let text = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX: y\r\n\r\nhello";
+        for end in 0..text.len() - 5 {
+            assert!(head(&text[..end]).expect("a good prefix").is_none(), "{end}");
+        }
+        let (head, length) = head(text).expect("good").expect("whole");
+        assert_eq!((head.status, head.length, head.close, length), (200, Some(5), false, text.len() - 5));
+        assert!(matches!(head.framing, Framing::Length(5)));
+    }
+
+    #[test]
+    fn interim_answers_are_skipped() {
+        let text = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n";
+        let (head, length) = head(text).expect("good").expect("whole");
+        assert_eq!((head.status, length), (204, text.len()));
+        assert!(matches!(head.framing, Framing::Length(0)));
+    }
+
+    #[test]
+    fn the_end_of_a_body_is_found_as_the_rfc_says() {
+        let framing = |text: &str| head(text).expect("good").expect("whole").0;
+        assert!(matches!(framing("HTTP/1.1 304 N\r\nContent-Length: 7\r\n\r\n").framing, Framing::Length(0)));
+        let chunked = framing("HTTP/1.1 200 O\r\ntransfer-encoding: Chunked\r\nContent-Length: 3\r\n\r\n");
+        assert!(matches!(chunked.framing, Framing::Chunked(_)));
+        let endless = framing("HTTP/1.1 200 O\r\n\r\n");
+        assert!(endless.close && matches!(endless.framing, Framing::UntilClose));
+        assert!(framing("HTTP/1.1 200 O\r\nContent-Length: 0\r\nConnection: foo, Close\r\n\r\n").close);
+        assert!(framing("HTTP/1.0 200 O\r\nContent-Length: 0\r\n\r\n").close);
+        assert!(!framing("HTTP/1.0 200 O\r\nContent-Length: 0\r\nConnection: Keep-Alive\r\n\r\n").close);
+        let answer = parse_head(b"HTTP/1.1 200 O\r\nContent-Length: 9\r\n\r\n", true).expect("good").expect("whole").0;
+        assert!(answer.length == Some(9) && matches!(answer.framing, Framing::Length(0)));
+    }
+
+    #[test]
+    fn what_is_not_http_is_refused() {
+        for text in [
+            "SSH-2.0-OpenSSH\r\n",
+            "HTTP/1.1 999 What\r\n\r\n",
+            "HTTP/1.1 101 Switching\r\n\r\n",
+            "HTTP/1.1 200 O\r\nContent-Length: -1\r\n\r\n",
+            "HTTP/1.1 200 O\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+            "HTTP/1.1 200 O\r\nTransfer-Encoding: gzip\r\n\r\n",
+        ] {
+            assert!(head(text).is_err(), "{text}");
+        }
+        let endless = format!("HTTP/1.1 200 OK\r\nX: {}", "y".repeat(LARGEST_HEAD_BYTES));
+        assert!(head(&endless).is_err());
+    }
+
+    #[test]
+    fn chunks_are_put_together_however_they_are_cut() {
+        let text = b"5\r\nhello\r\n6;chunk-signature=ab\r\n world\r\n0\r\nx-amz-checksum: abc\r\n\r\nHTTP";
+        for step in 1..text.len() {
+            let (mut chunked, mut body, mut at) = (Chunked::default(), Vec::new(), 0);
+            while !chunked.is_done() {
+                let end = text.len().min(at + step);
+                at += chunked.take(&text[at..end], |part| body.extend_from_slice(part)).expect("good");
+            }
+            assert_eq!((body.as_slice(), &text[at..]), (&b"hello world"[..], &b"HTTP"[..]), "step {step}");
+        }
+    }
+
+    #[test]
+    fn broken_chunks_are_refused() {
+        for text in ["x\r\n", "\r\n", "3\r\nhello\r\n", "ffffffffffffffffff\r\n"] {
+            assert!(Chunked::default().take(text.as_bytes(), |_| {}).is_err(), "{text}");
+        }
+        let line = "1;".to_owned() + &"e".repeat(LONGEST_LINE);
+        assert!(Chunked::default().take(line.as_bytes(), |_| {}).is_err());
+    }
+}

@@ -1,0 +1,31 @@
+//! The native part of the Locust driver, and the null target that calibrates it.
+//!
+//! ```text
+//! door (Python)                what _native.pyi promises; nothing else here knows Python
+//!   engine                     workers on I/O threads, window, snapshot
+//!     reactor -> worker        epoll thread -> one connection with one request outstanding
+//!       request, sign, http, link, content, picker, job, recorder
+//!   null                       a small S3 and Swift server that stores no bodies
+//! sys                          the system calls, all of the unsafe code
+//! ```
+
+pub mod config;
+pub mod content;
+pub mod engine;
+pub mod http;
+pub mod job;
+pub mod link;
+pub mod null;
+pub mod picker;
+pub mod random;
+pub mod reactor;
+pub mod recorder;
+pub mod request;
+pub mod shared;
+pub mod sign;
+pub mod sys;
+pub mod worker;
+pub mod workload;
+
+#[cfg(feature = "python")]
+mod door;

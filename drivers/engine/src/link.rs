@@ -1,0 +1,165 @@
+//! A connection, plain or TLS, that never blocks: what cannot be done now is `WouldBlock`.
+
+use crate::sys;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use socket2::Socket;
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd as _, RawFd};
+use std::sync::Arc;
+
+/// How connections to one target are made.
+#[derive(Clone, Debug)]
+pub struct Dialer {
+    address: SocketAddr,
+    tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+}
+
+impl Dialer {
+    /// Plain connections to `address`.
+    #[must_use]
+    pub fn plain(address: SocketAddr) -> Self {
+        Self { address, tls: None }
+    }
+
+    /// TLS connections to `address`, whose certificate must be of `host` and signed by an authority of the PEM file
+    /// `ca_file`, or by one this machine trusts.
+    ///
+    /// # Errors
+    /// That no authority can be read, or that `host` cannot be in a certificate.
+    pub fn tls(address: SocketAddr, host: &str, ca_file: Option<&str>) -> Result<Self, String> {
+        let mut roots = RootCertStore::empty();
+        if let Some(file) = ca_file {
+            for certificate in CertificateDer::pem_file_iter(file).map_err(|error| format!("{file}: {error}"))? {
+                let certificate = certificate.map_err(|error| format!("{file}: {error}"))?;
+                roots.add(certificate).map_err(|error| format!("{file}: {error}"))?;
+            }
+        } else {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+        if roots.is_empty() {
+            return Err(format!("{}: no certificate of an authority", ca_file.unwrap_or("this machine's trust store")));
+        }
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| format!("{host}: {error}"))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Self { address, tls: Some((Arc::new(config), name)) })
+    }
+
+    /// Where connections go.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Begins a connection; it is there when its socket gets writable and `Link::connected` says so.
+    ///
+    /// # Errors
+    /// Of the system, or of TLS when it cannot even begin.
+    pub fn dial(&self) -> io::Result<Link> {
+        let socket = sys::connect(&self.address)?;
+        let Some((config, name)) = &self.tls else { return Ok(Link { socket, tls: None }) };
+        let mut tls = ClientConnection::new(Arc::clone(config), name.clone()).map_err(io::Error::other)?;
+        tls.set_buffer_limit(Some(256 * 1024));
+        Ok(Link { socket, tls: Some(Box::new(tls)) })
+    }
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Link {
+    socket: Socket,
+    tls: Option<Box<ClientConnection>>,
+}
+
+impl Link {
+    /// Its descriptor, for epoll.
+    #[must_use]
+    pub fn fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    /// Whether what is received can be thrown away by the kernel.
+    #[must_use]
+    pub fn discards(&self) -> bool {
+        self.tls.is_none()
+    }
+
+    /// Whether the connection that was begun is there.
+    ///
+    /// # Errors
+    /// Why it could not be made.
+    pub fn connected(&self) -> io::Result<()> {
+        self.socket.take_error()?.map_or(Ok(()), Err)
+    }
+
+    /// Sends of two pieces as much as there is room for; gives how many bytes were taken, at least 1.
+    ///
+    /// # Errors
+    /// `WouldBlock` when there is no room; else what ended the connection.
+    pub fn send(&mut self, first: &[u8], second: &[u8]) -> io::Result<usize> {
+        let Some(tls) = &mut self.tls else { return sys::send(self.socket.as_raw_fd(), first, second) };
+        let mut taken = tls.writer().write(first)?;
+        if taken == first.len() {
+            taken += tls.writer().write(second)?;
+        }
+        match self.flush() {
+            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
+            _ if taken == 0 => Err(ErrorKind::WouldBlock.into()),
+            _ => Ok(taken),
+        }
+    }
+
+    /// Sends what TLS still holds.
+    ///
+    /// # Errors
+    /// `WouldBlock` when there is no room; else what ended the connection.
+    pub fn flush(&mut self) -> io::Result<()> {
+        if let Some(tls) = &mut self.tls {
+            while tls.wants_write() {
+                tls.write_tls(&mut self.socket)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives into `into`; 0 bytes: the peer closed.
+    ///
+    /// # Errors
+    /// `WouldBlock` when nothing is there; `InvalidData` when TLS was broken; else what ended the connection.
+    pub fn recv(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let Some(tls) = &mut self.tls else { return sys::recv(self.socket.as_raw_fd(), into) };
+        loop {
+            match tls.reader().read(into) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                // A peer that closes without TLS's goodbye looks the same to us as one that says it.
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(0),
+                other => return other,
+            }
+            if tls.read_tls(&mut self.socket)? == 0 {
+                return Ok(0);
+            }
+            tls.process_new_packets().map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+            while tls.wants_write() {
+                match tls.write_tls(&mut self.socket) {
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    other => other?,
+                };
+            }
+        }
+    }
+
+    /// Takes up to `most` bytes off a plain connection without copying them; see [`sys::discard`].
+    ///
+    /// # Errors
+    /// As `recv`.
+    pub fn discard(&mut self, most: usize) -> io::Result<usize> {
+        sys::discard(self.socket.as_raw_fd(), most)
+    }
+}

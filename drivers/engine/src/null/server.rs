@@ -1,0 +1,271 @@
+//! The threads of the null target, and when they answer.
+
+use super::Config;
+use super::api::Api;
+use super::connection::{Connection, Step};
+use super::store::Store;
+use crate::random::{Random, hash};
+use crate::sys::{Bell, Epoll, Timer, now_ns};
+use socket2::Socket;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs as _};
+use std::os::fd::AsRawFd as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::SystemTime;
+
+const BATCH: usize = 128;
+const SCRATCH_BYTES: usize = 64 * 1024;
+const BELL: u64 = u64::MAX;
+const TIMER: u64 = u64::MAX - 1;
+const LISTENER: u64 = u64::MAX - 2;
+
+/// What all threads share.
+#[derive(Debug)]
+struct Common {
+    api: Api,
+    delay_ns: u64,
+    fail_share: f64,
+    fail_status: u16,
+    stall: Option<(u64, u64)>,
+    seed: u64,
+    /// Requests on objects so far: the n-th fails or not, whichever thread has it.
+    asked: AtomicU64,
+    /// When the first request came; 0: none yet.
+    began_ns: AtomicU64,
+    bells: Vec<Bell>,
+}
+
+impl Common {
+    /// When a request that is whole now is to be answered.
+    fn due_ns(&self, now: u64) -> u64 {
+        let began = match self.began_ns.compare_exchange(0, now, Ordering::SeqCst, Ordering::SeqCst) {
+            Ok(_) => now,
+            Err(began) => began,
+        };
+        let due = now + self.delay_ns;
+        match self.stall {
+            Some((after, length)) if (began + after..began + after + length).contains(&due) => began + after + length,
+            _ => due,
+        }
+    }
+
+    fn failing(&self, connection: &Connection) -> Option<u16> {
+        if self.fail_share <= 0.0 || !connection.asked().is_some_and(Api::is_of_object) {
+            return None;
+        }
+        let turn = self.asked.fetch_add(1, Ordering::SeqCst);
+        let drawn = Random::new(hash(&[self.seed, 4, turn])).unit();
+        (drawn < self.fail_share).then_some(self.fail_status)
+    }
+}
+
+/// A null target that serves. Dropping it ends its threads and closes its connections.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    common: Arc<Common>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Begins to serve.
+    ///
+    /// # Errors
+    /// What the system refused, in words.
+    pub fn start(config: &Config) -> Result<Self, String> {
+        let named = |error: io::Error| format!("{}:{}: {error}", config.host, config.port);
+        let wanted = (config.host.as_str(), config.port)
+            .to_socket_addrs()
+            .map_err(named)?
+            .next()
+            .ok_or_else(|| format!("{}: the name has no address", config.host))?;
+        let listener = listen(wanted).map_err(named)?;
+        let address = listener.local_addr().map_err(named)?;
+        let refused = |error: io::Error| format!("null target thread: {error}");
+        let now = SystemTime::now();
+        let ns = |ms: f64| (ms * 1e6) as u64;
+        let common = Arc::new(Common {
+            api: Api {
+                store: Store::new(config.seed),
+                login: (config.user.clone(), config.key.clone()),
+                token: format!("AUTH_tk{:016x}", hash(&[config.seed, 5])),
+                http_time: httpdate::fmt_http_date(now),
+                iso_time: crate::sign::iso_time(now),
+            },
+            delay_ns: ns(config.delay_ms),
+            fail_share: config.fail_share,
+            fail_status: config.fail_status,
+            stall: config.stall_after_s.map(|after| (ns(after * 1e3), ns(config.stall_s * 1e3))),
+            seed: config.seed,
+            asked: AtomicU64::new(0),
+            began_ns: AtomicU64::new(0),
+            bells: (0..config.threads).map(|_| Bell::new()).collect::<io::Result<_>>().map_err(refused)?,
+        });
+        let mut server = Self { address, common, threads: Vec::new() };
+        for number in 0..config.threads {
+            let listener = listener.try_clone().map_err(refused)?;
+            let thread = Thread::new(Arc::clone(&server.common), number, listener).map_err(refused)?;
+            let handle = std::thread::Builder::new()
+                .name(format!("null-io-{number}"))
+                .spawn(move || thread.run().expect("epoll_wait and timerfd_settime of own descriptors"))
+                .map_err(refused)?;
+            server.threads.push(handle);
+        }
+        Ok(server)
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.common.bells.iter().for_each(Bell::ring);
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has said so on stderr; there is nobody left to tell.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Room for the connections of a step with 512 workers that all begin at once.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(socket2::Domain::for_address(address), socket2::Type::STREAM.nonblocking().cloexec(), None)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(4096)?;
+    Ok(socket.into())
+}
+
+#[derive(Debug)]
+struct Thread {
+    common: Arc<Common>,
+    epoll: Epoll,
+    timer: Timer,
+    listener: TcpListener,
+    connections: Vec<Option<Box<Connection>>>,
+    serials: Vec<u32>,
+    free: Vec<usize>,
+    /// Answers to come: time, slot, serial number of the connection.
+    due: BinaryHeap<Reverse<(u64, usize, u32)>>,
+    again: Vec<usize>,
+    scratch: Vec<u8>,
+}
+
+impl Thread {
+    fn new(common: Arc<Common>, number: usize, listener: TcpListener) -> io::Result<Self> {
+        let epoll = Epoll::new(BATCH)?;
+        let timer = Timer::new()?;
+        epoll.add_source(common.bells[number].as_raw_fd(), BELL)?;
+        epoll.add_source(timer.as_raw_fd(), TIMER)?;
+        epoll.add_listener(listener.as_raw_fd(), LISTENER)?;
+        Ok(Self {
+            common,
+            epoll,
+            timer,
+            listener,
+            connections: Vec::new(),
+            serials: Vec::new(),
+            free: Vec::new(),
+            due: BinaryHeap::new(),
+            again: Vec::new(),
+            scratch: vec![0; SCRATCH_BYTES],
+        })
+    }
+
+    fn run(mut self) -> io::Result<()> {
+        loop {
+            self.timer.arm(self.due.peek().map_or(u64::MAX, |Reverse((at, ..))| *at))?;
+            let count = self.epoll.wait(if self.again.is_empty() { -1 } else { 0 })?;
+            for index in 0..count {
+                let ready = self.epoll.ready(index);
+                match ready.token {
+                    BELL => return Ok(()),
+                    TIMER => self.timer.fired(),
+                    LISTENER => self.accept(),
+                    token => {
+                        let slot = (token & 0xffff_ffff) as usize;
+                        if self.serials.get(slot) == Some(&((token >> 32) as u32)) {
+                            self.drive(slot, |connection, common, scratch| connection.go(&common.api, scratch, ready.readable));
+                        }
+                    }
+                }
+            }
+            for slot in std::mem::take(&mut self.again) {
+                self.drive(slot, |connection, common, scratch| connection.go(&common.api, scratch, false));
+            }
+            self.answer();
+        }
+    }
+
+    fn accept(&mut self) {
+        // Anything but a connection (none left, or out of descriptors) is tried again at the next event.
+        while let Ok((stream, _)) = self.listener.accept() {
+            let socket = Socket::from(stream);
+            if socket.set_nonblocking(true).and_then(|()| socket.set_tcp_nodelay(true)).is_err() {
+                continue; // gone before it was here
+            }
+            let slot = self.free.pop().unwrap_or_else(|| {
+                self.connections.push(None);
+                self.serials.push(0);
+                self.connections.len() - 1
+            });
+            self.serials[slot] = self.serials[slot].wrapping_add(1);
+            let token = (u64::from(self.serials[slot]) << 32) | slot as u64;
+            if self.epoll.add(socket.as_raw_fd(), token).is_err() {
+                self.free.push(slot);
+                continue;
+            }
+            self.connections[slot] = Some(Box::new(Connection::new(socket)));
+        }
+    }
+
+    fn answer(&mut self) {
+        while let Some(&Reverse((at, slot, serial))) = self.due.peek() {
+            if at > now_ns() {
+                break;
+            }
+            self.due.pop();
+            if self.serials[slot] == serial {
+                self.drive(slot, |connection, common, scratch| {
+                    let failing = common.failing(connection);
+                    connection.reply(&common.api, failing, scratch)
+                });
+            }
+        }
+    }
+
+    fn drive(&mut self, slot: usize, act: impl FnOnce(&mut Connection, &Common, &mut [u8]) -> Step) {
+        let Some(mut connection) = self.connections.get_mut(slot).and_then(Option::take) else { return };
+        let mut step = act(&mut connection, &self.common, &mut self.scratch);
+        while step == Step::Ask {
+            let now = now_ns();
+            let due = self.common.due_ns(now);
+            if due > now {
+                self.due.push(Reverse((due, slot, self.serials[slot])));
+                step = Step::Wait;
+            } else {
+                let failing = self.common.failing(&connection);
+                step = connection.reply(&self.common.api, failing, &mut self.scratch);
+            }
+        }
+        match step {
+            Step::End => {
+                // Late events and answers of this connection are told apart by its serial number.
+                self.serials[slot] = self.serials[slot].wrapping_add(1);
+                self.free.push(slot);
+                return;
+            }
+            Step::Again => self.again.push(slot),
+            Step::Wait | Step::Ask => {}
+        }
+        self.connections[slot] = Some(connection);
+    }
+}

@@ -1,0 +1,269 @@
+//! The sequence of one worker: which operation on which object comes next. It follows from seed, workload, worker count,
+//! repeat and worker number alone, so that every gateway is asked the same.
+
+use crate::random::{Random, Zipf, hash, hash_text};
+use crate::workload::{OPERATIONS, Operation, Order, Pick, Whose, Workload};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// An object by its place.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Object {
+    /// Number `index` of those prepared in its container.
+    Prepared(u64),
+    /// Number `index` of those the worker wrote.
+    Written(u64),
+}
+
+/// One request of the sequence.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Request {
+    /// What is done.
+    pub operation: Operation,
+    /// In which container.
+    pub container: u64,
+    /// To which object; of no meaning for a list.
+    pub object: Object,
+    /// Size of the object, in bytes.
+    pub size: u64,
+}
+
+/// The sequence of one worker.
+#[derive(Debug)]
+pub struct Picker {
+    workload: Arc<Workload>,
+    seed: u64,
+    whose: Whose,
+    random: Random,
+    zipf: Option<Zipf>,
+    turn: u64,
+    writes: u64,
+    /// Writes not deleted yet, oldest first.
+    kept: VecDeque<u64>,
+    /// Number of the next prepared object of this worker's share to delete.
+    share: u64,
+}
+
+impl Picker {
+    /// The sequence of the worker `whose` under `seed`.
+    #[must_use]
+    pub fn new(workload: Arc<Workload>, seed: u64, whose: Whose) -> Self {
+        let Whose { workers, repeat, worker } = whose;
+        let random = Random::new(hash(&[seed, hash_text(&workload.name), 3, workers, repeat, worker]));
+        let zipf = match workload.pick {
+            Pick::Zipf { zipf } => Some(Zipf::new(workload.count(), zipf)),
+            Pick::Named(_) => None,
+        };
+        Self { workload, seed, whose, random, zipf, turn: 0, writes: 0, kept: VecDeque::new(), share: worker }
+    }
+
+    /// The worker whose sequence it is.
+    #[must_use]
+    pub fn whose(&self) -> &Whose {
+        &self.whose
+    }
+
+    /// The next request; `None` when nothing but deletes is wanted and nothing is left to delete.
+    pub fn next(&mut self) -> Option<Request> {
+        let mut without_delete = false;
+        loop {
+            let operation = self.operation(without_delete)?;
+            match operation {
+                Operation::Read | Operation::Head => {
+                    let (container, index) = self.pick();
+                    return Some(self.prepared(operation, container, index));
+                }
+                Operation::List => {
+                    let (container, _) = self.pick();
+                    return Some(Request { operation, container, object: Object::Prepared(0), size: 0 });
+                }
+                Operation::Write => {
+                    let index = self.writes;
+                    self.writes += 1;
+                    self.kept.push_back(index);
+                    return Some(self.written(operation, index));
+                }
+                Operation::Delete => match self.victim() {
+                    Some(request) => return Some(request),
+                    None => without_delete = true,
+                },
+            }
+        }
+    }
+
+    /// The last write failed: it is not there to be deleted.
+    pub fn withdraw(&mut self, index: u64) {
+        if self.kept.back() == Some(&index) {
+            self.kept.pop_back();
+        }
+    }
+
+    /// Writes not deleted yet, oldest first.
+    #[must_use]
+    pub fn into_kept(self) -> VecDeque<u64> {
+        self.kept
+    }
+
+    fn operation(&mut self, without_delete: bool) -> Option<Operation> {
+        let weights = OPERATIONS.map(|operation| match operation {
+            Operation::Delete if without_delete => 0.0,
+            operation => self.workload.operations.get(&operation).copied().unwrap_or(0.0),
+        });
+        let mut at = self.random.unit() * weights.iter().sum::<f64>();
+        let mut last = None;
+        for (operation, weight) in OPERATIONS.into_iter().zip(weights) {
+            if weight > 0.0 {
+                last = Some(operation);
+                at -= weight;
+                if at < 0.0 {
+                    break;
+                }
+            }
+        }
+        last
+    }
+
+    fn pick(&mut self) -> (u64, u64) {
+        let count = self.workload.count();
+        let number = match (self.workload.pick, &self.zipf) {
+            (Pick::Named(Order::Sequential), _) => {
+                let turn = self.turn;
+                self.turn += 1;
+                ((u128::from(turn) * u128::from(self.whose.workers) + u128::from(self.whose.worker)) % u128::from(count)) as u64
+            }
+            (_, Some(zipf)) => zipf.draw(&mut self.random),
+            (_, None) => self.random.below(count),
+        };
+        self.workload.place(number)
+    }
+
+    fn victim(&mut self) -> Option<Request> {
+        if let Some(index) = self.kept.pop_front() {
+            return Some(self.written(Operation::Delete, index));
+        }
+        // Where others read or look, what they may pick stays.
+        let others_pick = [Operation::Read, Operation::Head].iter().any(|other| self.workload.operations.contains_key(other));
+        if others_pick || self.share >= self.workload.count() {
+            return None;
+        }
+        let (container, index) = self.workload.place(self.share);
+        self.share += self.whose.workers;
+        Some(self.prepared(Operation::Delete, container, index))
+    }
+
+    fn prepared(&self, operation: Operation, container: u64, index: u64) -> Request {
+        let size = self.workload.object_size(self.seed, container, index);
+        Request { operation, container, object: Object::Prepared(index), size }
+    }
+
+    fn written(&self, operation: Operation, index: u64) -> Request {
+        let size = self.workload.written_size(self.seed, &self.whose, index);
+        let container = index % self.workload.objects.containers;
+        Request { operation, container, object: Object::Written(index), size }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::tests::workload;
+    use serde_json::{Value, json};
+    use std::collections::{HashMap, HashSet};
+
+    fn picker(keys: Value, workers: u64, worker: u64) -> Picker {
+        Picker::new(Arc::new(workload(keys)), 11, Whose { workers, repeat: 0, worker })
+    }
+
+    #[test]
+    fn a_sequence_is_replayed_and_differs_by_worker_count_repeat_and_seed() {
+        let keys = json!({"operations": {"read": 3.0, "write": 1.0, "list": 1.0, "head": 1.0, "delete": 1.0}});
+        let take = |seed, whose| {
+            let mut picker = Picker::new(Arc::new(workload(keys.clone())), seed, whose);
+            (0..200).map(|_| picker.next().expect("endless")).collect::<Vec<_>>()
+        };
+        let whose = Whose { workers: 4, repeat: 0, worker: 1 };
+        assert_eq!(take(1, whose), take(1, whose));
+        assert_ne!(take(1, whose), take(2, whose));
+        assert_ne!(take(1, whose), take(1, Whose { workers: 8, ..whose }));
+        assert_ne!(take(1, whose), take(1, Whose { repeat: 1, ..whose }));
+        assert_ne!(take(1, whose), take(1, Whose { worker: 2, ..whose }));
+    }
+
+    #[test]
+    fn operations_come_as_often_as_their_weights() {
+        let mut picker = picker(json!({"operations": {"read": 70.0, "write": 20.0, "head": 10.0}}), 1, 0);
+        let mut seen = HashMap::new();
+        for _ in 0..20_000 {
+            *seen.entry(picker.next().expect("endless").operation).or_insert(0u32) += 1;
+        }
+        assert!((13_700..14_300).contains(&seen[&Operation::Read]), "{seen:?}");
+        assert!((3_700..4_300).contains(&seen[&Operation::Write]), "{seen:?}");
+        assert!((1_750..2_250).contains(&seen[&Operation::Head]), "{seen:?}");
+    }
+
+    #[test]
+    fn sequential_workers_together_take_every_object_in_turn() {
+        let mut pickers: Vec<_> = (0..3).map(|k| picker(json!({"pick": "sequential"}), 3, k)).collect();
+        let numbers: Vec<u64> = (0..100)
+            .map(|i| {
+                let request = pickers[i % 3].next().expect("endless");
+                let Object::Prepared(index) = request.object else { panic!("not prepared") };
+                index * 4 + request.container
+            })
+            .collect();
+        assert_eq!(numbers, (0..100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn deletes_take_every_prepared_object_once_and_then_end() {
+        let mut seen = HashSet::new();
+        for worker in 0..3 {
+            let mut picker = picker(json!({"operations": {"delete": 1.0}}), 3, worker);
+            while let Some(request) = picker.next() {
+                assert!(seen.insert((request.container, format!("{:?}", request.object))), "{request:?} twice");
+            }
+        }
+        assert_eq!(seen.len(), 100);
+    }
+
+    #[test]
+    fn deletes_take_own_writes_first_and_are_redrawn_when_nothing_is_left() {
+        let keys = json!({"operations": {"delete": 3.0, "write": 1.0},
+            "objects": {"size": 1, "containers": 1, "per_container": 1}});
+        let mut picker = picker(keys, 1, 0);
+        let (mut there, mut prepared) = (HashSet::new(), 0);
+        for _ in 0..1000 {
+            let request = picker.next().expect("writes never end");
+            match (request.operation, request.object) {
+                (Operation::Write, Object::Written(index)) => assert!(there.insert(index)),
+                (Operation::Delete, Object::Written(index)) => assert!(there.remove(&index)),
+                (Operation::Delete, Object::Prepared(_)) => {
+                    assert!(there.is_empty());
+                    prepared += 1;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(prepared, 1);
+        assert_eq!(picker.into_kept().len(), there.len());
+    }
+
+    #[test]
+    fn prepared_objects_that_are_read_are_not_deleted() {
+        let mut picker = picker(json!({"operations": {"delete": 3.0, "write": 1.0, "read": 1.0}}), 1, 0);
+        let requests: Vec<_> = (0..1000).map(|_| picker.next().expect("endless")).collect();
+        assert!(requests.iter().any(|request| request.operation == Operation::Delete));
+        for request in requests {
+            assert!(request.operation != Operation::Delete || matches!(request.object, Object::Written(_)), "{request:?}");
+        }
+    }
+
+    #[test]
+    fn a_write_that_failed_is_not_deleted() {
+        let mut picker = picker(json!({"operations": {"write": 1.0}}), 1, 0);
+        picker.next();
+        picker.next();
+        picker.withdraw(1);
+        assert_eq!(picker.into_kept(), [0]);
+    }
+}

@@ -1,0 +1,304 @@
+//! What is counted inside the window, by operation: latencies, bytes, errors by class, and the same second by second.
+
+use crate::workload::Operation;
+use base64::Engine as _;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Largest latency a histogram tells from others: 1 h. Exact maxima are kept beside it.
+pub const LARGEST_US: u64 = 3_600_000_000;
+
+/// Why a request failed.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Failure {
+    /// The answer's status was no success.
+    Http(u16),
+    /// No connection could be made.
+    Connect,
+    /// The connection ended before the answer did.
+    Reset,
+    /// No answer within the time given.
+    Timeout,
+    /// Fewer bytes than the object has.
+    ShortBody,
+    /// Other bytes than were written, or more of them.
+    WrongContent,
+    /// Not HTTP.
+    Protocol,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http(status) => write!(f, "http-{status}"),
+            Self::Connect => f.write_str("connect"),
+            Self::Reset => f.write_str("reset"),
+            Self::Timeout => f.write_str("timeout"),
+            Self::ShortBody => f.write_str("short-body"),
+            Self::WrongContent => f.write_str("wrong-content"),
+            Self::Protocol => f.write_str("protocol"),
+        }
+    }
+}
+
+/// One success.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// From the (intended) start to the last byte of the answer, in nanoseconds.
+    pub latency_ns: u64,
+    /// From the (intended) start to the first byte of the answer, in nanoseconds; only of reads.
+    pub first_byte_ns: Option<u64>,
+    /// Bytes of the object moved.
+    pub bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Cell {
+    count: u64,
+    bytes: u64,
+    errors: u64,
+    max_us: u64,
+    sum_us: u64,
+}
+
+#[derive(Debug)]
+struct Tally {
+    count: u64,
+    bytes: u64,
+    errors: BTreeMap<Failure, u64>,
+    latency: Histogram<u64>,
+    first_byte: Option<Histogram<u64>>,
+    min_us: u64,
+    max_us: u64,
+    sum_us: u64,
+    seconds: Vec<Cell>,
+}
+
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LARGEST_US, 3).expect("bounds that fit each other")
+}
+
+/// Whole microseconds, rounded, but never 0: a histogram begins at 1.
+fn whole_us(ns: u64) -> u64 {
+    ((ns + 500) / 1000).max(1)
+}
+
+impl Tally {
+    fn new(operation: Operation) -> Self {
+        Self {
+            count: 0,
+            bytes: 0,
+            errors: BTreeMap::new(),
+            latency: histogram(),
+            first_byte: (operation == Operation::Read).then(histogram),
+            min_us: u64::MAX,
+            max_us: 0,
+            sum_us: 0,
+            seconds: Vec::new(),
+        }
+    }
+
+    fn second(&mut self, second: usize) -> &mut Cell {
+        if self.seconds.len() <= second {
+            self.seconds.resize(second + 1, Cell::default());
+        }
+        &mut self.seconds[second]
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+        for (class, count) in &other.errors {
+            *self.errors.entry(*class).or_default() += count;
+        }
+        self.latency.add(&other.latency).expect("histograms of the same bounds");
+        if let (Some(mine), Some(theirs)) = (&mut self.first_byte, &other.first_byte) {
+            mine.add(theirs).expect("histograms of the same bounds");
+        }
+        self.min_us = self.min_us.min(other.min_us);
+        self.max_us = self.max_us.max(other.max_us);
+        self.sum_us += other.sum_us;
+        for (second, cell) in other.seconds.iter().enumerate() {
+            let mine = self.second(second);
+            mine.count += cell.count;
+            mine.bytes += cell.bytes;
+            mine.errors += cell.errors;
+            mine.max_us = mine.max_us.max(cell.max_us);
+            mine.sum_us += cell.sum_us;
+        }
+    }
+}
+
+/// Counts of one thread, or of all of them added up.
+#[derive(Debug)]
+pub struct Recorder {
+    tallies: BTreeMap<Operation, Tally>,
+}
+
+impl Recorder {
+    /// An empty one for these operations.
+    #[must_use]
+    pub fn new(operations: impl IntoIterator<Item = Operation>) -> Self {
+        Self { tallies: operations.into_iter().map(|operation| (operation, Tally::new(operation))).collect() }
+    }
+
+    fn tally(&mut self, operation: Operation) -> &mut Tally {
+        self.tallies.entry(operation).or_insert_with(|| Tally::new(operation))
+    }
+
+    /// Counts a success that completed in second number `second` of the window.
+    pub fn success(&mut self, operation: Operation, second: usize, sample: &Sample) {
+        let tally = self.tally(operation);
+        let us = whole_us(sample.latency_ns);
+        tally.count += 1;
+        tally.bytes += sample.bytes;
+        tally.latency.saturating_record(us);
+        if let (Some(histogram), Some(ns)) = (&mut tally.first_byte, sample.first_byte_ns) {
+            histogram.saturating_record(whole_us(ns));
+        }
+        tally.min_us = tally.min_us.min(us);
+        tally.max_us = tally.max_us.max(us);
+        tally.sum_us += us;
+        let cell = tally.second(second);
+        cell.count += 1;
+        cell.bytes += sample.bytes;
+        cell.max_us = cell.max_us.max(us);
+        cell.sum_us += us;
+    }
+
+    /// Counts a failure in second number `second` of the window.
+    pub fn failure(&mut self, operation: Operation, second: usize, class: Failure) {
+        let tally = self.tally(operation);
+        *tally.errors.entry(class).or_default() += 1;
+        tally.second(second).errors += 1;
+    }
+
+    /// Adds the counts of another.
+    pub fn merge(&mut self, other: &Self) {
+        for (operation, tally) in &other.tallies {
+            self.tally(*operation).merge(tally);
+        }
+    }
+
+    /// The counts as the records `Tally` and `Second` of results.measurement.
+    #[must_use]
+    pub fn show(&self) -> (Vec<ShownTally>, Vec<ShownSecond>) {
+        let tallies = self.tallies.iter().map(|(&operation, tally)| ShownTally::of(operation, tally)).collect();
+        let mut seconds: Vec<ShownSecond> = self
+            .tallies
+            .iter()
+            .flat_map(|(&operation, tally)| {
+                tally.seconds.iter().enumerate().map(move |(second, cell)| ShownSecond {
+                    second,
+                    operation,
+                    count: cell.count,
+                    bytes: cell.bytes,
+                    errors: cell.errors,
+                    max_us: cell.max_us,
+                    sum_us: cell.sum_us,
+                })
+            })
+            .collect();
+        seconds.sort_by_key(|shown| (shown.second, shown.operation));
+        (tallies, seconds)
+    }
+}
+
+/// `Tally` of results.measurement.
+#[derive(Debug, Serialize)]
+pub struct ShownTally {
+    operation: Operation,
+    count: u64,
+    bytes: u64,
+    errors: BTreeMap<String, u64>,
+    latency: Option<String>,
+    first_byte: Option<String>,
+    min_us: Option<u64>,
+    max_us: Option<u64>,
+    sum_us: u64,
+}
+
+impl ShownTally {
+    fn of(operation: Operation, tally: &Tally) -> Self {
+        let some = tally.count > 0;
+        Self {
+            operation,
+            count: tally.count,
+            bytes: tally.bytes,
+            errors: tally.errors.iter().map(|(class, count)| (class.to_string(), *count)).collect(),
+            latency: some.then(|| encode(&tally.latency)),
+            first_byte: tally.first_byte.as_ref().filter(|histogram| !histogram.is_empty()).map(encode),
+            min_us: some.then_some(tally.min_us),
+            max_us: some.then_some(tally.max_us),
+            sum_us: tally.sum_us,
+        }
+    }
+}
+
+/// `Second` of results.measurement.
+#[derive(Debug, Serialize)]
+pub struct ShownSecond {
+    second: usize,
+    operation: Operation,
+    count: u64,
+    bytes: u64,
+    errors: u64,
+    max_us: u64,
+    sum_us: u64,
+}
+
+/// A histogram as other tools of HdrHistogram read it: V2, deflated, base64.
+fn encode(histogram: &Histogram<u64>) -> String {
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new().serialize(histogram, &mut bytes).expect("a vector takes all it is given");
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(latency_ns: u64, bytes: u64) -> Sample {
+        Sample { latency_ns, first_byte_ns: Some(latency_ns / 2), bytes }
+    }
+
+    #[test]
+    fn min_max_and_sum_are_exact_where_the_histogram_is_not() {
+        let mut recorder = Recorder::new([Operation::Read]);
+        recorder.success(Operation::Read, 0, &sample(123_456_789, 10));
+        recorder.success(Operation::Read, 2, &sample(400, 10));
+        let (tallies, seconds) = recorder.show();
+        let tally = &tallies[0];
+        assert_eq!((tally.count, tally.bytes, tally.sum_us), (2, 20, 123_458));
+        assert_eq!((tally.min_us, tally.max_us), (Some(1), Some(123_457)));
+        assert_eq!(seconds.iter().map(|second| second.count).collect::<Vec<_>>(), [1, 0, 1]);
+        assert_eq!(seconds[0].max_us, 123_457);
+    }
+
+    #[test]
+    fn merged_counts_are_the_sum_of_all() {
+        let (mut a, mut b) = (Recorder::new([Operation::Read]), Recorder::new([Operation::Write]));
+        a.success(Operation::Read, 0, &sample(1_000_000, 5));
+        b.success(Operation::Read, 1, &sample(3_000_000, 5));
+        b.failure(Operation::Read, 1, Failure::Http(503));
+        b.failure(Operation::Write, 0, Failure::ShortBody);
+        a.merge(&b);
+        let (tallies, seconds) = a.show();
+        assert_eq!(tallies.len(), 2);
+        assert_eq!((tallies[0].count, tallies[0].min_us, tallies[0].max_us), (2, Some(1000), Some(3000)));
+        assert_eq!(tallies[0].errors, BTreeMap::from([("http-503".to_string(), 1)]));
+        assert_eq!(seconds.iter().map(|second| second.errors).sum::<u64>(), 2);
+    }
+
+    #[test]
+    fn failures_alone_give_no_latency() {
+        let mut recorder = Recorder::new([Operation::Write]);
+        recorder.failure(Operation::Write, 0, Failure::Timeout);
+        let (tallies, _) = recorder.show();
+        assert!(tallies[0].latency.is_none() && tallies[0].min_us.is_none() && tallies[0].max_us.is_none());
+        assert_eq!(tallies[0].errors["timeout"], 1);
+    }
+}

@@ -1,0 +1,126 @@
+//! The heads of requests, in both APIs.
+
+use crate::config::{Api, Config};
+use crate::picker::{Object, Request};
+use crate::sign::Signer;
+use crate::workload::{Operation, Whose, put_number, put_object_name, put_written_name};
+
+/// Writes the heads of one engine's requests.
+#[derive(Debug)]
+pub struct Scribe {
+    api: Api,
+    signer: Signer,
+    /// `/base/prefix-workload-`, to which a container's number is added.
+    stem: Vec<u8>,
+    /// What every head has after its first line: `Host`, `User-Agent`, Swift's token.
+    common: Vec<u8>,
+    path: Vec<u8>,
+}
+
+impl Scribe {
+    /// A scribe for a config; `host` is the value of the `Host` header.
+    #[must_use]
+    pub fn new(config: &Config, host: &str) -> Self {
+        let stem = format!("{}/{}-{}-", config.base_path, config.bucket_prefix, config.workload.name);
+        let mut common = format!(" HTTP/1.1\r\nHost: {host}\r\nUser-Agent: weighbridge/{}\r\n", env!("CARGO_PKG_VERSION"));
+        if config.api == Api::Swift {
+            common += &format!("X-Auth-Token: {}\r\n", config.token);
+        }
+        Self {
+            api: config.api,
+            signer: Signer::new(&config.access_key, &config.secret_key, &config.region, host),
+            stem: stem.into_bytes(),
+            common: common.into_bytes(),
+            path: Vec::with_capacity(256),
+        }
+    }
+
+    /// Puts the head of `request` into `out`, which is emptied first; `whose` names written objects, `unix_s` is the time.
+    pub fn write(&mut self, out: &mut Vec<u8>, request: &Request, whose: &Whose, unix_s: u64) {
+        let method = match request.operation {
+            Operation::Read | Operation::List => "GET",
+            Operation::Write => "PUT",
+            Operation::Delete => "DELETE",
+            Operation::Head => "HEAD",
+        };
+        let path = &mut self.path;
+        path.clear();
+        path.extend_from_slice(&self.stem);
+        put_number(path, request.container, 1);
+        let query: &[u8] = match (request.operation, self.api) {
+            (Operation::List, Api::S3) => b"list-type=2&max-keys=1000",
+            (Operation::List, Api::Swift) => b"limit=1000",
+            _ => b"",
+        };
+        if request.operation != Operation::List {
+            path.push(b'/');
+            match request.object {
+                Object::Prepared(index) => put_object_name(path, index),
+                Object::Written(index) => put_written_name(path, whose, index),
+            }
+        }
+        out.clear();
+        out.extend_from_slice(method.as_bytes());
+        out.push(b' ');
+        out.extend_from_slice(path);
+        if !query.is_empty() {
+            out.push(b'?');
+            out.extend_from_slice(query);
+        }
+        out.extend_from_slice(&self.common);
+        if self.api == Api::S3 {
+            self.signer.put_headers(out, method, path, query, unix_s);
+        }
+        if request.operation == Operation::Write {
+            out.extend_from_slice(b"Content-Type: application/octet-stream\r\nContent-Length: ");
+            put_number(out, request.size, 1);
+            out.extend_from_slice(b"\r\n");
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scribe(api: &str) -> Scribe {
+        let json = serde_json::json!({
+            "api": api, "host": "127.0.0.1", "port": 8080, "tls": false, "ca_file": null, "base_path": "/v1/AUTH_a:b/",
+            "access_key": "AK", "secret_key": "SK", "region": "us-east-1", "token": "tok", "bucket_prefix": "wb",
+            "request_timeout_s": 1.0, "threads": 1, "verify": false, "seed": 1,
+            "workload": {"name": "w", "objects": {"size": 1, "containers": 1, "per_container": 1},
+                "operations": {"read": 1.0}, "pick": "uniform", "rate_per_s": null}
+        });
+        let config = Config::parse(&json.to_string()).expect("a config");
+        Scribe::new(&config, &config.host_header())
+    }
+
+    fn write(api: &str, operation: Operation) -> String {
+        let request = Request { operation, container: 3, object: Object::Prepared(7), size: 4096 };
+        let mut out = Vec::new();
+        scribe(api).write(&mut out, &request, &Whose { workers: 1, repeat: 0, worker: 0 }, 1_401_192_000);
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn swift_requests_carry_the_token_and_the_storage_path() {
+        let head = write("swift", Operation::Read);
+        assert!(head.starts_with("GET /v1/AUTH_a:b/wb-w-3/object-0000000007 HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n"), "{head}");
+        assert!(head.contains("\r\nX-Auth-Token: tok\r\n") && head.ends_with("\r\n\r\n"), "{head}");
+        assert!(!head.contains("Authorization"));
+        assert!(write("swift", Operation::List).starts_with("GET /v1/AUTH_a:b/wb-w-3?limit=1000 HTTP/1.1\r\n"));
+    }
+
+    #[test]
+    fn s3_requests_are_signed_and_writes_say_their_length() {
+        let head = write("s3", Operation::Write);
+        assert!(head.starts_with("PUT /v1/AUTH_a:b/wb-w-3/object-0000000007 HTTP/1.1\r\n"), "{head}");
+        assert!(
+            head.contains("\r\nx-amz-date: 20140527T120000Z\r\nAuthorization: AWS4-HMAC-SHA256 Credential=AK/20140527/"),
+            "{head}"
+        );
+        assert!(head.contains("\r\nContent-Length: 4096\r\n") && !head.contains("X-Auth-Token"), "{head}");
+        assert!(!write("s3", Operation::Delete).contains("Content-Length"));
+    }
+}

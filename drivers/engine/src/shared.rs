@@ -1,0 +1,200 @@
+//! What the I/O threads of one engine and its Python door share.
+
+use crate::config::Config;
+use crate::content::Content;
+use crate::link::Dialer;
+use crate::recorder::{Failure, Recorder};
+use crate::sys::{Bell, now_ns};
+use crate::worker::Source;
+use crate::workload::Whose;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Locks, also when another thread panicked while it held the lock: counters are whole at any point.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The measured window: what completes between its two times is recorded.
+#[derive(Debug)]
+pub struct Window {
+    opened_ns: AtomicU64,
+    closed_ns: AtomicU64,
+}
+
+impl Window {
+    fn new() -> Self {
+        Self { opened_ns: AtomicU64::new(u64::MAX), closed_ns: AtomicU64::new(u64::MAX) }
+    }
+
+    /// Opens it now.
+    pub fn open(&self) {
+        self.closed_ns.store(u64::MAX, Ordering::SeqCst);
+        self.opened_ns.store(now_ns(), Ordering::SeqCst);
+    }
+
+    /// Closes it now, unless it is closed already.
+    pub fn close(&self) {
+        let _ = self.closed_ns.compare_exchange(u64::MAX, now_ns(), Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    /// Forgets it: nothing is recorded until it is opened again.
+    pub fn forget(&self) {
+        self.opened_ns.store(u64::MAX, Ordering::SeqCst);
+    }
+
+    /// Its length so far, in seconds; 0 when it was never opened.
+    #[must_use]
+    pub fn length_s(&self) -> f64 {
+        let opened = self.opened_ns.load(Ordering::SeqCst);
+        let closed = self.closed_ns.load(Ordering::SeqCst).min(now_ns());
+        if opened == u64::MAX { 0.0 } else { closed.saturating_sub(opened) as f64 / 1e9 }
+    }
+
+    /// In which of its seconds a time lies, if in any.
+    #[must_use]
+    pub fn second(&self, at_ns: u64) -> Option<usize> {
+        let opened = self.opened_ns.load(Ordering::Relaxed);
+        let inside = at_ns >= opened && at_ns < self.closed_ns.load(Ordering::Relaxed);
+        inside.then(|| ((at_ns - opened) / 1_000_000_000) as usize)
+    }
+}
+
+/// What one I/O thread counts, in memory of its own so that threads do not disturb each other.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct Desk {
+    /// Counts inside the window. The thread holds the lock while it handles a batch of events; others only swap.
+    pub recorder: Mutex<Recorder>,
+    /// Requests that succeeded since the engine was made.
+    pub done: AtomicU64,
+    /// Requests that failed.
+    pub failed: AtomicU64,
+    /// Bytes of objects moved by those that succeeded.
+    pub bytes: AtomicU64,
+    /// Orders not taken yet.
+    pub orders: Mutex<Vec<Order>>,
+    /// Rung when there are orders.
+    pub bell: Bell,
+}
+
+/// What an I/O thread is told.
+#[derive(Debug)]
+pub enum Order {
+    /// Start a worker.
+    Add(Box<Source>),
+    /// Let step worker number `0` finish and end.
+    Remove(u64),
+    /// Let all workers finish and end.
+    LeaveAll,
+    /// End all workers at once.
+    CutAll,
+    /// End the thread.
+    Quit,
+}
+
+/// Objects that were written and not deleted, for `delete("written")`.
+pub type Ledger = Mutex<Vec<(Whose, u64)>>;
+
+/// All that is shared.
+#[derive(Debug)]
+pub struct Shared {
+    /// What the engine was told.
+    pub config: Config,
+    /// Value of the `Host` header.
+    pub host: String,
+    /// How to connect.
+    pub dialer: Dialer,
+    /// What objects hold.
+    pub content: Content,
+    /// What is recorded.
+    pub window: Window,
+    /// One for each I/O thread.
+    pub desks: Vec<Desk>,
+    /// Workers not ended.
+    pub running: Mutex<u64>,
+    /// Told when `running` falls to 0.
+    pub idle: Condvar,
+    /// Workers that finished their first request.
+    pub started: AtomicU64,
+    /// Workers that ran out of objects to delete.
+    pub exhausted: AtomicU64,
+    /// Requests cut off in hand.
+    pub cut: AtomicU64,
+    /// Failures by class, and the last one in words.
+    pub errors: Mutex<(BTreeMap<Failure, u64>, Option<String>)>,
+    /// What was written and not deleted.
+    pub ledger: Ledger,
+}
+
+impl Shared {
+    /// The shared part of an engine of `config`.
+    ///
+    /// # Errors
+    /// What of the config cannot be used, in words.
+    pub fn new(config: Config) -> Result<Self, String> {
+        let address = config.address()?;
+        let dialer =
+            if config.tls { Dialer::tls(address, &config.host, config.ca_file.as_deref())? } else { Dialer::plain(address) };
+        let desk = || {
+            Ok(Desk {
+                recorder: Mutex::new(Recorder::new(config.workload.operations.keys().copied())),
+                done: AtomicU64::new(0),
+                failed: AtomicU64::new(0),
+                bytes: AtomicU64::new(0),
+                orders: Mutex::new(Vec::new()),
+                bell: Bell::new().map_err(|error| format!("eventfd: {error}"))?,
+            })
+        };
+        let desks = (0..config.threads).map(|_| desk()).collect::<Result<_, String>>()?;
+        Ok(Self {
+            host: config.host_header(),
+            dialer,
+            content: Content::new(config.seed),
+            window: Window::new(),
+            desks,
+            running: Mutex::new(0),
+            idle: Condvar::new(),
+            started: AtomicU64::new(0),
+            exhausted: AtomicU64::new(0),
+            cut: AtomicU64::new(0),
+            errors: Mutex::new((BTreeMap::new(), None)),
+            ledger: Mutex::new(Vec::new()),
+            config,
+        })
+    }
+
+    /// Gives an order to thread number `desk`.
+    pub fn order(&self, desk: usize, order: Order) {
+        lock(&self.desks[desk].orders).push(order);
+        self.desks[desk].bell.ring();
+    }
+
+    /// Counts a failed request. `what` is for people.
+    pub fn note(&self, class: Failure, what: String) {
+        let mut errors = lock(&self.errors);
+        *errors.0.entry(class).or_default() += 1;
+        errors.1 = Some(what);
+    }
+
+    /// A worker has ended.
+    pub fn ended(&self) {
+        let mut running = lock(&self.running);
+        *running -= 1;
+        if *running == 0 {
+            self.idle.notify_all();
+        }
+    }
+
+    /// Waits until no worker runs, up to `timeout`; whether that is so.
+    #[must_use]
+    pub fn wait_idle(&self, timeout: Duration) -> bool {
+        let (running, _) = self
+            .idle
+            .wait_timeout_while(lock(&self.running), timeout, |running| *running > 0)
+            .unwrap_or_else(PoisonError::into_inner);
+        *running == 0
+    }
+}

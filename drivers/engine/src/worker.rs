@@ -1,0 +1,646 @@
+//! A worker: one connection with one request outstanding, as a state machine that an I/O thread drives.
+//!
+//! A failed request is counted, never timed. After one the worker rests: 10 ms, and after each further failure to connect
+//! (or any further failure of a prepare or delete job) twice as long, up to 1 s, so that a dead target is not hammered.
+//! Nothing is sent twice behind the measurement's back: a connection that ends under a request is a `reset`.
+
+use crate::http::{Framing, Head, Malformed, parse_head};
+use crate::job::Job;
+use crate::link::Link;
+use crate::picker::{Object, Picker, Request};
+use crate::reactor::Bench;
+use crate::recorder::{Failure, Sample};
+use crate::shared::lock;
+use crate::sys::{Ready, now_ns};
+use crate::workload::{Operation, Whose};
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Bytes one worker moves before others get their turn.
+const TURN_BYTES: u64 = 1 << 20;
+
+/// Largest piece of a body handed to the kernel at once.
+const PIECE_BYTES: usize = 256 * 1024;
+
+const REST_NS: u64 = 10_000_000;
+const LONGEST_REST_NS: u64 = 1_000_000_000;
+const MOST_TRIES: u32 = 10;
+
+/// Where a worker's requests come from.
+#[derive(Debug)]
+pub enum Source {
+    /// A step: an endless sequence.
+    Step(Step),
+    /// A prepare or delete job shared by several workers.
+    Job {
+        /// The job.
+        job: Arc<Job>,
+        /// What this worker does now, and how often it was tried.
+        item: Option<(Request, Whose, u32)>,
+    },
+}
+
+/// The part of a step one worker does.
+#[derive(Debug)]
+pub struct Step {
+    /// Its sequence.
+    pub picker: Picker,
+    /// At a constant rate: when its next request is meant to start, and how far apart they are, in nanoseconds.
+    pub pace: Option<(f64, f64)>,
+    /// Writes that failed or whose deletion did: they may be there, so a clean-up must try.
+    pub doubtful: Vec<u64>,
+}
+
+/// What the thread does with a worker next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Verdict {
+    /// Nothing until its connection is ready.
+    Wait,
+    /// Call it again after the others.
+    Again,
+    /// Call it again at this time.
+    Rest(u64),
+    /// Drop it.
+    End,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Phase {
+    /// No request in hand.
+    Resting,
+    Connecting,
+    Sending,
+    Receiving,
+}
+
+/// One worker.
+#[derive(Debug)]
+pub struct Worker {
+    source: Source,
+    link: Option<Link>,
+    phase: Phase,
+    leaving: bool,
+    finished_one: bool,
+    /// Serial number of the connection, so that a late event of an old one is told apart.
+    serial: u32,
+    request: Option<Request>,
+    out: Vec<u8>,
+    sent: u64,
+    to_send: u64,
+    /// Start of an answer whose head is not whole yet.
+    head_bytes: Vec<u8>,
+    head: Option<Head>,
+    received: u64,
+    wrong: bool,
+    excerpt: Vec<u8>,
+    started_ns: u64,
+    first_byte_ns: u64,
+    deadline_ns: u64,
+    failures: u32,
+}
+
+/// Bytes of the current answer: where a receive loop stands.
+enum Progress {
+    More,
+    Whole,
+    Failed(Failure, String),
+}
+
+impl Worker {
+    /// A worker that has done nothing yet.
+    #[must_use]
+    pub fn new(source: Source) -> Self {
+        Self {
+            source,
+            link: None,
+            phase: Phase::Resting,
+            leaving: false,
+            finished_one: false,
+            serial: 0,
+            request: None,
+            out: Vec::with_capacity(1024),
+            sent: 0,
+            to_send: 0,
+            head_bytes: Vec::new(),
+            head: None,
+            received: 0,
+            wrong: false,
+            excerpt: Vec::new(),
+            started_ns: 0,
+            first_byte_ns: 0,
+            deadline_ns: u64::MAX,
+            failures: 0,
+        }
+    }
+
+    /// Number of the step worker; `None` for one of a job.
+    #[must_use]
+    pub fn number(&self) -> Option<u64> {
+        match &self.source {
+            Source::Step(step) => Some(step.picker.whose().worker),
+            Source::Job { .. } => None,
+        }
+    }
+
+    /// Serial number of its connection.
+    #[must_use]
+    pub fn serial(&self) -> u32 {
+        self.serial
+    }
+
+    /// When the request in hand has taken too long; `u64::MAX` without one.
+    #[must_use]
+    pub fn deadline_ns(&self) -> u64 {
+        if self.phase == Phase::Resting { u64::MAX } else { self.deadline_ns }
+    }
+
+    /// Whether a request is in hand.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.phase != Phase::Resting
+    }
+
+    /// From now on nothing is recorded, and the worker ends after the request in hand.
+    pub fn leave(&mut self) -> Verdict {
+        self.leaving = true;
+        if self.is_busy() { Verdict::Wait } else { Verdict::End }
+    }
+
+    /// Whether it was told to leave before it ended by itself, having finished a request.
+    #[must_use]
+    pub fn left_after_start(&self) -> bool {
+        self.leaving && self.finished_one
+    }
+
+    /// It has ended: notes what it wrote and did not delete.
+    pub fn settle(mut self, bench: &mut Bench<'_>) {
+        if let (Source::Step(step), Some(request)) = (&mut self.source, self.request.take()) {
+            // Cut off in hand: the object may or may not be there.
+            if let (Operation::Write | Operation::Delete, Object::Written(index)) = (request.operation, request.object) {
+                step.picker.withdraw(index);
+                step.doubtful.push(index);
+            }
+        }
+        match self.source {
+            Source::Step(step) => {
+                let whose = *step.picker.whose();
+                let mut ledger = lock(&bench.shared.ledger);
+                ledger.extend(step.doubtful.into_iter().map(|index| (whose, index)));
+                ledger.extend(step.picker.into_kept().into_iter().map(|index| (whose, index)));
+            }
+            Source::Job { job, item: Some((request, whose, _)) } => job.give_back(&request, whose),
+            Source::Job { .. } => {}
+        }
+    }
+
+    /// Goes on with whatever comes next: after a rest, or as the first thing it does.
+    pub fn resume(&mut self, bench: &mut Bench<'_>) -> Verdict {
+        match self.phase {
+            Phase::Resting => self.begin(bench),
+            Phase::Connecting => Verdict::Wait,
+            Phase::Sending => self.send(bench),
+            Phase::Receiving => self.receive(bench),
+        }
+    }
+
+    /// Its connection is ready for something.
+    pub fn ready(&mut self, bench: &mut Bench<'_>, ready: Ready) -> Verdict {
+        match self.phase {
+            Phase::Resting => {
+                if ready.hung_up {
+                    // Closed while idle: a new one is made for the next request.
+                    self.link = None;
+                }
+                Verdict::Wait
+            }
+            Phase::Connecting if ready.writable || ready.hung_up => {
+                let Some(link) = &self.link else { return Verdict::Wait };
+                match link.connected() {
+                    Ok(()) => {
+                        self.phase = Phase::Sending;
+                        self.send(bench)
+                    }
+                    Err(error) => self.fail(bench, Failure::Connect, error.to_string()),
+                }
+            }
+            Phase::Connecting => Verdict::Wait,
+            Phase::Sending => {
+                if ready.readable {
+                    // An answer before the body is out (an error, as a rule), or a step of TLS's handshake.
+                    let verdict = self.receive(bench);
+                    if self.phase != Phase::Sending {
+                        return verdict;
+                    }
+                }
+                self.send(bench)
+            }
+            Phase::Receiving => {
+                if ready.writable
+                    && let Some(link) = &mut self.link
+                {
+                    // TLS may hold the end of the request; what ended the connection is seen by receiving.
+                    let _ = link.flush();
+                }
+                if ready.readable { self.receive(bench) } else { Verdict::Wait }
+            }
+        }
+    }
+
+    /// The request in hand has taken too long.
+    pub fn expire(&mut self, bench: &mut Bench<'_>) -> Verdict {
+        let class = if self.phase == Phase::Connecting { Failure::Connect } else { Failure::Timeout };
+        let seconds = bench.shared.config.request_timeout_s;
+        self.fail(bench, class, format!("no whole answer within {seconds} s"))
+    }
+
+    fn begin(&mut self, bench: &mut Bench<'_>) -> Verdict {
+        if self.leaving {
+            return Verdict::End;
+        }
+        let now = now_ns();
+        if self.request.is_none() {
+            self.request = self.next(bench);
+        }
+        let Some(request) = self.request else { return Verdict::End };
+        if let Source::Step(Step { pace: Some((next_ns, apart_ns)), .. }) = &mut self.source {
+            let intended = *next_ns as u64;
+            if intended > now {
+                return Verdict::Rest(intended);
+            }
+            *next_ns += *apart_ns;
+            self.started_ns = intended;
+        } else {
+            self.started_ns = u64::MAX; // set when it is about to be sent
+        }
+        let whose = match &self.source {
+            Source::Step(step) => *step.picker.whose(),
+            Source::Job { item, .. } => item.as_ref().expect("a job's request has its item").1,
+        };
+        bench.scribe.write(&mut self.out, &request, &whose, bench.unix_s);
+        let body = if request.operation == Operation::Write { request.size } else { 0 };
+        self.to_send = self.out.len() as u64 + body;
+        self.sent = 0;
+        self.head_bytes.clear();
+        self.head = None;
+        self.received = 0;
+        self.wrong = false;
+        self.excerpt.clear();
+        let start = now_ns();
+        self.started_ns = self.started_ns.min(start);
+        self.first_byte_ns = 0;
+        self.deadline_ns = start + bench.timeout_ns;
+        if self.link.is_some() {
+            self.phase = Phase::Sending;
+            return self.send(bench);
+        }
+        self.phase = Phase::Connecting;
+        self.serial = self.serial.wrapping_add(1);
+        let dialed = bench.shared.dialer.dial().and_then(|link| {
+            bench.epoll.add(link.fd(), bench.token(self.serial))?;
+            Ok(link)
+        });
+        match dialed {
+            Ok(link) => {
+                self.link = Some(link);
+                Verdict::Wait
+            }
+            Err(error) => self.fail(bench, Failure::Connect, error.to_string()),
+        }
+    }
+
+    fn next(&mut self, bench: &Bench<'_>) -> Option<Request> {
+        match &mut self.source {
+            Source::Step(step) => {
+                let next = step.picker.next();
+                if next.is_none() {
+                    bench.shared.exhausted.fetch_add(1, Ordering::SeqCst);
+                    if !self.finished_one {
+                        // Nothing to delete at all: it must not keep the others waiting for its first request.
+                        bench.shared.started.fetch_add(1, Ordering::SeqCst);
+                    }
+                }
+                next
+            }
+            Source::Job { job, item } => {
+                if item.is_none() {
+                    *item = job.take(&bench.shared.config).map(|(request, whose)| (request, whose, 0));
+                }
+                item.as_ref().map(|(request, ..)| *request)
+            }
+        }
+    }
+
+    fn send(&mut self, bench: &mut Bench<'_>) -> Verdict {
+        let (Some(link), Some(request)) = (&mut self.link, &self.request) else { return Verdict::Wait };
+        let turn_ends = self.sent + TURN_BYTES;
+        let head = self.out.len() as u64;
+        while self.sent < self.to_send {
+            if self.sent >= turn_ends {
+                return Verdict::Again;
+            }
+            let rest = &self.out[self.sent.min(head) as usize..];
+            let body = if self.to_send > head {
+                bench.shared.content.piece(request.size, self.sent.saturating_sub(head), PIECE_BYTES)
+            } else {
+                &[]
+            };
+            let result = if rest.is_empty() { link.send(body, &[]) } else { link.send(rest, body) };
+            match result {
+                Ok(count) => self.sent += count as u64,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Verdict::Wait,
+                // The target may have answered before it closed: that answer says more than the broken pipe.
+                Err(error) => return self.last_words(bench, &error.to_string()),
+            }
+        }
+        self.phase = Phase::Receiving;
+        Verdict::Wait
+    }
+
+    /// The connection broke while sending: takes an answer if one is there.
+    fn last_words(&mut self, bench: &mut Bench<'_>, error: &str) -> Verdict {
+        let verdict = self.receive(bench);
+        match self.phase {
+            Phase::Sending => self.fail(bench, Failure::Reset, format!("while sending: {error}")),
+            _ => verdict,
+        }
+    }
+
+    fn receive(&mut self, bench: &mut Bench<'_>) -> Verdict {
+        let mut turn = 0;
+        loop {
+            let Some(link) = &mut self.link else { return Verdict::Wait };
+            if turn >= TURN_BYTES {
+                return Verdict::Again;
+            }
+            let thrown = Self::to_discard(self.head.as_ref(), self.received, self.request.as_ref(), bench, link);
+            let wanted = if thrown > 0 { thrown } else { bench.scratch.len() as u64 };
+            let result = if thrown > 0 { link.discard(thrown as usize) } else { link.recv(bench.scratch) };
+            let count = match result {
+                Ok(count) => count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Verdict::Wait,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::InvalidData => {
+                    // TLS broken in its handshake is a connection that was never there.
+                    let class = if self.first_byte_ns == 0 { Failure::Connect } else { Failure::Protocol };
+                    return self.fail(bench, class, error.to_string());
+                }
+                Err(error) => return self.fail(bench, Failure::Reset, error.to_string()),
+            };
+            if self.first_byte_ns == 0 {
+                self.first_byte_ns = now_ns();
+            }
+            let progress = if count == 0 {
+                self.closed()
+            } else if thrown > 0 {
+                self.received += count as u64;
+                self.is_whole()
+            } else {
+                self.take(bench, count)
+            };
+            match progress {
+                Progress::Whole => return self.answered(bench),
+                Progress::Failed(class, what) => return self.fail(bench, class, what),
+                // Fewer bytes than asked for: the socket is empty, and its next bytes are a new event.
+                Progress::More if (count as u64) < wanted && count > 0 && self.is_plain() => return Verdict::Wait,
+                Progress::More => turn += count as u64,
+            }
+        }
+    }
+
+    fn is_plain(&self) -> bool {
+        self.link.as_ref().is_some_and(Link::discards)
+    }
+
+    /// How many bytes of the body may be thrown away by the kernel, unseen.
+    fn to_discard(head: Option<&Head>, received: u64, request: Option<&Request>, bench: &Bench<'_>, link: &Link) -> u64 {
+        match (head, request) {
+            (Some(Head { status: 200..=299, framing: Framing::Length(length), .. }), Some(request))
+                if link.discards() && !(bench.shared.config.verify && request.operation == Operation::Read) =>
+            {
+                // A body's last bytes are worth a copy less than a system call of their own would cost.
+                length - received
+            }
+            _ => 0,
+        }
+    }
+
+    /// The peer closed.
+    fn closed(&self) -> Progress {
+        match &self.head {
+            Some(Head { framing: Framing::UntilClose, .. }) => Progress::Whole,
+            Some(_) => Progress::Failed(Failure::ShortBody, "closed in the middle of a body".into()),
+            None => Progress::Failed(Failure::Reset, "closed before an answer".into()),
+        }
+    }
+
+    /// Takes in `count` bytes of scratch.
+    fn take(&mut self, bench: &mut Bench<'_>, count: usize) -> Progress {
+        let result = if self.head.is_some() {
+            self.take_body(bench, 0, count)
+        } else if self.head_bytes.is_empty() {
+            match parse_head(&bench.scratch[..count], self.to_head()) {
+                Ok(Some((head, length))) => {
+                    self.head = Some(head);
+                    self.take_body(bench, length, count)
+                }
+                Ok(None) => {
+                    self.head_bytes.extend_from_slice(&bench.scratch[..count]);
+                    Ok(())
+                }
+                Err(malformed) => Err(malformed),
+            }
+        } else {
+            let before = self.head_bytes.len();
+            self.head_bytes.extend_from_slice(&bench.scratch[..count]);
+            match parse_head(&self.head_bytes, self.to_head()) {
+                Ok(Some((head, length))) => {
+                    self.head = Some(head);
+                    self.take_body(bench, length.saturating_sub(before), count)
+                }
+                Ok(None) => Ok(()),
+                Err(malformed) => Err(malformed),
+            }
+        };
+        match result {
+            Ok(()) => self.is_whole(),
+            Err(Malformed(what)) => Progress::Failed(Failure::Protocol, what.into()),
+        }
+    }
+
+    fn to_head(&self) -> bool {
+        self.request.is_some_and(|request| request.operation == Operation::Head)
+    }
+
+    /// Takes in bytes `from .. to` of scratch as body.
+    fn take_body(&mut self, bench: &mut Bench<'_>, from: usize, to: usize) -> Result<(), Malformed> {
+        let (Some(head), Some(request)) = (&mut self.head, &self.request) else { return Ok(()) };
+        let bytes = &bench.scratch[from..to];
+        let good = head.status < 300;
+        let check = good && bench.shared.config.verify && request.operation == Operation::Read;
+        let content = &bench.shared.content;
+        let before = self.received;
+        let (received, wrong, excerpt) = (&mut self.received, &mut self.wrong, &mut self.excerpt);
+        let mut sink = |part: &[u8]| {
+            if check && !*wrong {
+                *wrong = !content.holds(request.size, *received, part);
+            }
+            if !good && excerpt.len() < 300 {
+                excerpt.extend_from_slice(&part[..part.len().min(300 - excerpt.len())]);
+            }
+            *received += part.len() as u64;
+        };
+        let used = match &mut head.framing {
+            Framing::Length(length) => {
+                let part = bytes.len().min(length.saturating_sub(before) as usize);
+                sink(&bytes[..part]);
+                part
+            }
+            Framing::Chunked(chunked) => chunked.take(bytes, sink)?,
+            Framing::UntilClose => {
+                sink(bytes);
+                bytes.len()
+            }
+        };
+        // Bytes after an answer that nobody asked for: the connection cannot be trusted with the next request.
+        head.close |= used < bytes.len();
+        Ok(())
+    }
+
+    fn is_whole(&self) -> Progress {
+        match &self.head {
+            Some(Head { framing: Framing::Length(length), .. }) if self.received >= *length => Progress::Whole,
+            Some(Head { framing: Framing::Chunked(chunked), .. }) if chunked.is_done() => Progress::Whole,
+            _ => Progress::More,
+        }
+    }
+
+    /// The answer is whole: judges it.
+    fn answered(&mut self, bench: &mut Bench<'_>) -> Verdict {
+        let now = now_ns();
+        let (Some(head), Some(request)) = (self.head.take(), self.request) else { return Verdict::Wait };
+        let early = self.sent < self.to_send;
+        if head.close || early {
+            self.link = None;
+        }
+        let status = head.status;
+        let deleting = matches!(self.source, Source::Job { .. }) && request.operation == Operation::Delete;
+        let wanted = match request.operation {
+            Operation::Read => status == 200,
+            _ => (200..300).contains(&status) || (deleting && status == 404),
+        };
+        if !wanted {
+            let excerpt = String::from_utf8_lossy(&self.excerpt).into_owned();
+            return self.fail(bench, Failure::Http(status), format!("{status}: {excerpt}"));
+        }
+        if early {
+            return self.fail(bench, Failure::Protocol, format!("{status} before the whole body was sent"));
+        }
+        let length = match request.operation {
+            Operation::Read => Some(self.received),
+            Operation::Head => head.length,
+            _ => None,
+        };
+        match length {
+            Some(length) if length < request.size => {
+                return self.fail(bench, Failure::ShortBody, format!("{length} bytes of {}", request.size));
+            }
+            Some(length) if length > request.size => {
+                return self.fail(bench, Failure::WrongContent, format!("{length} bytes of an object of {}", request.size));
+            }
+            _ if self.wrong => {
+                return self.fail(bench, Failure::WrongContent, "other bytes than were written".into());
+            }
+            _ => {}
+        }
+        self.succeed(bench, &request, now)
+    }
+
+    fn succeed(&mut self, bench: &mut Bench<'_>, request: &Request, now: u64) -> Verdict {
+        let bytes = match request.operation {
+            Operation::Read | Operation::List => self.received,
+            Operation::Write => request.size,
+            Operation::Delete | Operation::Head => 0,
+        };
+        let desk = &bench.shared.desks[bench.desk];
+        desk.done.fetch_add(1, Ordering::Relaxed);
+        desk.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.failures = 0;
+        self.request = None;
+        match &mut self.source {
+            Source::Job { item, .. } => *item = None,
+            Source::Step(_) if !self.leaving => {
+                if let Some(second) = bench.shared.window.second(now) {
+                    let sample = Sample {
+                        latency_ns: now.saturating_sub(self.started_ns),
+                        first_byte_ns: (request.operation == Operation::Read)
+                            .then(|| self.first_byte_ns.saturating_sub(self.started_ns)),
+                        bytes,
+                    };
+                    bench.recorder.success(request.operation, second, &sample);
+                }
+            }
+            Source::Step(_) => {}
+        }
+        self.finished(bench);
+        self.phase = Phase::Resting;
+        self.begin(bench)
+    }
+
+    fn fail(&mut self, bench: &mut Bench<'_>, class: Failure, what: String) -> Verdict {
+        let now = now_ns();
+        let Some(request) = self.request else { return Verdict::End };
+        bench.shared.desks[bench.desk].failed.fetch_add(1, Ordering::Relaxed);
+        bench.shared.note(class, format!("{} of {}: {what}", request.operation.word(), bench.shared.dialer.address()));
+        if !matches!(class, Failure::Http(_)) {
+            self.link = None; // what it would still bring belongs to no request
+        }
+        self.phase = Phase::Resting;
+        self.failures += 1;
+        let patient = match &mut self.source {
+            Source::Step(step) => {
+                if let Object::Written(index) = request.object {
+                    match request.operation {
+                        Operation::Write => {
+                            step.picker.withdraw(index);
+                            step.doubtful.push(index);
+                        }
+                        Operation::Delete => step.doubtful.push(index),
+                        _ => {}
+                    }
+                }
+                self.request = None;
+                if !self.leaving
+                    && let Some(second) = bench.shared.window.second(now)
+                {
+                    bench.recorder.failure(request.operation, second, class);
+                }
+                class != Failure::Connect
+            }
+            Source::Job { job, item } => {
+                // Tried again a few times: an object that is missing would spoil every step after it.
+                if let Some((.., tries)) = item {
+                    *tries += 1;
+                    if *tries >= MOST_TRIES {
+                        job.abandon();
+                        return Verdict::End;
+                    }
+                }
+                false
+            }
+        };
+        self.finished(bench);
+        if self.leaving {
+            return Verdict::End;
+        }
+        let doubled = if patient { 0 } else { self.failures.saturating_sub(1).min(7) };
+        Verdict::Rest(now + (REST_NS << doubled).min(LONGEST_REST_NS))
+    }
+
+    fn finished(&mut self, bench: &Bench<'_>) {
+        if !self.finished_one && matches!(self.source, Source::Step(_)) {
+            bench.shared.started.fetch_add(1, Ordering::SeqCst);
+        }
+        self.finished_one = true;
+    }
+}
