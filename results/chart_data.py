@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from ground.record import Record
+from results.figures import show_ms
 from results.findings import Finding, subject
 from results.summary import Row, csv_cell
 
@@ -107,12 +108,23 @@ def _panel(cells: Sequence[Row], findings: Sequence[Finding], field: str, top: s
     return Panel(
         key=f"{head.workload}-{head.operation}-{head.api}",
         title=f"{about[:1].upper()}{about[1:]}",
-        finding=mine[0].brief if len(mine) == 1 else _best(mine),
+        finding=_slowest(cells) if top is not None else mine[0].brief if len(mine) == 1 else _best(mine),
         sentences=tuple(finding.text for finding in mine),
         workers=tuple(dict.fromkeys(row.workers for row in cells)),
         marks=tuple(marks),
         dots=tuple(dots),
     )
+
+
+def _slowest(cells: Sequence[Row]) -> str:
+    """The lowest and the highest p90 at the largest worker count where there are two."""
+    for workers in sorted({row.workers for row in cells}, reverse=True):
+        known = sorted((row.p90_ms, row.layout) for row in cells if row.workers == workers and row.valid and row.p90_ms is not None)
+        if len(known) > 1:
+            (low, fast), (high, slow) = known[0], known[-1]
+            at = f"{workers} worker{'s' * (workers > 1)}"
+            return f"p90 at {at}: {show_ms(low)} ms {fast}, {show_ms(high)} ms {slow}"
+    return "no p90 to compare"
 
 
 def _best(findings: Sequence[Finding]) -> str:
@@ -170,7 +182,7 @@ def log_ticks(low: float, high: float) -> tuple[float, float, list[float]]:
 
 def throughput_csv(rows: Iterable[Row]) -> str:
     """The figures of the throughput chart: a line for each median (`repeat` empty) and for each repeat."""
-    lines = []
+    lines: list[tuple[object, ...]] = []
     for row in rows:
         head = (row.layout, row.api, row.workload, row.operation, row.object_size_bytes, row.workers)
         lines.append((*head, None, row.throughput_ops_s, row.valid))

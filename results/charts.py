@@ -26,10 +26,11 @@ from results.chart_data import (
     throughput_csv,
     throughput_panels,
 )
-from results.chart_theme import INK, MUTED, Style, config, font_folder, styles
+from results.chart_theme import Style, config, font_folder, styles
 from results.figures import show_figure
 from results.findings import Finding, headline
 from results.resolved import PlannedLayout
+from results.statistics import REPEATS_FOR_A_CLAIM
 from results.store import write_whole
 from results.summary import Row
 
@@ -37,8 +38,6 @@ WIDTH: Final = 440
 HEIGHT: Final = 260
 LABEL_PX: Final = 19
 """Height of a line's label."""
-
-Drawing = Callable[[Panel, Sequence[Style], "int | str"], alt.LayerChart]
 
 
 class Chart(Record):
@@ -74,14 +73,14 @@ class Chart(Record):
             .properties(
                 title=alt.Title(
                     _wrapped(self.finding, 64 if len(drawn) > 1 else 38),
-                    subtitle=_wrapped(self.caption, 110 if len(drawn) > 1 else 62),
+                    subtitle=_wrapped(self.caption, 128 if len(drawn) > 1 else 62),
                 )
             )
             .to_dict()
         )
         return {**spec, "config": config()}
 
-    def _draw(self, panel: Panel, width: int | str) -> alt.LayerChart:
+    def _draw(self, panel: Panel, width: int | str) -> alt.LayerChart | alt.FacetChart:
         return (_latency if self.logarithmic else _throughput)(panel, self.styles, width)
 
 
@@ -92,12 +91,13 @@ def charts(
     look = styles(layouts)
     dots = f"median of {repeats} repeats, each repeat a faint dot" if repeats > 1 else "one repeat"
     crossed = "× not valid or not measured."
+    few = f" Fewer than {REPEATS_FOR_A_CLAIM} repeats: no claim." if repeats < REPEATS_FOR_A_CLAIM and len(layouts) > 1 else ""
     return (
         Chart(
             name="throughput-by-workers",
             title="Throughput by workers",
             finding=headline(findings),
-            caption=f"Operations per second by worker count; {dots}. {crossed}",
+            caption=f"Operations per second by worker count; {dots}. {crossed}{few}",
             csv=throughput_csv(rows),
             panels=throughput_panels(rows, findings),
             styles=look,
@@ -158,7 +158,7 @@ def _latency_headline(rows: Sequence[Row]) -> str:
     )
 
 
-def _throughput(panel: Panel, look: Sequence[Style], width: int | str) -> alt.LayerChart:
+def _throughput(panel: Panel, look: Sequence[Style], width: int | str) -> alt.LayerChart | alt.FacetChart:
     largest = max([dot.value for dot in panel.dots] + [mark.value for mark in panel.marks if mark.value is not None], default=0.0)
     top, step = nice_top(largest)
     scale = alt.Scale(domain=[0, top], nice=False)
@@ -173,7 +173,7 @@ def _throughput(panel: Panel, look: Sequence[Style], width: int | str) -> alt.La
     return _layers(panel, look, width, y, [dots], 0.0, lambda value: value / top, lambda share: share * top, "op/s")
 
 
-def _latency(panel: Panel, look: Sequence[Style], width: int | str) -> alt.LayerChart:
+def _latency(panel: Panel, look: Sequence[Style], width: int | str) -> alt.LayerChart | alt.FacetChart:
     known = [value for mark in panel.marks for value in (mark.value, mark.top) if value]
     low, high, ticks = log_ticks(min(known, default=1.0), max(known, default=10.0))
     scale = alt.Scale(type="log", domain=[low, high], nice=False)
@@ -214,7 +214,7 @@ def _layers(
     share_of: Callable[[float], float],
     value_at: Callable[[float], float],
     unit: str,
-) -> alt.LayerChart:
+) -> alt.LayerChart | alt.FacetChart:
     """The lines, marks, crosses and labels that both charts share; `share_of` is the height of a value as a share of the panel."""
     x, colour = _x(panel), _colour(look)
     good = _data([mark.model_dump() for mark in panel.marks if mark.stretch is not None])
@@ -232,7 +232,7 @@ def _layers(
     )
     cross = (
         alt.Chart(_data(crosses))
-        .mark_point(size=110, shape="M-.6,-.6L.6,.6M.6,-.6L-.6,.6", filled=False, strokeWidth=2.5, opacity=1, clip=False)
+        .mark_point(size=230, shape="M-.6,-.6L.6,.6M.6,-.6L-.6,.6", filled=False, strokeWidth=2.5, opacity=1, clip=False)
         .encode(x=x, y=y, color=colour, tooltip=[alt.Tooltip("layout:N"), alt.Tooltip("workers:Q"), alt.Tooltip("why:N")])
     )
     text = (
@@ -249,19 +249,21 @@ def _crossed(mark: Mark, floor: float) -> float:
 
 
 def _labels(panel: Panel, share_of: Callable[[float], float], value_at: Callable[[float], float]) -> list[dict[str, Any]]:
-    """A label for each layout right of the panel, beside the end of its line, moved where two would overlap."""
+    """A label for each layout right of the end of its line, moved up or down where two would overlap."""
     ends: dict[str, float] = {}
+    last: dict[str, int] = {}
     for mark in panel.marks:
         figure = mark.value or mark.top
         if figure and mark.valid:
             ends[mark.layout] = share_of(figure)
+            last[mark.layout] = mark.workers
     bare = [layout for layout in dict.fromkeys(mark.layout for mark in panel.marks) if layout not in ends]
     ends |= dict.fromkeys(bare, 0.0)
     places = spread(list(ends.values()), LABEL_PX / HEIGHT)
     return [
         {
             "layout": layout,
-            "workers": panel.workers[-1],
+            "workers": last.get(layout, panel.workers[-1]),
             "value": value_at(place),
             "text": f"{layout} (none)" if layout in bare else layout,
         }
@@ -300,8 +302,8 @@ def _shape(look: Sequence[Style]) -> alt.Shape:
     return alt.Shape("layout:N", scale=scale, legend=None)
 
 
-def _data(values: list[dict[str, Any]]) -> alt.Data:
-    return alt.Data(values=values)
+def _data(values: list[dict[str, Any]]) -> alt.InlineData:
+    return alt.InlineData(values=values)
 
 
 def _wrapped(text: str, width: int) -> list[str]:

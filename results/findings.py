@@ -87,7 +87,7 @@ def headline(findings: Sequence[Finding]) -> str:
             kinds.setdefault((finding.workload, finding.operation, finding.api), []).append(finding)
     if not kinds:
         return "One layout was weighed: there is nothing to compare it with"
-    leads: dict[str, int] = {}
+    leads: dict[str, list[float]] = {}
     close = 0
     for pairs in kinds.values():
         scores = _scores(pairs)
@@ -95,15 +95,20 @@ def headline(findings: Sequence[Finding]) -> str:
             continue
         (leader, best), (_, second) = sorted(scores.items(), key=lambda item: -item[1])[:2]
         if best >= second * (1 + NEAR):
-            leads[leader] = leads.get(leader, 0) + 1
+            leads.setdefault(leader, []).append(best / second)
         else:
             close += 1
-    lacking = len(kinds) - close - sum(leads.values())
+    lacking = len(kinds) - close - sum(len(margins) for margins in leads.values())
     if lacking == len(kinds):
         return "Nothing could be compared"
-    ordered = sorted(leads.items(), key=lambda item: -item[1])
-    parts = [f"{name} leads in {count} of {len(kinds)} kinds of requests" for name, count in ordered[:1]]
-    parts += [f"{name} in {count}" for name, count in ordered[1:]]
+    ordered = sorted(leads.items(), key=lambda item: -len(item[1]))
+    if len(ordered) == 1 and len(ordered[0][1]) == len(kinds):
+        name, margins = ordered[0]
+        low, high = show_ratio(min(margins)), show_ratio(max(margins))
+        where = f"all {len(kinds)} kinds of requests" if len(kinds) > 1 else "the requests replayed"
+        return f"{name} leads in {where}, by {low}{f' to {high}' if low != high else ''}"
+    parts = [f"{name} leads in {len(margins)} of {len(kinds)} kinds of requests" for name, margins in ordered[:1]]
+    parts += [f"{name} in {len(margins)}" for name, margins in ordered[1:]]
     parts += [f"{close} {'is' if close == 1 else 'are'} within {NEAR:.0%}"] * bool(close)
     parts += [f"{lacking} could not be compared"] * bool(lacking)
     return ", ".join(parts)
