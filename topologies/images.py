@@ -89,26 +89,28 @@ def ensure(image: Image, say: Say, *, store: Path) -> Path:
 def _build(image: Image, say: Say, store: Path) -> Path:
     root = store / key(image)
     partial = store / f"{key(image)}.partial"
-    _sweep(partial)
+    sweep(partial)
     started = time.monotonic()
     say(f"image {image.name}: building from Debian {image.suite}, {len(packages(image))} packages and what they depend on")
     try:
         _follow(argv(image, partial), image.name, say)
-        listed = subprocess.run(
-            ["dpkg-query", f"--admindir={partial}/var/lib/dpkg", "--show", f"--showformat={PACKAGES_FORMAT}"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if listed.returncode:
-            raise CommandFailed("this machine", ["dpkg-query"], listed.returncode, listed.stderr)
-        root.with_name(f"{root.name}.packages").write_text(listed.stdout)
+        listed = _packages_in(partial)
+        root.with_name(f"{root.name}.packages").write_text(listed)
         partial.rename(root)
     except BaseException:
-        _sweep(partial)
+        sweep(partial)
         raise
-    say(f"image {image.name}: built in {time.monotonic() - started:.0f} s, {len(listed.stdout.splitlines())} packages")
+    say(f"image {image.name}: built in {time.monotonic() - started:.0f} s, {len(listed.splitlines())} packages")
     return root
+
+
+def _packages_in(root: Path) -> str:
+    """What is installed in an image, one `package=version` a line. Raises CommandFailed."""
+    line = ["dpkg-query", f"--admindir={root}/var/lib/dpkg", "--show", f"--showformat={PACKAGES_FORMAT}"]
+    listed = subprocess.run(line, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        raise CommandFailed("this machine", line, listed.returncode, listed.stderr)
+    return listed.stdout
 
 
 def _follow(line: list[str], name: str, say: Say) -> None:
@@ -168,7 +170,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             process.wait()
 
 
-def _sweep(partial: Path) -> None:
+def sweep(partial: Path) -> None:
+    """Remove what a build left."""
     if partial.exists():
         shutil.rmtree(partial)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +16,28 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 # Enough for mon, OSD, radosgw, swift, xfs mounts on the host's own disks and ptrace-based inspection; no CAP_SYS_RESOURCE,
 # no CAP_SYS_MODULE, no CAP_SYS_TIME: nothing a gateway does needs to change the machine.
-CAPABILITIES = tuple(
-    f"CAP_{name}"
-    for name in (
-        "AUDIT_WRITE CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID IPC_LOCK KILL MKNOD NET_ADMIN NET_BIND_SERVICE NET_RAW "
-        "SETFCAP SETGID SETPCAP SETUID SYS_ADMIN SYS_CHROOT SYS_NICE SYS_PTRACE SYS_RAWIO"
-    ).split()
+CAPABILITIES = (
+    "CAP_AUDIT_WRITE",
+    "CAP_CHOWN",
+    "CAP_DAC_OVERRIDE",
+    "CAP_DAC_READ_SEARCH",
+    "CAP_FOWNER",
+    "CAP_FSETID",
+    "CAP_IPC_LOCK",
+    "CAP_KILL",
+    "CAP_MKNOD",
+    "CAP_NET_ADMIN",
+    "CAP_NET_BIND_SERVICE",
+    "CAP_NET_RAW",
+    "CAP_SETFCAP",
+    "CAP_SETGID",
+    "CAP_SETPCAP",
+    "CAP_SETUID",
+    "CAP_SYS_ADMIN",
+    "CAP_SYS_CHROOT",
+    "CAP_SYS_NICE",
+    "CAP_SYS_PTRACE",
+    "CAP_SYS_RAWIO",
 )
 
 # The first process of a host has to reap what its programs leave behind, and nothing else: `wait` does, in dash and bash.
@@ -120,16 +137,17 @@ class Bundle:
         (self.folder / "config.json").write_text(json.dumps(self.config(), indent=1))
 
     def script(self, submounts: Sequence[str] = ()) -> str:
-        """bash that mounts the root at `rootfs`, for a private mount namespace with the bundle's folder as working folder.
+        """Shell lines that mount the root at `rootfs`, for a private mount namespace with the bundle's folder as working folder.
 
         `submounts` are the mount points of this machine below `/` that a machine root shows as well.
         """
         if self.image is not None:
-            return f"mount -t overlay weighbridge -o lowerdir={self.image},upperdir={self.folder}/upper,workdir={self.folder}/work rootfs"
+            options = f"lowerdir={self.image},upperdir={self.folder}/upper,workdir={self.folder}/work"
+            return f"mount -t overlay weighbridge -o {shlex.quote(options)} rootfs"
         # A root of this machine is read only as a whole, also where other file systems are mounted in it. /var/log gets a
         # file system of its own because runc makes the mount point /var/log/host, which must not appear on this machine.
         lines = ["mount --rbind / rootfs", "mount --make-rprivate rootfs"]
-        lines += [f"mount -o remount,bind,ro rootfs{_quoted(path)}" for path in submounts]
+        lines += [f"mount -o remount,bind,ro {shlex.quote(f'rootfs{path}')}" for path in submounts]
         lines += ["mount -t tmpfs -o mode=755 weighbridge rootfs/var/log"]
         return "\n".join(lines)
 
@@ -147,7 +165,3 @@ def submounts(mountinfo: str) -> tuple[str, ...]:
     return tuple(
         dict.fromkeys(point for point in points if point != "/" and not any(f"{point}/".startswith(f"{one}/") for one in own))
     )
-
-
-def _quoted(path: str) -> str:
-    return "'" + path.replace("'", "'\\''") + "'"

@@ -7,9 +7,11 @@ import fcntl
 import json
 import os
 import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
 
 from pydantic import ValidationError
 
@@ -20,6 +22,7 @@ from topologies.lab.runc import Runc
 
 STATE = Path("/run/weighbridge")
 """What must not survive a reboot, since nothing of what it tells of does: the lock, the claims, runc's state."""
+LOOK_AGAIN_S = 0.02
 LABEL = re.compile(r"[a-z0-9][a-z0-9-]{0,60}")
 
 
@@ -82,12 +85,7 @@ class Claim:
         self.state = state
         self._lock: int | None = _locked(state / "lock")
         try:
-            standing = {one.deployment for one in claims(state)} | {one.deployment for one in Runc(state / "runc").containers()}
-            if standing:
-                raise UsageError(
-                    f"{', '.join(sorted(standing))}: left standing on this machine, and only one deployment stands at a time",
-                    advice="`weighbridge down` takes it away",
-                )
+            _refuse_what_stands(state)
             since = datetime.now(UTC).isoformat(timespec="seconds")
             self.claimed = Claimed(deployment=deployment, pid=os.getpid(), since=since, folder=folder)
             about = {"deployment": deployment, "pid": os.getpid(), "since": since}
@@ -103,6 +101,13 @@ class Claim:
         self.claimed = self.claimed.model_copy(update={"root_limits": (*self.claimed.root_limits, *limits)})
         self.claimed.write(self.state)
 
+    @property
+    def descriptor(self) -> int:
+        """The lock's, for processes that start hosts: while one of them is at work, nothing may be swept."""
+        if self._lock is None:
+            raise ValueError("the claim has been released")
+        return self._lock
+
     def release(self) -> None:
         """Give it back: nothing of the deployment is left."""
         if self._lock is not None:
@@ -115,40 +120,61 @@ class Claim:
             os.close(self._lock)
             self._lock = None
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.release()
+@contextmanager
+def nobody_at_work(state: Path, *, wait_s: float = 60) -> Iterator[None]:
+    """Hold the lock while leftovers are taken away.
 
-
-def holder(state: Path) -> str | None:
-    """The deployment whose conductor is at work now; None when there is none."""
+    Raises UsageError while a conductor is at work. Of one that was killed, a host may still be starting: its `runc` holds the
+    lock too, and is waited for.
+    """
+    state.mkdir(parents=True, exist_ok=True, mode=0o755)
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            descriptor = _locked(state / "lock")
+            break
+        except AtWork as busy:
+            if busy.alive or time.monotonic() > deadline:
+                raise
+        time.sleep(LOOK_AGAIN_S)
     try:
-        descriptor = os.open(state / "lock", os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return _told(descriptor).get("deployment", "?")
+        yield
     finally:
         os.close(descriptor)
-    return None
+
+
+class AtWork(UsageError):
+    """Another process holds the claim. `alive`: whether that is the conductor, not something it left."""
+
+    def __init__(self, told: Mapping[str, str]) -> None:
+        pid = told.get("pid", "")
+        self.alive = not pid or Path(f"/proc/{pid}").exists()
+        super().__init__(
+            f"{told.get('deployment', 'another deployment')} stands on this machine since {told.get('since', 'just now')} "
+            f"(process {pid or 'not known yet'}), and only one stands at a time",
+            advice="wait for that process, or end it: it takes its deployment away; `weighbridge down` removes what it may leave",
+        )
+
+
+def _refuse_what_stands(state: Path) -> None:
+    standing = {one.deployment for one in claims(state)} | {one.deployment for one in Runc(state / "runc").containers()}
+    if standing:
+        raise UsageError(
+            f"{', '.join(sorted(standing))}: left standing on this machine, and only one deployment stands at a time",
+            advice="`weighbridge down` takes it away",
+        )
 
 
 def _locked(path: Path) -> int:
+    """A descriptor that holds the lock. Raises AtWork."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         told = _told(descriptor)
         os.close(descriptor)
-        raise UsageError(
-            f"{told.get('deployment', 'another deployment')} stands on this machine since {told.get('since', '?')} "
-            f"(process {told.get('pid', '?')}), and only one stands at a time",
-            advice="wait for it, or end that process; `weighbridge down` takes away what it may leave",
-        ) from None
+        raise AtWork(told) from None
     return descriptor
 
 
@@ -156,7 +182,7 @@ def _told(descriptor: int) -> dict[str, str]:
     """What the holder of the lock wrote into it; empty in the moment before it has."""
     try:
         return {name: str(value) for name, value in json.loads(os.pread(descriptor, 4096, 0)).items()}
-    except (ValueError, AttributeError):
+    except ValueError:
         return {}
 
 

@@ -1,54 +1,95 @@
-"""The end of a deployment: containers, limits in the root cgroup, cgroups, loop devices; the same for close() and for leftovers."""
+"""The end of a deployment, the same for close() and for leftovers: containers, limits, cgroups, disks, bundles."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ground.errors import CommandFailed, TargetError
 from topologies.lab.cgroup import TREE, Cgroups
 from topologies.lab.claim import Claimed
+from topologies.lab.program import Process, send
 from topologies.lab.runc import Runc
 
+BUNDLES = "bundles"
+"""Folder of a deployment that holds its containers' bundles and the overlays' upper folders."""
 FREE_S = 5.0
 """The kernel frees cgroups and loop devices a moment after the last process has ended."""
 LOOK_AGAIN_S = 0.005
+AT_ONCE = 8
 
 
 def take_away(claimed: Claimed, runc: Runc, cgroups: Cgroups) -> None:
-    """End all containers of a deployment, lift its limits in the root cgroup, remove its cgroups, wait for its disks.
+    """End all containers of a deployment, lift its limits in the root cgroup, remove its cgroups, disks and bundles.
 
     Goes on to the end whatever fails on the way, then raises TargetError naming what stayed. Idempotent.
     """
-    faults: list[str] = []
-    ours = [one for one in runc.containers() if one.deployment == claimed.deployment]
-
-    def delete(container: str) -> None:
-        try:
-            runc.delete(container)
-        except CommandFailed as error:
-            # One that ended meanwhile is not to be found; whether one stayed is asked below.
-            faults.append(f"{container}: {error.output.strip()}")
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(delete, (one.id for one in ours)))
-    stayed = [one.id for one in runc.containers() if one.deployment == claimed.deployment]
-    faults = [*faults, *(f"container {one} stays" for one in stayed)] if stayed else []
+    group = f"/{TREE}/{claimed.deployment}"
+    faults = _end_containers(claimed.deployment, runc)
+    # A runc that was killed while it made a container leaves processes that it does not list, and a folder.
+    for process in filter(None, map(Process.of, cgroups.pids(group))):
+        send(process, signal.SIGKILL)
+    for folder in runc.root.glob(f"{claimed.deployment}.*"):
+        shutil.rmtree(folder)
     for limit in claimed.root_limits:
         try:
             limit.lift()
         except TargetError as error:
             faults.append(str(error))
-    group = f"/{TREE}/{claimed.deployment}"
-    faults += [f"{path} has processes in it" for path in _until_empty(lambda: cgroups.remove(group))]
+    faults += [f"{path} has processes in it" for path in _until_none(lambda: cgroups.remove(group))]
     cgroups.remove_tree_if_empty()
+    faults += [f"{path} is attached" for path in _until_none(lambda: disks(claimed.folder))]
+    bundles = claimed.folder / BUNDLES
+    if bundles.exists():
+        try:
+            shutil.rmtree(bundles)
+        except OSError as error:
+            faults.append(f"{bundles}: {error.strerror}: {error.filename}")
     if faults:
         raise TargetError(f"{claimed.deployment}: not all of it could be taken away:\n" + "\n".join(faults))
 
 
-def _until_empty(look: Callable[[], tuple[Path, ...]]) -> tuple[Path, ...]:
+def _end_containers(deployment: str, runc: Runc) -> list[str]:
+    """Delete them all at the same time; returns in words which stayed, and why."""
+    said: dict[str, str] = {}
+
+    def delete(container: str) -> None:
+        try:
+            runc.delete(container)
+        except CommandFailed as error:
+            said[container] = error.output.strip()  # one that ended meanwhile is no fault: asked below
+
+    def ours() -> list[str]:
+        return [one.id for one in runc.containers() if one.deployment == deployment]
+
+    try:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(delete, ours()))
+        return [f"container {one} stays: {said.get(one, '')}" for one in ours()]
+    except CommandFailed as error:
+        return [str(error)]
+
+
+def disks(folder: Path, block: Path = Path("/sys/block")) -> tuple[Path, ...]:
+    """Loop devices whose files are, or were before they lost their names, below a folder."""
+    found = []
+    for device in block.glob("loop*"):
+        try:
+            backing = Path(os.fsdecode((device / "loop/backing_file").read_bytes()).strip().removesuffix(" (deleted)"))
+        except OSError:
+            continue  # not attached
+        if backing.is_relative_to(folder):
+            found.append(Path("/dev") / device.name)
+    return tuple(sorted(found))
+
+
+def _until_none(look: Callable[[], Sequence[Path]]) -> Sequence[Path]:
+    """Look again until nothing is found or the time is up; returns what was found last."""
     deadline = time.monotonic() + FREE_S
     while (found := look()) and time.monotonic() < deadline:
         time.sleep(LOOK_AGAIN_S)

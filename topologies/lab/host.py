@@ -100,7 +100,7 @@ class LabHost(Host):
             links += 1
             if links > MOST_LINKS:
                 raise TargetError(f"{self.name}: {path}: too many symbolic links")
-            target = PurePosixPath(os.readlink(here))
+            target = here.readlink()
             if target.is_absolute():
                 reached.clear()
             parts += reversed([one for one in target.parts if one != "/"])

@@ -6,18 +6,17 @@ import fcntl
 import hashlib
 import os
 import platform
-import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from gateways.host import Host
-from ground.errors import CommandFailed, MissingMeans, UsageError
+from ground.errors import CommandFailed, MissingMeans, TargetError, UsageError
 from topologies.hardware import Hardware, HostSpec
 from topologies.hosts import Hosts
 from topologies.lab import bundle as bundles
@@ -26,7 +25,7 @@ from topologies.lab.bundle import Bundle
 from topologies.lab.cgroup import Cgroups, Write
 from topologies.lab.claim import STATE, Claim, RootLimit
 from topologies.lab.disk import LoopDisk
-from topologies.lab.ending import take_away
+from topologies.lab.ending import BUNDLES, take_away
 from topologies.lab.host import LabHost
 from topologies.lab.network import Port
 from topologies.lab.runc import Runc
@@ -67,7 +66,7 @@ class LabHosts(Hosts):
         self._hardware = hardware
         self._runc = runc
         self._cgroups = cgroups
-        self._bundles = folder / "bundles"
+        self._bundles = folder / BUNDLES
         self._images: dict[Path, str] = {}
         self._closed = False
 
@@ -141,7 +140,9 @@ class LabHosts(Hosts):
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=out,
-                    pass_fds=spare,
+                    pass_fds=(*spare, self._claim.descriptor),
+                    # Ctrl-C in the conductor's terminal is the conductor's to decide about.
+                    start_new_session=True,
                     timeout=START_S,
                     check=False,
                 ).returncode
@@ -221,7 +222,6 @@ class LabHosts(Hosts):
         if self._closed:
             return
         take_away(self._claim.claimed, self._runc, self._cgroups)
-        shutil.rmtree(self._bundles, ignore_errors=False)
         self._closed = True
         self._claim.release()
 
@@ -254,8 +254,11 @@ def raise_lab(
     hosts = LabHosts(claim, hardware, runc=Runc(state / "runc"), cgroups=Cgroups(), folder=folder)
     try:
         hosts._raise(wanted, folder / "logs", say)  # noqa: SLF001 - this function is the constructor of what it returns
-    except BaseException:
-        hosts.close()
+    except BaseException as error:
+        try:
+            hosts.close()
+        except TargetError as stayed:
+            error.add_note(str(stayed))
         raise
     return hosts
 
@@ -293,6 +296,11 @@ def _packages_hash(image: Path) -> str:
 
 def _all(work: Callable[[One], Result], items: Iterable[One]) -> list[Result]:
     """Do all at the same time; raises the first error when all have ended, so that none is still at work then."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    pool = ThreadPoolExecutor(AT_ONCE)
+    try:
         futures = [pool.submit(work, item) for item in items]
+        wait(futures)
+    finally:
+        # Also when the conductor is interrupted: what is being started must be there to be ended.
+        pool.shutdown(wait=True, cancel_futures=True)
     return [future.result() for future in futures]

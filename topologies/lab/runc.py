@@ -1,4 +1,4 @@
-"""runc with a state folder of our own: containers by the labels they carry."""
+"""Runc with a state folder of our own: containers by the labels they carry."""
 
 from __future__ import annotations
 
@@ -60,5 +60,5 @@ class Runc:
 
 
 def version() -> str:
-    """runc's version, such as `1.1.5+ds1`. Raises MissingMeans or CommandFailed."""
+    """The version of runc, such as `1.1.5+ds1`. Raises MissingMeans or CommandFailed."""
     return command(["runc", "--version"]).splitlines()[0].removeprefix("runc version ").strip()

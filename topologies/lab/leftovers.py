@@ -1,0 +1,99 @@
+"""What deployments have left on this machine, found by their labels, and its removal.
+
+Only what carries a label of ours is looked at: claims below the state folder, containers whose annotations name a deployment,
+cgroups below /weighbridge, loop devices whose file is in a deployment's folder, folders of deployments, images whose build
+was killed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from topologies.images import half_built, sweep
+from topologies.lab.cgroup import TREE, Cgroups
+from topologies.lab.claim import STATE, Claimed, claims, nobody_at_work
+from topologies.lab.ending import disks, take_away
+from topologies.lab.runc import Runc
+
+DEPLOYMENTS = "deployments"
+IMAGES = "images"
+
+Kind = Literal["container", "cgroup", "limit in the root cgroup", "disk", "claim", "folder", "half-built image"]
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """One thing. `deployment` is empty where it belongs to none (images)."""
+
+    deployment: str
+    kind: Kind
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.what}" + (f" of {self.deployment}" if self.deployment else "")
+
+
+def find(*, home: Path | None = None, state: Path = STATE) -> tuple[Leftover, ...]:
+    """Everything of ours on this machine, also what a conductor at work has standing.
+
+    `home` holds `deployments/` and `images/`; without it only what the state folder tells of is found. Raises TargetError or
+    CommandFailed when it cannot be told.
+    """
+    runc, cgroups = Runc(state / "runc"), Cgroups()
+    found = [Leftover(one.deployment, "container", one.host) for one in runc.containers()]
+    for claimed in _claimed(state, home, runc):
+        label = claimed.deployment
+        found += [Leftover(label, "cgroup", str(path)) for path in cgroups.folders(f"/{TREE}/{label}")]
+        found += [Leftover(label, "limit in the root cgroup", limit.text) for limit in claimed.root_limits]
+        found += [Leftover(label, "disk", str(path)) for path in disks(claimed.folder)]
+        if (state / "claims" / f"{label}.json").exists():
+            found.append(Leftover(label, "claim", str(state / "claims" / f"{label}.json")))
+        if claimed.folder.exists():
+            found.append(Leftover(label, "folder", str(claimed.folder)))
+    if home is not None:
+        found += [Leftover("", "half-built image", str(path)) for path in half_built(home / IMAGES)]
+    return tuple(found)
+
+
+def remove(deployment: str | None = None, *, home: Path | None = None, state: Path = STATE) -> tuple[Leftover, ...]:
+    """Remove what one deployment has left, or (None) what all have and half-built images; returns what was found and removed.
+
+    A deployment that its conductor still works with is not removed. Idempotent. Raises UsageError while a conductor is
+    at work, TargetError naming what could not be removed.
+    """
+    with nobody_at_work(state):
+        found = [one for one in find(home=home, state=state) if deployment in (None, one.deployment)]
+        runc = Runc(state / "runc")
+        for claimed in _claimed(state, home, runc):
+            if deployment in (None, claimed.deployment):
+                take_away(claimed, runc, Cgroups())
+                if claimed.folder.exists():
+                    shutil.rmtree(claimed.folder)
+                claimed.forget(state)
+        if deployment is None and home is not None:
+            for path in half_built(home / IMAGES):
+                sweep(path)
+    return tuple(found)
+
+
+def _claimed(state: Path, home: Path | None, runc: Runc) -> tuple[Claimed, ...]:
+    """Every deployment there is a trace of: by its claim, else by its containers, else by its folder (a reboot loses claims)."""
+    found = {one.deployment: one for one in claims(state)}
+    for container in runc.containers():
+        if container.deployment not in found:
+            folder = container.bundle.parent.parent
+            found[container.deployment] = _without_claim(container.deployment, folder)
+    folders = sorted((home / DEPLOYMENTS).iterdir()) if home is not None and (home / DEPLOYMENTS).is_dir() else []
+    for folder in folders:
+        # One with processes but no claim here stands by another state folder: not ours to touch.
+        if folder.name not in found and folder.is_dir() and not Cgroups().pids(f"/{TREE}/{folder.name}"):
+            found[folder.name] = _without_claim(folder.name, folder)
+    return tuple(found.values())
+
+
+def _without_claim(deployment: str, folder: Path) -> Claimed:
+    return Claimed(deployment=deployment, pid=os.getpid(), since="", folder=folder)
