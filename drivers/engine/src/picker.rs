@@ -63,34 +63,6 @@ impl Picker {
         &self.whose
     }
 
-    /// The next request; `None` when nothing but deletes is wanted and nothing is left to delete.
-    pub fn next(&mut self) -> Option<Request> {
-        let mut without_delete = false;
-        loop {
-            let operation = self.operation(without_delete)?;
-            match operation {
-                Operation::Read | Operation::Head => {
-                    let (container, index) = self.pick();
-                    return Some(self.prepared(operation, container, index));
-                }
-                Operation::List => {
-                    let (container, _) = self.pick();
-                    return Some(Request { operation, container, object: Object::Prepared(0), size: 0 });
-                }
-                Operation::Write => {
-                    let index = self.writes;
-                    self.writes += 1;
-                    self.kept.push_back(index);
-                    return Some(self.written(operation, index));
-                }
-                Operation::Delete => match self.victim() {
-                    Some(request) => return Some(request),
-                    None => without_delete = true,
-                },
-            }
-        }
-    }
-
     /// The last write failed: it is not there to be deleted.
     pub fn withdraw(&mut self, index: u64) {
         if self.kept.back() == Some(&index) {
@@ -163,6 +135,38 @@ impl Picker {
     }
 }
 
+/// The next request; `None` when nothing but deletes is wanted and nothing is left to delete.
+impl Iterator for Picker {
+    type Item = Request;
+
+    fn next(&mut self) -> Option<Request> {
+        let mut without_delete = false;
+        loop {
+            let operation = self.operation(without_delete)?;
+            match operation {
+                Operation::Read | Operation::Head => {
+                    let (container, index) = self.pick();
+                    return Some(self.prepared(operation, container, index));
+                }
+                Operation::List => {
+                    let (container, _) = self.pick();
+                    return Some(Request { operation, container, object: Object::Prepared(0), size: 0 });
+                }
+                Operation::Write => {
+                    let index = self.writes;
+                    self.writes += 1;
+                    self.kept.push_back(index);
+                    return Some(self.written(operation, index));
+                }
+                Operation::Delete => match self.victim() {
+                    Some(request) => return Some(request),
+                    None => without_delete = true,
+                },
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,7 +174,7 @@ mod tests {
     use serde_json::{Value, json};
     use std::collections::{HashMap, HashSet};
 
-    fn picker(keys: Value, workers: u64, worker: u64) -> Picker {
+    fn picker(keys: &Value, workers: u64, worker: u64) -> Picker {
         Picker::new(Arc::new(workload(keys)), 11, Whose { workers, repeat: 0, worker })
     }
 
@@ -178,7 +182,7 @@ mod tests {
     fn a_sequence_is_replayed_and_differs_by_worker_count_repeat_and_seed() {
         let keys = json!({"operations": {"read": 3.0, "write": 1.0, "list": 1.0, "head": 1.0, "delete": 1.0}});
         let take = |seed, whose| {
-            let mut picker = Picker::new(Arc::new(workload(keys.clone())), seed, whose);
+            let mut picker = Picker::new(Arc::new(workload(&keys)), seed, whose);
             (0..200).map(|_| picker.next().expect("endless")).collect::<Vec<_>>()
         };
         let whose = Whose { workers: 4, repeat: 0, worker: 1 };
@@ -191,7 +195,7 @@ mod tests {
 
     #[test]
     fn operations_come_as_often_as_their_weights() {
-        let mut picker = picker(json!({"operations": {"read": 70.0, "write": 20.0, "head": 10.0}}), 1, 0);
+        let mut picker = picker(&json!({"operations": {"read": 70.0, "write": 20.0, "head": 10.0}}), 1, 0);
         let mut seen = HashMap::new();
         for _ in 0..20_000 {
             *seen.entry(picker.next().expect("endless").operation).or_insert(0u32) += 1;
@@ -203,7 +207,7 @@ mod tests {
 
     #[test]
     fn sequential_workers_together_take_every_object_in_turn() {
-        let mut pickers: Vec<_> = (0..3).map(|k| picker(json!({"pick": "sequential"}), 3, k)).collect();
+        let mut pickers: Vec<_> = (0..3).map(|k| picker(&json!({"pick": "sequential"}), 3, k)).collect();
         let numbers: Vec<u64> = (0..100)
             .map(|i| {
                 let request = pickers[i % 3].next().expect("endless");
@@ -218,8 +222,8 @@ mod tests {
     fn deletes_take_every_prepared_object_once_and_then_end() {
         let mut seen = HashSet::new();
         for worker in 0..3 {
-            let mut picker = picker(json!({"operations": {"delete": 1.0}}), 3, worker);
-            while let Some(request) = picker.next() {
+            let picker = picker(&json!({"operations": {"delete": 1.0}}), 3, worker);
+            for request in picker {
                 assert!(seen.insert((request.container, format!("{:?}", request.object))), "{request:?} twice");
             }
         }
@@ -230,7 +234,7 @@ mod tests {
     fn deletes_take_own_writes_first_and_are_redrawn_when_nothing_is_left() {
         let keys = json!({"operations": {"delete": 3.0, "write": 1.0},
             "objects": {"size": 1, "containers": 1, "per_container": 1}});
-        let mut picker = picker(keys, 1, 0);
+        let mut picker = picker(&keys, 1, 0);
         let (mut there, mut prepared) = (HashSet::new(), 0);
         for _ in 0..1000 {
             let request = picker.next().expect("writes never end");
@@ -250,7 +254,7 @@ mod tests {
 
     #[test]
     fn prepared_objects_that_are_read_are_not_deleted() {
-        let mut picker = picker(json!({"operations": {"delete": 3.0, "write": 1.0, "read": 1.0}}), 1, 0);
+        let mut picker = picker(&json!({"operations": {"delete": 3.0, "write": 1.0, "read": 1.0}}), 1, 0);
         let requests: Vec<_> = (0..1000).map(|_| picker.next().expect("endless")).collect();
         assert!(requests.iter().any(|request| request.operation == Operation::Delete));
         for request in requests {
@@ -260,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_write_that_failed_is_not_deleted() {
-        let mut picker = picker(json!({"operations": {"write": 1.0}}), 1, 0);
+        let mut picker = picker(&json!({"operations": {"write": 1.0}}), 1, 0);
         picker.next();
         picker.next();
         picker.withdraw(1);

@@ -126,7 +126,7 @@ impl Reactor {
                 }
             }
             for slot in std::mem::take(&mut self.again) {
-                self.drive(&mut recorder, unix_s, slot, |worker, bench| worker.resume(bench));
+                self.drive(&mut recorder, unix_s, slot, Worker::resume);
             }
             self.wake(&mut recorder, unix_s);
             if rung && !self.obey(&mut recorder, unix_s) {
@@ -192,7 +192,7 @@ impl Reactor {
             }
             self.rests.pop();
             if self.rest_numbers[slot] == number {
-                self.drive(recorder, unix_s, slot, |worker, bench| worker.resume(bench));
+                self.drive(recorder, unix_s, slot, Worker::resume);
             }
         }
         if now < self.next_sweep_ns {
@@ -201,7 +201,7 @@ impl Reactor {
         self.next_sweep_ns = now + self.sweep_ns;
         for slot in 0..self.workers.len() {
             if self.workers[slot].as_ref().is_some_and(|worker| worker.deadline_ns() <= now) {
-                self.drive(recorder, unix_s, slot, |worker, bench| worker.expire(bench));
+                self.drive(recorder, unix_s, slot, Worker::expire);
             }
         }
     }
@@ -219,7 +219,7 @@ impl Reactor {
                         self.workers.len() - 1
                     });
                     self.workers[slot] = Some(Box::new(Worker::new(*source)));
-                    self.drive(recorder, unix_s, slot, |worker, bench| worker.resume(bench));
+                    self.drive(recorder, unix_s, slot, Worker::resume);
                 }
                 Order::Remove(number) => {
                     let found = self.workers.iter().position(|worker| worker.as_ref().is_some_and(|w| w.number() == Some(number)));
@@ -227,7 +227,7 @@ impl Reactor {
                         self.drive(recorder, unix_s, slot, |worker, _| worker.leave());
                     }
                 }
-                Order::LeaveAll => self.each(recorder, unix_s, |worker| worker.leave()),
+                Order::LeaveAll => self.each(recorder, unix_s, Worker::leave),
                 Order::CutAll => {
                     let shared = Arc::clone(&self.shared);
                     self.each(recorder, unix_s, |worker| {

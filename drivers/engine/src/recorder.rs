@@ -250,7 +250,7 @@ pub struct ShownSecond {
     sum_us: u64,
 }
 
-/// A histogram as other tools of HdrHistogram read it: V2, deflated, base64.
+/// A histogram as other tools of `HdrHistogram` read it: V2, deflated, base64.
 fn encode(histogram: &Histogram<u64>) -> String {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new().serialize(histogram, &mut bytes).expect("a vector takes all it is given");

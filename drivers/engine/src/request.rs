@@ -22,10 +22,12 @@ impl Scribe {
     #[must_use]
     pub fn new(config: &Config, host: &str) -> Self {
         let stem = format!("{}/{}-{}-", config.base_path, config.bucket_prefix, config.workload.name);
-        let mut common = format!(" HTTP/1.1\r\nHost: {host}\r\nUser-Agent: weighbridge/{}\r\n", env!("CARGO_PKG_VERSION"));
-        if config.api == Api::Swift {
-            common += &format!("X-Auth-Token: {}\r\n", config.token);
-        }
+        let token = match config.api {
+            Api::S3 => String::new(),
+            Api::Swift => format!("X-Auth-Token: {}\r\n", config.token),
+        };
+        let version = env!("CARGO_PKG_VERSION");
+        let common = format!(" HTTP/1.1\r\nHost: {host}\r\nUser-Agent: weighbridge/{version}\r\n{token}");
         Self {
             api: config.api,
             signer: Signer::new(&config.access_key, &config.secret_key, &config.region, host),

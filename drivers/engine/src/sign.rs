@@ -3,7 +3,7 @@
 //! derived once a day, dates written once a second, and the HMAC over what is constant within a second is kept half done.
 //!
 //! The payload is signed as `UNSIGNED-PAYLOAD`, for every request: what is weighed is the gateway, and hashing bodies in the
-//! client would make it the limit. RGW, Swift's s3api and MinIO accept it over plain HTTP.
+//! client would make it the limit. RGW, Swift's s3api and `MinIO` accept it over plain HTTP.
 
 use ring::{digest, hmac};
 use std::time::{SystemTime, UNIX_EPOCH};

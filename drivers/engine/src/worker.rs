@@ -221,7 +221,7 @@ impl Worker {
                         self.phase = Phase::Sending;
                         self.send(bench)
                     }
-                    Err(error) => self.fail(bench, Failure::Connect, error.to_string()),
+                    Err(error) => self.fail(bench, Failure::Connect, &error.to_string()),
                 }
             }
             Phase::Connecting => Verdict::Wait,
@@ -251,7 +251,7 @@ impl Worker {
     pub fn expire(&mut self, bench: &mut Bench<'_>) -> Verdict {
         let class = if self.phase == Phase::Connecting { Failure::Connect } else { Failure::Timeout };
         let seconds = bench.shared.config.request_timeout_s;
-        self.fail(bench, class, format!("no whole answer within {seconds} s"))
+        self.fail(bench, class, &format!("no whole answer within {seconds} s"))
     }
 
     fn begin(&mut self, bench: &mut Bench<'_>) -> Verdict {
@@ -305,7 +305,7 @@ impl Worker {
                 self.link = Some(link);
                 Verdict::Wait
             }
-            Err(error) => self.fail(bench, Failure::Connect, error.to_string()),
+            Err(error) => self.fail(bench, Failure::Connect, &error.to_string()),
         }
     }
 
@@ -361,7 +361,7 @@ impl Worker {
     fn last_words(&mut self, bench: &mut Bench<'_>, error: &str) -> Verdict {
         let verdict = self.receive(bench);
         match self.phase {
-            Phase::Sending => self.fail(bench, Failure::Reset, format!("while sending: {error}")),
+            Phase::Sending => self.fail(bench, Failure::Reset, &format!("while sending: {error}")),
             _ => verdict,
         }
     }
@@ -383,9 +383,9 @@ impl Worker {
                 Err(error) if error.kind() == ErrorKind::InvalidData => {
                     // TLS broken in its handshake is a connection that was never there.
                     let class = if self.first_byte_ns == 0 { Failure::Connect } else { Failure::Protocol };
-                    return self.fail(bench, class, error.to_string());
+                    return self.fail(bench, class, &error.to_string());
                 }
-                Err(error) => return self.fail(bench, Failure::Reset, error.to_string()),
+                Err(error) => return self.fail(bench, Failure::Reset, &error.to_string()),
             };
             if self.first_byte_ns == 0 {
                 self.first_byte_ns = now_ns();
@@ -400,7 +400,7 @@ impl Worker {
             };
             match progress {
                 Progress::Whole => return self.answered(bench),
-                Progress::Failed(class, what) => return self.fail(bench, class, what),
+                Progress::Failed(class, what) => return self.fail(bench, class, &what),
                 // Fewer bytes than asked for: the socket is empty, and its next bytes are a new event.
                 Progress::More if (count as u64) < wanted && count > 0 && self.is_plain() => return Verdict::Wait,
                 Progress::More => turn += count as u64,
@@ -531,10 +531,10 @@ impl Worker {
         };
         if !wanted {
             let excerpt = String::from_utf8_lossy(&self.excerpt).into_owned();
-            return self.fail(bench, Failure::Http(status), format!("{status}: {excerpt}"));
+            return self.fail(bench, Failure::Http(status), &format!("{status}: {excerpt}"));
         }
         if early {
-            return self.fail(bench, Failure::Protocol, format!("{status} before the whole body was sent"));
+            return self.fail(bench, Failure::Protocol, &format!("{status} before the whole body was sent"));
         }
         let length = match request.operation {
             Operation::Read => Some(self.received),
@@ -543,13 +543,13 @@ impl Worker {
         };
         match length {
             Some(length) if length < request.size => {
-                return self.fail(bench, Failure::ShortBody, format!("{length} bytes of {}", request.size));
+                return self.fail(bench, Failure::ShortBody, &format!("{length} bytes of {}", request.size));
             }
             Some(length) if length > request.size => {
-                return self.fail(bench, Failure::WrongContent, format!("{length} bytes of an object of {}", request.size));
+                return self.fail(bench, Failure::WrongContent, &format!("{length} bytes of an object of {}", request.size));
             }
             _ if self.wrong => {
-                return self.fail(bench, Failure::WrongContent, "other bytes than were written".into());
+                return self.fail(bench, Failure::WrongContent, "other bytes than were written");
             }
             _ => {}
         }
@@ -587,7 +587,7 @@ impl Worker {
         self.begin(bench)
     }
 
-    fn fail(&mut self, bench: &mut Bench<'_>, class: Failure, what: String) -> Verdict {
+    fn fail(&mut self, bench: &mut Bench<'_>, class: Failure, what: &str) -> Verdict {
         let now = now_ns();
         let Some(request) = self.request else { return Verdict::End };
         bench.shared.desks[bench.desk].failed.fetch_add(1, Ordering::Relaxed);

@@ -291,7 +291,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A workload for tests: the keys given replace those of a small one.
-    pub(crate) fn workload(keys: serde_json::Value) -> Workload {
+    pub(crate) fn workload(keys: &serde_json::Value) -> Workload {
         let mut json = serde_json::json!({
             "name": "w", "objects": {"size": 100, "containers": 4, "per_container": 25}, "operations": {"read": 1.0},
             "pick": "uniform", "workers": [1], "runtime": 1.0, "warmup": 0.0, "rate_per_s": null, "verify": false
@@ -318,7 +318,7 @@ pub(crate) mod tests {
     #[test]
     fn sizes_follow_the_histogram() {
         let bars = serde_json::json!([{"size": 10, "weight": 1.0}, {"size": [20, 29], "weight": 3.0}]);
-        let w = workload(serde_json::json!({"objects": {"size": {"histogram": bars}, "containers": 1, "per_container": 1}}));
+        let w = workload(&serde_json::json!({"objects": {"size": {"histogram": bars}, "containers": 1, "per_container": 1}}));
         let sizes: Vec<u64> = (0..10_000).map(|index| w.object_size(1, 0, index)).collect();
         let small = sizes.iter().filter(|&&size| size == 10).count();
         assert!((2300..2700).contains(&small), "{small}");
@@ -329,8 +329,8 @@ pub(crate) mod tests {
     #[test]
     fn a_size_depends_on_seed_and_place_only() {
         let size = serde_json::json!({"size": {"uniform": [0, 1_000_000]}, "containers": 4, "per_container": 25});
-        let a = workload(serde_json::json!({"objects": size.clone()}));
-        let b = workload(serde_json::json!({"objects": size, "operations": {"write": 2.0}, "pick": "sequential"}));
+        let a = workload(&serde_json::json!({"objects": size.clone()}));
+        let b = workload(&serde_json::json!({"objects": size, "operations": {"write": 2.0}, "pick": "sequential"}));
         assert_eq!(a.object_size(9, 3, 7), b.object_size(9, 3, 7));
         assert_ne!(a.object_size(9, 3, 7), a.object_size(9, 7, 3));
         assert_ne!(a.object_size(9, 3, 7), a.object_size(8, 3, 7));
@@ -338,7 +338,7 @@ pub(crate) mod tests {
 
     #[test]
     fn every_object_has_one_place() {
-        let w = workload(serde_json::json!({}));
+        let w = workload(&serde_json::json!({}));
         let mut places: Vec<_> = (0..w.count()).map(|number| w.place(number)).collect();
         places.sort_unstable();
         places.dedup();

@@ -138,7 +138,7 @@ impl Api {
                 let most = number(asked, "limit", 10_000);
                 let (marker, prefix) = (parameter(asked, "marker"), parameter(asked, "prefix"));
                 let (found, _) = page(&objects, &marker, &prefix, most);
-                self.swift_listing(asked, objects.len(), found.into_iter().map(|(name, object)| {
+                Self::swift_listing(asked, objects.len(), found.into_iter().map(|(name, object)| {
                     let size = object.size;
                     let etag = &object.etag;
                     (name, format!("\"bytes\":{size},\"hash\":\"{etag}\",\"content_type\":\"application/octet-stream\",\"last_modified\":\"{}\"", self.iso_time.trim_end_matches('Z')))
@@ -176,10 +176,10 @@ impl Api {
             .filter(|(name, _)| **name > *marker && name.starts_with(&*prefix))
             .take(most)
             .map(|(name, count)| (&**name, format!("\"count\":{count},\"bytes\":0")));
-        self.swift_listing(asked, containers.len(), found)
+        Self::swift_listing(asked, containers.len(), found)
     }
 
-    fn swift_listing<'a>(&self, asked: &Asked, count: usize, found: impl Iterator<Item = (&'a str, String)>) -> Answer {
+    fn swift_listing<'a>(asked: &Asked, count: usize, found: impl Iterator<Item = (&'a str, String)>) -> Answer {
         let json = parameter(asked, "format") == "json";
         let mut text = String::new();
         for (name, rest) in found {

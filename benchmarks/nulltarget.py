@@ -1,0 +1,76 @@
+"""A null target in a process of its own, pinned to a core, for the benchmarks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.request
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from drivers.engine import _native
+
+SERVE = "import sys; from drivers.engine import _native; _native.null_target(sys.argv[1])"
+USER, KEY = "test:tester", "testing"
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Swift's answer to a login: the path of the storage URL, and a token."""
+
+    path: str
+    token: str
+
+
+class NullTarget:
+    """A running null target; use it with `with`. `core` is the CPU it is pinned to, None: not pinned."""
+
+    def __init__(self, *, seed: int, core: int | None = None, delay_ms: float = 0.0) -> None:
+        config = {"host": "127.0.0.1", "port": 0, "threads": 1, "delay_ms": delay_ms, "seed": seed, "user": USER, "key": KEY}
+        pin = [] if core is None else ["taskset", "-c", str(core)]
+        argv = [*pin, sys.executable, "-c", SERVE, json.dumps(config)]
+        self._process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self.url: str = json.loads(self._process.stdout.readline())["listening"]
+        self.host, port = self.url.removeprefix("http://").split(":")
+        self.port = int(port)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._process.terminate()
+        self._process.wait(10)
+
+    def login(self) -> Storage:
+        """Log in as Swift does."""
+        request = urllib.request.Request(f"{self.url}/auth/v1.0", headers={"X-Auth-User": USER, "X-Auth-Key": KEY})
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return Storage(answer.headers["X-Storage-Url"].removeprefix(self.url), answer.headers["X-Auth-Token"])
+
+    def make_bucket(self, name: str) -> None:
+        """PUT a bucket."""
+        with urllib.request.urlopen(urllib.request.Request(f"{self.url}/{name}", method="PUT"), timeout=10):
+            pass
+
+    def engine(self, workload: dict[str, Any], *, seed: int, threads: int = 1) -> _native.Engine:
+        """An engine that loads this target over S3; its buckets `bench-...` are made first."""
+        for container in range(workload["objects"]["containers"]):
+            self.make_bucket(f"bench-{workload['name']}-{container}")
+        config = {
+            "api": "s3", "host": self.host, "port": self.port, "tls": False, "ca_file": None, "base_path": "",
+            "access_key": USER, "secret_key": KEY, "region": "us-east-1", "token": "", "bucket_prefix": "bench",
+            "request_timeout_s": 30.0, "threads": threads, "verify": False, "seed": seed, "workload": workload,
+        }  # fmt: skip
+        return _native.Engine(json.dumps(config))
+
+
+def workload(operation: str, size_bytes: int, objects: int, **more: object) -> dict[str, Any]:
+    """A workload of one operation on objects of one size, as the engine takes it."""
+    return {
+        "name": f"{operation}-{size_bytes}", "objects": {"size": size_bytes, "containers": 1, "per_container": objects},
+        "operations": {operation: 1.0}, "pick": "uniform", "workers": [1], "runtime": 1.0, "warmup": 0.0, "rate_per_s": None,
+        "verify": False, **more,
+    }  # fmt: skip
