@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 
 from hdrh.histogram import HdrHistogram
-from locust.stats import RequestStats, StatsEntry, bucket_response_time, get_stats_summary
+from locust.stats import RequestStats, StatsEntry, StatsError, bucket_response_time, get_stats_summary
 
 from drivers.locust.crew import Window
 from results.measurement import Tally
@@ -25,9 +25,9 @@ def feed(stats: RequestStats, workload: str, window: Window) -> None:
             # Locust divides by this span: all of the window counts, not its last whole second.
             entry.last_request_timestamp = began_s + window.window_s
         for error_class, count in tally.errors.items():
-            stats.log_error(tally.operation, workload, error_class)
-            one = next(error for error in stats.errors.values() if (error.method, error.error) == (tally.operation, error_class))
-            one.occurrences = count
+            # Not by log_error, which would count one failure more.
+            error = StatsError(tally.operation, workload, error_class, occurrences=count)
+            stats.errors[StatsError.create_key(tally.operation, workload, error_class)] = error
     for second in window.seconds:
         for entry in (stats.get(workload, second.operation), stats.total):
             entry.num_reqs_per_sec[int(began_s) + second.second] += second.count + second.errors

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import gevent
 import gevent.event
-from locust import User
+from locust import User, task
 from locust.env import Environment
 
 from drivers.locust.allowance import Allowance
@@ -242,7 +242,11 @@ class _Options:
 
 def _no_user_here() -> type[User]:
     class Worker(User):
-        """Stands for the workers' class of the same name: a master starts no users itself."""
+        """Stands for the stations' class of the same name: a master starts no users itself."""
+
+        @task
+        def nothing(self) -> None:
+            """Without any task Locust warns."""
 
     return Worker
 

@@ -161,7 +161,7 @@ class Loop:
         if "delete" in workload.operations:
             stock.used_up(workload)
         measurement, window = StepRun(setup, floor, self._allowance, order, self._say).run()
-        feed(floor.environment.stats, workload.name, window)
+        feed(floor.environment.stats, workload.name, window.model_copy(update={"tallies": measurement.tallies}))
         log.info("%s, %d workers, %.3f s:\n%s", workload.name, order.workers, window.window_s, summary(floor.environment.stats))
         return Measured(measurement=measurement.model_copy(update={"notes": (*measurement.notes, *notes)}))
 
