@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -22,8 +22,9 @@ class Process:
     """A process of this machine, told from a later one of the same number by when it started (ticks since boot)."""
 
     pid: int
-    parent: int
-    session: int
+    parent: int = field(compare=False)
+    session: int = field(compare=False)
+    """Parent and session change while a service starts: it is the same process all the same."""
     started: int
 
     @classmethod
