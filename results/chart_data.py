@@ -175,7 +175,7 @@ def log_ticks(low: float, high: float) -> tuple[float, float, list[float]]:
     start = max(tick for tick in fine if tick <= low)
     end = min(tick for tick in fine if tick >= high and tick > start)
     ticks = [tick for tick in fine if start <= tick <= end]
-    if len(ticks) > 7:
+    if len(ticks) > 9:
         ticks = [tick for tick in ticks if abs(math.log10(tick) - round(math.log10(tick))) < 1e-9]
     return start, end, ticks
 

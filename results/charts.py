@@ -28,7 +28,7 @@ from results.chart_data import (
 )
 from results.chart_theme import Style, config, font_folder, styles
 from results.figures import show_figure
-from results.findings import Finding, headline
+from results.findings import Finding, headline, subject
 from results.resolved import PlannedLayout
 from results.statistics import REPEATS_FOR_A_CLAIM
 from results.store import write_whole
@@ -73,7 +73,7 @@ class Chart(Record):
             .properties(
                 title=alt.Title(
                     _wrapped(self.finding, 64 if len(drawn) > 1 else 38),
-                    subtitle=_wrapped(self.caption, 128 if len(drawn) > 1 else 62),
+                    subtitle=_wrapped(self.caption, 150 if len(drawn) > 1 else 62),
                 )
             )
             .to_dict()
@@ -153,7 +153,7 @@ def _latency_headline(rows: Sequence[Row]) -> str:
         return "p90 and the slowest request by worker count"
     _, low, high = best
     return (
-        f"p90 differs most in {low.workload} at {low.workers} worker{'s' * (low.workers > 1)}: "
+        f"p90 differs most in {subject(low, api=False)} at {low.workers} worker{'s' * (low.workers > 1)}: "
         f"{show_figure(low.p90_ms)} ms on {low.layout}, {show_figure(high.p90_ms)} ms on {high.layout}"
     )
 
@@ -259,15 +259,18 @@ def _labels(panel: Panel, share_of: Callable[[float], float], value_at: Callable
             last[mark.layout] = mark.workers
     bare = [layout for layout in dict.fromkeys(mark.layout for mark in panel.marks) if layout not in ends]
     ends |= dict.fromkeys(bare, 0.0)
-    places = spread(list(ends.values()), LABEL_PX / HEIGHT)
+    spots: dict[str, float] = {}
+    for workers in {last.get(layout, panel.workers[-1]) for layout in ends}:
+        there = {layout: share for layout, share in ends.items() if last.get(layout, panel.workers[-1]) == workers}
+        spots |= dict(zip(there, spread(list(there.values()), LABEL_PX / HEIGHT), strict=True))
     return [
         {
             "layout": layout,
             "workers": last.get(layout, panel.workers[-1]),
-            "value": value_at(place),
+            "value": value_at(spots[layout]),
             "text": f"{layout} (none)" if layout in bare else layout,
         }
-        for layout, place in zip(ends, places, strict=True)
+        for layout in ends
     ]
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ground.record import Record
+from results.charts import charts, write_charts
 from results.findings import Finding, find
+from results.report import report
 from results.store import RunStore, write_whole
 from results.summary import Row, summarize, summary_csv
 
@@ -15,6 +17,8 @@ class Derived(Record):
 
     folder: Path
     summary: Path
+    report: Path
+    charts: tuple[Path, ...]
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...]
 
@@ -33,9 +37,14 @@ def derive(run_folder: Path) -> Derived:
     it cannot be written.
     """
     store = RunStore.open(run_folder)
-    rows = summarize(store.plan(), store.steps())
+    plan = store.plan()
+    rows = summarize(plan, store.steps())
     findings = find(rows)
     store.derived.mkdir(exist_ok=True)
     summary = store.derived / "summary.csv"
     write_whole(summary, summary_csv(rows))
-    return Derived(folder=store.derived, summary=summary, rows=rows, findings=findings)
+    drawn = charts(rows, findings, plan.layouts, repeats=plan.suite.repeats)
+    pictures = write_charts(drawn, store.derived / "charts")
+    page = store.derived / "report.html"
+    write_whole(page, report(store.manifest, plan, store.plan_yaml(), rows, findings, drawn))
+    return Derived(folder=store.derived, summary=summary, report=page, charts=pictures, rows=rows, findings=findings)

@@ -128,6 +128,14 @@ class RunStore:
         """What was to be measured. Raises UsageError when the plan cannot be read."""
         return _load(self.folder / "plan.resolved.json", ResolvedPlan)
 
+    def plan_yaml(self) -> str:
+        """The plan as it was given. Raises UsageError when it cannot be read."""
+        path = self.folder / "plan.yaml"
+        try:
+            return path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"{path}: {error.strerror}") from error
+
     # ---- what is measured
 
     def append(self, step: StepResult) -> None:

@@ -1,0 +1,155 @@
+"""The report: one HTML file that opens anywhere, without a network, and says what was found, how, and how to repeat it.
+
+Everything that comes from files or machines is escaped; the page's own policy lets nothing be fetched. Vega needs
+`unsafe-eval` to draw (it compiles expressions), and it gets no data but ours.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shlex
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+import vl_convert as vlc
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from ground.quantities import show_bytes
+from ground.record import Record
+from results.chart_data import Panel
+from results.chart_theme import styles
+from results.charts import Chart
+from results.figures import show_figure, show_ms, show_ratio
+from results.findings import Finding, headline, overall, subject
+from results.manifest import Manifest, Sheet
+from results.reference import STUDY_2014, study_2014
+from results.resolved import ResolvedPlan
+from results.statistics import REPEATS_FOR_A_CLAIM
+from results.summary import Row
+from results.tables import table
+
+
+class Card(Record):
+    """A ratio as it is put on a screen."""
+
+    figure: str
+    text: str
+    detail: str
+    colour: str
+
+
+class Fact(Record):
+    """One setting of the layouts: a value for each layout, in order; `differs` where they are not the same."""
+
+    name: str
+    values: tuple[str, ...]
+    differs: bool
+
+
+def report(
+    manifest: Manifest,
+    plan: ResolvedPlan,
+    plan_yaml: str,
+    rows: Sequence[Row],
+    findings: Sequence[Finding],
+    charts: Sequence[Chart],
+) -> str:
+    """The page."""
+    environment = Environment(
+        loader=PackageLoader("results"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["bytes"] = show_bytes
+    colours = {style.layout: style.colour for style in styles(plan.layouts)}
+    specs = {f"{chart.name}-{panel.key}": chart.panel_spec(panel) for chart in charts for panel in chart.panels}
+    return environment.get_template("report.html.j2").render(
+        manifest=manifest,
+        plan=plan,
+        plan_yaml=plan_yaml,
+        headline=headline(findings),
+        findings=tuple(overall(findings)),
+        details=tuple(finding for finding in findings if finding.workers is not None),
+        cards=_cards(rows, findings, colours),
+        charts=charts,
+        panel_tables={
+            f"{chart.name}-{panel.key}": _panel_table(panel, logarithmic=chart.logarithmic)
+            for chart in charts
+            for panel in chart.panels
+        },
+        table=table(rows),
+        spoilt=[row for row in rows if not row.valid or row.errors or any(not point.valid for point in row.points)],
+        colours=colours,
+        general=[sheet for sheet in manifest.sheets if sheet.layout is None],
+        facts=_facts(manifest.sheets, [layout.name for layout in plan.layouts]),
+        command=shlex.join(manifest.command),
+        study=study_2014(),
+        study_source=STUDY_2014,
+        claim_repeats=REPEATS_FOR_A_CLAIM,
+        fonts={weight: _font(name) for weight, name in ((400, "Inter-Regular.otf"), (600, "Inter-SemiBold.otf"))},
+        specs=_script_json(specs),
+        bundle=Markup(vlc.javascript_bundle("window.vegaEmbed=vegaEmbed;").replace("</script", "<\\/script")),  # noqa: S704 - our own library
+    )
+
+
+def _cards(rows: Sequence[Row], findings: Sequence[Finding], colours: dict[str, str]) -> tuple[Card, ...]:
+    several = len({row.api for row in rows}) > 1
+    names = {(row.workload, row.operation, row.api): subject(row, api=several) for row in rows}
+    made = []
+    for finding in overall(findings):
+        about = names[finding.workload, finding.operation, finding.api]
+        if finding.ratio is None:
+            made.append(Card(figure="–", text=f"{about}: {finding.brief}", detail="see below why", colour="var(--muted)"))
+            continue
+        low, high = finding.ratio.low, finding.ratio.high
+        interval = f"95 % interval {show_ratio(low)} to {show_ratio(high)}, " if low is not None and high is not None else ""
+        claim = "" if finding.ratio.repeats >= REPEATS_FOR_A_CLAIM else ", no claim"
+        made.append(
+            Card(
+                figure=show_ratio(finding.ratio.value),
+                text=f"{finding.faster} over {finding.slower}, {about}",
+                detail=f"{interval}n = {finding.ratio.repeats}{claim}",
+                colour=colours[finding.faster],
+            )
+        )
+    return tuple(made)
+
+
+def _panel_table(panel: Panel, *, logarithmic: bool) -> tuple[tuple[str, ...], ...]:
+    """What "show data" shows: a head and a line for each layout and worker count."""
+    if logarithmic:
+        body = [(mark.layout, str(mark.workers), show_ms(mark.value), show_ms(mark.top), mark.note) for mark in panel.marks]
+        return (("Layout", "Workers", "p90 ms", "max ms", "Notes"), *body)
+    repeats = {(mark.layout, mark.workers): "" for mark in panel.marks}
+    for dot in panel.dots:
+        known = repeats[dot.layout, dot.workers]
+        repeats[dot.layout, dot.workers] = f"{known}{' · ' if known else ''}{show_figure(dot.value)}{'' if dot.valid else ' ×'}"
+    body = [
+        (mark.layout, str(mark.workers), show_figure(mark.value), repeats[mark.layout, mark.workers], mark.note)
+        for mark in panel.marks
+    ]
+    return (("Layout", "Workers", "Median op/s", "Each repeat", "Notes"), *body)
+
+
+def _facts(sheets: Sequence[Sheet], layouts: Sequence[str]) -> dict[str, tuple[Fact, ...]]:
+    """Sheets of layouts side by side: by title, a line for each setting."""
+    found: dict[str, tuple[Fact, ...]] = {}
+    for title in dict.fromkeys(sheet.title for sheet in sheets if sheet.layout is not None):
+        mine = {sheet.layout: sheet.facts for sheet in sheets if sheet.title == title}
+        facts = []
+        for name in dict.fromkeys(name for one in mine.values() for name in one):
+            values = tuple(mine.get(layout, {}).get(name, "–") for layout in layouts)
+            facts.append(Fact(name=name, values=values, differs=len(set(values)) > 1))
+        found[title] = tuple(facts)
+    return found
+
+
+def _font(name: str) -> str:
+    return base64.b64encode(resources.files("results").joinpath("fonts", name).read_bytes()).decode("ascii")
+
+
+def _script_json(value: Any) -> Markup:
+    """JSON that is safe inside a script element: nothing in it can end the element or begin another."""
+    text = json.dumps(value, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return Markup(text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))  # noqa: S704 - escaped just here
