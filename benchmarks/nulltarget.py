@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import urllib.request
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -14,14 +13,6 @@ from drivers.engine import _native
 
 SERVE = "import sys; from drivers.engine import _native; _native.null_target(sys.argv[1])"
 USER, KEY = "test:tester", "testing"
-
-
-@dataclass(frozen=True)
-class Storage:
-    """Swift's answer to a login: the path of the storage URL, and a token."""
-
-    path: str
-    token: str
 
 
 class NullTarget:
@@ -44,27 +35,24 @@ class NullTarget:
         self._process.terminate()
         self._process.wait(10)
 
-    def login(self) -> Storage:
-        """Log in as Swift does."""
-        request = urllib.request.Request(f"{self.url}/auth/v1.0", headers={"X-Auth-User": USER, "X-Auth-Key": KEY})
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return Storage(answer.headers["X-Storage-Url"].removeprefix(self.url), answer.headers["X-Auth-Token"])
-
     def make_bucket(self, name: str) -> None:
         """PUT a bucket."""
         with urllib.request.urlopen(urllib.request.Request(f"{self.url}/{name}", method="PUT"), timeout=10):
             pass
 
-    def engine(self, workload: dict[str, Any], *, seed: int, threads: int = 1) -> _native.Engine:
-        """An engine that loads this target over S3; its buckets `bench-...` are made first."""
-        for container in range(workload["objects"]["containers"]):
-            self.make_bucket(f"bench-{workload['name']}-{container}")
-        config = {
+    def put(self, bucket: str, name: str, seed: int, size_bytes: int) -> None:
+        """PUT an object with the engine's content."""
+        body = _native.content(seed, size_bytes, 0, size_bytes)
+        with urllib.request.urlopen(urllib.request.Request(f"{self.url}/{bucket}/{name}", data=body, method="PUT"), timeout=30):
+            pass
+
+    def config(self, workload: dict[str, Any], *, seed: int, threads: int = 1) -> dict[str, Any]:
+        """The config of an engine that loads this target over S3, in buckets `bench-...`."""
+        return {
             "api": "s3", "host": self.host, "port": self.port, "tls": False, "ca_file": None, "base_path": "",
             "access_key": USER, "secret_key": KEY, "region": "us-east-1", "token": "", "bucket_prefix": "bench",
             "request_timeout_s": 30.0, "threads": threads, "verify": False, "seed": seed, "workload": workload,
         }  # fmt: skip
-        return _native.Engine(json.dumps(config))
 
 
 def workload(operation: str, size_bytes: int, objects: int, **more: object) -> dict[str, Any]:

@@ -1,0 +1,50 @@
+"""The engine without Locust, as a client of driver_cost.py: a job as JSON on stdin, what it did as JSON on stdout."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+
+from drivers.engine import _native
+
+STOP_S = 10.0
+
+
+def wait_until_idle(engine: _native.Engine) -> None:
+    """Wait for a job of the engine. Raises RuntimeError when something of it failed."""
+    while (progress := json.loads(engine.progress()))["running"]:
+        time.sleep(0.01)
+    if progress["failed"]:
+        raise RuntimeError(f"{progress['errors']}: {progress['last_error']}")
+
+
+def cpu_s() -> float:
+    """CPU seconds of this process so far, of all its threads."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def main() -> None:
+    """Load as told."""
+    job = json.load(sys.stdin)
+    engine = _native.Engine(json.dumps(job["config"]))
+    if "write" not in job["config"]["workload"]["operations"]:
+        engine.prepare(0, job["config"]["workload"]["objects"]["per_container"], 1, 4)
+        wait_until_idle(engine)
+    for worker in range(job["connections"]):
+        engine.add_worker(worker, job["connections"], 0)
+    time.sleep(job["warmup_s"])
+    engine.open_window()
+    before_s = cpu_s()
+    time.sleep(job["window_s"])
+    used_s = cpu_s() - before_s
+    engine.close_window()
+    [tally] = json.loads(engine.snapshot())["tallies"]
+    engine.stop(STOP_S)
+    print(json.dumps({"count": tally["count"], "bytes": tally["bytes"], "errors": tally["errors"], "cpu_s": used_s}))
+
+
+if __name__ == "__main__":
+    main()

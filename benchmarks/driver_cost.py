@@ -1,0 +1,292 @@
+"""What it costs a client to make load: CPU of several clients against the same null target, in one run.
+
+    python benchmarks/driver_cost.py --json FILE [--quick]
+
+Clients are pinned to CPU 0 and the target to CPU 1, so that neither takes the other's time and their shares do not depend
+on the scheduler. Rounds are interleaved: every client has its turn in each, and a row is the median of the rounds. CPU is
+user and system time of all threads of the client:
+
+locust-engine  `python -m drivers.locust` with engine users, signing every request: inside its window, as it measures itself
+engine         the same engine without Locust: inside its window (getrusage)
+locust-sdk     `python -m drivers.locust` with boto3 users: inside its window
+wrk            unsigned requests: its whole life (wait4); starting it costs it some milliseconds
+warp           signed requests, where it is installed: its whole life without what a run of the shortest length costs,
+               since it prepares its objects in the same process
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from nulltarget import KEY, USER, NullTarget, workload
+from pydantic import SecretStr
+
+from drivers.engine import _native
+from drivers.order import EVENT, Failed, Measured, Order, Prepare, Prepared, Quit, Ready, Setup, Step, Target
+from suites import Workload
+
+CLIENT_CPU, TARGET_CPU = "0", 1
+SEED = 2014
+WARMUP_S = 1.0
+GIB = 2**30
+WRK_DONE = re.compile(r"(\d+) requests in .*?, .* read")
+WRK_BAD = re.compile(r"Non-2xx or 3xx responses: (\d+)|Socket errors: (.*)")
+PREFIX = "bench"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What every client does: `operation` on objects of one size over so many connections."""
+
+    operation: Literal["read", "write"]
+    object_size_bytes: int
+    connections: int
+
+    @property
+    def workload(self) -> Workload:
+        """The case as a workload; its warm-up is not counted."""
+        objects = 200 if self.object_size_bytes < 2**20 else 4
+        record = workload(self.operation, self.object_size_bytes, objects)
+        return Workload.model_validate({**record, "warmup": WARMUP_S, "workers": [self.connections]})
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a client did in one turn, and the CPU it took for it."""
+
+    count: int
+    cpu_s: float
+    window_s: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the result: medians of the rounds."""
+
+    client: str
+    operation: str
+    object_size_bytes: int
+    connections: int
+    cpu_us_per_op: float
+    cpu_s_per_gib: float
+    ops_s: float
+
+
+CASES = (
+    Case("read", 4096, 16),
+    Case("write", 4096, 16),
+    Case("read", 64 * 2**20, 4),
+    Case("write", 64 * 2**20, 4),
+)
+
+
+def pinned(*argv: str) -> list[str]:
+    """The command on the clients' CPU."""
+    return ["taskset", "-c", CLIENT_CPU, *argv]
+
+
+@contextmanager
+def driver(target: NullTarget, users: Literal["engine", "sdk"]) -> Iterator[Callable[[Order, type], object]]:
+    """A Locust driver; what it gives sends an order and returns the event of the type that answers it."""
+    with subprocess.Popen(
+        pinned(sys.executable, "-m", "drivers.locust"),
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        orders, events = process.stdin, process.stdout
+
+        def ask(order: Order, wanted: type) -> object:
+            orders.write(order.model_dump_json() + "\n")
+            orders.flush()
+            for line in events:
+                event = EVENT.validate_json(line)
+                if isinstance(event, wanted):
+                    return event
+                if isinstance(event, Failed):
+                    raise SystemExit(f"drivers.locust: {event.message}")
+            raise SystemExit("drivers.locust ended without an answer")
+
+        try:
+            access = Target(api="s3", url=target.url, user=USER, key=SecretStr(KEY))
+            ask(Setup(target=access, users=users, bucket_prefix=PREFIX, seed=SEED), Ready)
+            yield ask
+            orders.write(Quit().model_dump_json() + "\n")
+            orders.close()
+            process.wait(30)
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def locust(users: Literal["engine", "sdk"], target: NullTarget, case: Case, window_s: float) -> Spent:
+    """A turn of the Locust driver."""
+    work = case.workload.model_copy(update={"runtime": window_s})
+    with driver(target, users) as ask:
+        ask(Prepare(workload=work), Prepared)
+        answer = ask(Step(workload=work, workers=case.connections), Measured)
+    assert isinstance(answer, Measured)
+    measurement = answer.measurement
+    [tally] = measurement.tallies
+    if tally.failed:
+        raise SystemExit(f"locust-{users}: {tally.errors}")
+    return Spent(tally.count, measurement.load.cpu_s, measurement.window_s)
+
+
+def engine(target: NullTarget, case: Case, window_s: float) -> Spent:
+    """A turn of the engine alone."""
+    job = {
+        "config": target.config(json.loads(case.workload.model_dump_json()), seed=SEED),
+        "connections": case.connections, "warmup_s": WARMUP_S, "window_s": window_s,
+    }  # fmt: skip
+    program = str(Path(__file__).with_name("direct_engine.py"))
+    done = subprocess.run(
+        pinned(sys.executable, program),
+        input=json.dumps(job),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=120 + window_s,
+    )
+    result = json.loads(done.stdout)
+    if result["errors"]:
+        raise SystemExit(f"engine: {result['errors']}")
+    return Spent(result["count"], result["cpu_s"], window_s)
+
+
+def lifetime(argv: list[str]) -> tuple[str, float]:
+    """Run a command: its output, and the CPU seconds of its whole life."""
+    with subprocess.Popen(pinned(*argv), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        out = process.stdout.read()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{argv[0]} ended with {process.returncode}: {out}")
+    return out, used.ru_utime + used.ru_stime
+
+
+def wrk(target: NullTarget, case: Case, window_s: float) -> Spent:
+    """A turn of wrk. Writes send the same body again and again, which is the least wrk can do."""
+    bucket = f"{PREFIX}-{case.workload.name}-0"
+    url = f"{target.url}/{bucket}/{_native.object_name(0)}"
+    with tempfile.TemporaryDirectory() as folder:
+        argv = ["wrk", "-t1", f"-c{case.connections}", f"-d{window_s:.0f}s", "--timeout", "30s"]
+        if case.operation == "write":
+            body = Path(folder, "body")
+            body.write_bytes(_native.content(SEED, case.object_size_bytes, 0, case.object_size_bytes))
+            script = Path(folder, "put.lua")
+            script.write_text(
+                f'wrk.method = "PUT"\nlocal file = io.open("{body}", "rb")\nwrk.body = file:read("*a")\nfile:close()\n'
+            )
+            argv += ["-s", str(script)]
+        out, cpu_s = lifetime([*argv, url])
+    done, bad = WRK_DONE.search(out), WRK_BAD.search(out)
+    if done is None or bad is not None:
+        raise SystemExit(f"wrk: {out}")
+    return Spent(int(done[1]), cpu_s, window_s)
+
+
+def warp(target: NullTarget, case: Case, window_s: float) -> Spent:
+    """A turn of warp: a run as long as the window less a short one, which holds what is prepared."""
+    short_s = 1.0
+    long, short = (_warp_once(target, case, length_s) for length_s in (window_s + short_s, short_s))
+    return Spent(long.count - short.count, long.cpu_s - short.cpu_s, window_s)
+
+
+def _warp_once(target: NullTarget, case: Case, length_s: float) -> Spent:
+    verb = {"read": "get", "write": "put"}[case.operation]
+    with tempfile.TemporaryDirectory() as folder:
+        argv = [
+            "warp", verb, f"--host={target.host}:{target.port}", f"--access-key={USER}", f"--secret-key={KEY}", "--no-color",
+            f"--obj.size={case.object_size_bytes}", f"--concurrent={case.connections}", f"--duration={length_s:.0f}s",
+            "--disable-multipart", "--disable-sha256-payload", "--noclear", f"--bucket={PREFIX}-warp", f"--benchdata={folder}/ops",
+        ]  # fmt: skip
+        if verb == "get":
+            argv.append(f"--objects={case.workload.objects.per_container}")
+        out, cpu_s = lifetime(argv)
+        ops, _ = lifetime(["warp", "analyze", "--json", f"{folder}/ops.json.zst"])
+    total = json.loads(ops[ops.index("{") :])["total"]
+    if total.get("total_errors"):
+        raise SystemExit(f"warp: {out}")
+    return Spent(total["total_requests"], cpu_s, length_s)
+
+
+CLIENTS: dict[str, Callable[[NullTarget, Case, float], Spent]] = {
+    "locust-engine": lambda *turn: locust("engine", *turn),
+    "engine": engine,
+    "wrk": wrk,
+    "locust-sdk": lambda *turn: locust("sdk", *turn),
+    "warp": warp,
+}
+
+
+def row(client: str, case: Case, turns: list[Spent]) -> Row:
+    """The medians of a client's turns at a case."""
+    us_per_op = statistics.median(turn.cpu_s / turn.count * 1e6 for turn in turns)
+    ops_s = statistics.median(turn.count / turn.window_s for turn in turns)
+    s_per_gib = us_per_op / 1e6 * GIB / case.object_size_bytes
+    return Row(
+        client, case.operation, case.object_size_bytes, case.connections, round(us_per_op, 3), round(s_per_gib, 5), round(ops_s, 1)
+    )
+
+
+def show(rows: list[Row]) -> None:
+    """A table for people, with each client's cost as a multiple of wrk's."""
+    floor = {(one.operation, one.object_size_bytes): one.cpu_us_per_op for one in rows if one.client == "wrk"}
+    print(
+        f"{'client':14} {'operation':9} {'object_size':>11} {'conn':>4} {'cpu us/op':>11} {'cpu s/GiB':>9} {'op/s':>9} {'x wrk':>6}"
+    )
+    for one in rows:
+        times = one.cpu_us_per_op / floor[one.operation, one.object_size_bytes] if floor else float("nan")
+        print(
+            f"{one.client:14} {one.operation:9} {one.object_size_bytes:11} {one.connections:4} {one.cpu_us_per_op:11.2f} "
+            f"{one.cpu_s_per_gib:9.4f} {one.ops_s:9.1f} {times:6.2f}"
+        )
+
+
+def main() -> None:
+    """Measure, print the table, write the rows."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, help="write the rows to this file")
+    parser.add_argument(
+        "--quick", action="store_true", help="one round of 2 s windows instead of 5 rounds of 5 s: a look, not a result"
+    )
+    parser.add_argument(
+        "--clients", nargs="+", choices=CLIENTS, default=list(CLIENTS), help="only these; programs not on PATH are left out"
+    )
+    asked = parser.parse_args()
+    clients = [name for name in asked.clients if name not in ("wrk", "warp") or shutil.which(name)]
+    rounds, window_s = (1, 2.0) if asked.quick else (5, 5.0)
+    turns: dict[tuple[str, Case], list[Spent]] = {}
+    for number in range(rounds):
+        for case in CASES:
+            with NullTarget(seed=SEED, core=TARGET_CPU) as target:
+                target.make_bucket(f"{PREFIX}-{case.workload.name}-0")
+                target.put(f"{PREFIX}-{case.workload.name}-0", _native.object_name(0), SEED, case.object_size_bytes)
+                for name in clients:
+                    print(
+                        f"round {number + 1}/{rounds}: {name}, {case.operation} of {case.object_size_bytes} bytes", file=sys.stderr
+                    )
+                    turns.setdefault((name, case), []).append(CLIENTS[name](target, case, window_s))
+    rows = [row(name, case, turns[name, case]) for case in CASES for name in clients]
+    show(rows)
+    if asked.json:
+        asked.json.write_text(json.dumps([asdict(one) for one in rows], indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
