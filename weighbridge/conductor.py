@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from drivers.order import Cleanup, Prepare, Setup, Step, Target
+from drivers.order import Cleaned, Cleanup, Prepare, Setup, Step, Target
 from drivers.process import DriverProcess
 from gateways.gateway import Endpoint
 from ground.errors import DriverError, TargetError, WeighbridgeError
@@ -115,11 +115,10 @@ class Conductor:
             driver.quit()
 
     def _measure_workload(self, deployment: Deployment, driver: DriverProcess, workload: Workload, keys: Iterator[StepKey]) -> None:
-        self._display.say(f"preparing {workload.name}")
-        prepared = driver.prepare(Prepare(workload=workload), self._display.progress)
-        text = f"{workload.name}: {prepared.objects} objects, {show_bytes(prepared.bytes)}, in {prepared.seconds:.1f} s"
-        self._store.event("prepared", text, layout=deployment.layout.name)
-        for key in keys:
+        self._prepare(deployment, driver, workload)
+        for number, key in enumerate(keys):
+            if number and "delete" in workload.operations:
+                self._prepare(deployment, driver, workload)  # what the last step deleted has to be there again
             self._number += 1
             self._display.begins(key, self._number)
             try:
@@ -128,11 +127,21 @@ class Conductor:
                 self._write(StepResult(key=key, measurement=None, valid=False, notes=(_reason(error),), order=self._number - 1))
                 raise
             self._write(result)
-            driver.cleanup(Cleanup(workload=workload, what="written"), self._display.progress)
+            self._cleaned(deployment, driver.cleanup(Cleanup(workload=workload, what="written"), self._display.progress))
             self._note("settled", deployment, deployment.standing.settle())
             deployment.standing.check()
         self._display.say(f"cleaning up {workload.name}")
-        driver.cleanup(Cleanup(workload=workload, what="all"), self._display.progress)
+        self._cleaned(deployment, driver.cleanup(Cleanup(workload=workload, what="all"), self._display.progress))
+
+    def _prepare(self, deployment: Deployment, driver: DriverProcess, workload: Workload) -> None:
+        self._display.say(f"preparing {workload.name}")
+        prepared = driver.prepare(Prepare(workload=workload), self._display.progress)
+        text = f"{workload.name}: {prepared.objects} objects, {show_bytes(prepared.bytes)}, in {prepared.seconds:.1f} s"
+        self._note("prepared", deployment, [text])
+
+    def _cleaned(self, deployment: Deployment, cleaned: Cleaned) -> None:
+        text = f"{cleaned.deleted} objects deleted"
+        self._note("cleaned", deployment, [f"{text}; {cleaned.failed} could not be" if cleaned.failed else text])
 
     def _measure(self, deployment: Deployment, driver: DriverProcess, workload: Workload, key: StepKey) -> StepResult:
         if self._suite.cache == "before-step":
