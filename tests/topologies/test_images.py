@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from gateways.gateway import Image
+from ground.errors import CommandFailed, MissingMeans
+from topologies import images
+
+IMAGE = Image(name="tiny", suite="bookworm", packages=("tini",))
+
+# Stands for mmdebstrap: writes a root with a dpkg database of one package, as slowly as $SLOWLY says.
+BUILDER = """#!{python}
+import os, pathlib, sys, time
+root = pathlib.Path(sys.argv[-1])
+(root / "usr").mkdir(parents=True)
+with open(os.environ["BUILDS"], "a") as builds:
+    builds.write(root.name + "\\n")
+print("I: downloading packages with apt...", flush=True)
+time.sleep(float(os.environ.get("SLOWLY", "0")))
+if "FAIL" in os.environ:
+    print("E: no such suite", file=sys.stderr)
+    sys.exit(25)
+info = root / "var/lib/dpkg"
+info.mkdir(parents=True)
+(info / "status").write_text("Package: tini\\nStatus: install ok installed\\nVersion: 0.19\\nArchitecture: amd64\\n"
+    "Maintainer: x <x@example.org>\\nDescription: x\\n\\n")
+"""
+
+
+@pytest.fixture
+def builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "mmdebstrap").write_text(BUILDER.format(python=sys.executable))
+    (tools / "mmdebstrap").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    monkeypatch.setenv("BUILDS", str(tmp_path / "builds"))
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    return tmp_path / "builds"
+
+
+def test_an_image_is_built_once_and_its_packages_are_listed_beside_it(tmp_path: Path, builds: Path) -> None:
+    said: list[str] = []
+    root = images.ensure(IMAGE, said.append, store=tmp_path / "store")
+    assert root == tmp_path / "store" / images.key(IMAGE)
+    assert root.with_name(f"{root.name}.packages").read_text() == "tini=0.19\n"
+    assert images.ensure(IMAGE, said.append, store=tmp_path / "store") == root
+    assert len(builds.read_text().splitlines()) == 1
+    assert "building from Debian bookworm" in said[0]
+    assert "1 packages" in said[-1]
+
+
+def test_an_image_is_another_when_what_is_asked_of_it_differs() -> None:
+    others = [
+        IMAGE,
+        IMAGE.model_copy(update={"suite": "trixie"}),
+        IMAGE.model_copy(update={"packages": ("tini", "haproxy")}),
+        IMAGE.model_copy(update={"options": ("--setup-hook=true",)}),
+    ]
+    assert len({images.key(one) for one in others}) == 4
+
+
+def test_the_order_of_packages_and_those_always_there_make_no_other_image() -> None:
+    one = IMAGE.model_copy(update={"packages": ("a", "b", "procps")})
+    other = IMAGE.model_copy(update={"packages": ("b", "a")})
+    assert images.key(one) == images.key(other)
+
+
+def test_no_mirror_is_named_and_options_stand_before_the_suite() -> None:
+    line = images.argv(IMAGE.model_copy(update={"options": ("--setup-hook=true",)}), Path("/store/x.partial"))
+    assert line[-3:] == [images.FORGET_THIS_MACHINE, "bookworm", "/store/x.partial"]
+    assert line.index("--setup-hook=true") < line.index("bookworm")
+    assert not any("://" in word for word in line)
+
+
+def test_a_failed_build_says_why_and_leaves_nothing_that_looks_whole(
+    tmp_path: Path, builds: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAIL", "1")
+    with pytest.raises(CommandFailed, match="E: no such suite") as failed:
+        images.ensure(IMAGE, lambda line: None, store=tmp_path / "store")
+    assert failed.value.code == 25
+    assert images.find(IMAGE, tmp_path / "store") is None
+    assert not list((tmp_path / "store").glob("*.partial"))
+
+
+def test_what_a_killed_build_left_is_swept_by_the_next(tmp_path: Path, builds: Path) -> None:
+    partial = tmp_path / "store" / f"{images.key(IMAGE)}.partial"
+    (partial / "usr/old").mkdir(parents=True)
+    assert images.half_built(tmp_path / "store") == (partial,)
+    root = images.ensure(IMAGE, lambda line: None, store=tmp_path / "store")
+    assert not (root / "usr/old").exists()
+    assert images.half_built(tmp_path / "store") == ()
+
+
+def test_of_two_that_want_an_image_one_builds_and_the_other_waits(
+    tmp_path: Path, builds: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLOWLY", "0.5")
+    said: list[str] = []
+    threads = [
+        threading.Thread(target=images.ensure, args=(IMAGE, said.append), kwargs={"store": tmp_path / "store"}) for _ in "ab"
+    ]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + 10
+    while not builds.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert images.half_built(tmp_path / "store") == ()  # one is under way
+    for thread in threads:
+        thread.join(20)
+    assert len(builds.read_text().splitlines()) == 1
+    assert any("another process builds it; waiting" in line for line in said)
+
+
+def test_a_build_without_mmdebstrap_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingMeans, match="mmdebstrap is missing"):
+        images.ensure(IMAGE, lambda line: None, store=tmp_path / "store")
+
+
+def test_an_interrupted_build_ends_its_builder(tmp_path: Path, builds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLOWLY", "60")
+    monkeypatch.setattr(images, "SAY_EVERY_S", 0.0)
+
+    def interrupt(line: str) -> None:
+        if "downloading" in line:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        images.ensure(IMAGE, interrupt, store=tmp_path / "store")
+    assert not list((tmp_path / "store").glob("*.partial"))
+    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert str(tmp_path / "store") not in running

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from topologies.lab import network
+from topologies.lab.bundle import CAPABILITIES, Bundle, etc_hosts, submounts
+from topologies.lab.disk import LoopDisk
+from topologies.lab.runc import DEPLOYMENT, HOST, Runc
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Bundle:
+    return Bundle(
+        deployment="labtest-a",
+        host="store-1",
+        folder=tmp_path / "bundle",
+        logs=tmp_path / "logs",
+        image=Path("/images/ceph"),
+        etc_hosts=tmp_path / "hosts",
+        disks=(LoopDisk("/dev/wb0", 9, -1, direct=True),),
+        memory_bytes=2**28,
+        limit_swap=True,
+        visible=(Path("/tmp/checkout"), Path("/opt/checkout"), Path("/run/checkout")),
+    )
+
+
+def test_a_written_bundle_is_labelled_and_has_its_own_namespaces(bundle: Bundle) -> None:
+    bundle.write()
+    config = json.loads((bundle.folder / "config.json").read_text())
+    assert config["annotations"] == {DEPLOYMENT: "labtest-a", HOST: "store-1"}
+    assert config["linux"]["cgroupsPath"] == "/weighbridge/labtest-a/store-1"
+    assert {one["type"] for one in config["linux"]["namespaces"]} == {"pid", "network", "ipc", "uts", "mount"}
+    assert not any("path" in one for one in config["linux"]["namespaces"])
+    assert {path.name for path in bundle.folder.iterdir()} == {"config.json", "rootfs", "upper", "work"}
+    assert bundle.logs.is_dir()
+
+
+def test_a_host_may_use_its_own_disks_and_no_other_device(bundle: Bundle) -> None:
+    linux = bundle.config()["linux"]
+    assert [(one["path"], one["major"], one["minor"]) for one in linux["devices"]] == [("/dev/wb0", 7, 9)]
+    assert linux["resources"]["devices"] == [
+        {"allow": False, "access": "rwm"},
+        {"allow": True, "type": "b", "major": 7, "minor": 9, "access": "rwm"},
+    ]
+
+
+def test_swap_is_limited_with_memory_only_where_the_kernel_accounts_it(bundle: Bundle) -> None:
+    assert bundle.config()["linux"]["resources"]["memory"] == {"limit": 2**28, "swap": 2**28}
+    assert replace(bundle, limit_swap=False).config()["linux"]["resources"]["memory"] == {"limit": 2**28}
+    assert "memory" not in replace(bundle, memory_bytes=None).config()["linux"]["resources"]
+
+
+def test_file_descriptor_limits_are_left_to_the_caller(bundle: Bundle) -> None:
+    assert "rlimits" not in bundle.config()["process"]
+
+
+@pytest.mark.parametrize("forbidden", ["CAP_SYS_MODULE", "CAP_SYS_TIME", "CAP_SYS_BOOT", "CAP_SYS_RESOURCE"])
+def test_a_host_cannot_change_the_machine(forbidden: str) -> None:
+    assert forbidden not in CAPABILITIES
+
+
+def test_an_image_is_seen_through_an_overlay(bundle: Bundle) -> None:
+    assert f"lowerdir=/images/ceph,upperdir={bundle.folder}/upper,workdir={bundle.folder}/work" in bundle.script()
+    assert bundle.config()["root"] == {"path": "rootfs", "readonly": False}
+
+
+def test_a_path_with_blanks_and_quotes_stays_one_word(bundle: Bundle) -> None:
+    odd = replace(bundle, image=Path("/images/it's here"))
+    assert "'lowerdir=/images/it'\"'\"'s here,upperdir=" in odd.script()
+    assert "'rootfs/mnt/a b'" in replace(bundle, image=None).script(["/mnt/a b"])
+
+
+def test_a_machine_root_is_read_only_also_where_file_systems_are_mounted_in_it(bundle: Bundle) -> None:
+    own = replace(bundle, image=None)
+    assert own.config()["root"]["readonly"] is True
+    assert "mount -o remount,bind,ro rootfs/home" in own.script(["/home"]).splitlines()
+
+
+def test_runc_makes_no_mount_point_in_the_machines_own_log_folder(bundle: Bundle) -> None:
+    assert replace(bundle, image=None).script().splitlines()[-1] == "mount -t tmpfs -o mode=755 weighbridge rootfs/var/log"
+
+
+def test_a_checkout_below_tmp_or_run_is_seen_on_a_machine_root_and_on_no_image(bundle: Bundle) -> None:
+    def targets(one: Bundle) -> list[str]:
+        return [mount["destination"] for mount in one.config()["mounts"]]
+
+    own = targets(replace(bundle, image=None))
+    assert own.index("/tmp/checkout") > own.index("/tmp")
+    assert own.index("/run/checkout") > own.index("/run")
+    assert "/opt/checkout" not in own
+    assert not {"/tmp/checkout", "/run/checkout"} & set(targets(bundle))
+
+
+def test_submounts_leave_out_the_root_and_what_a_host_has_of_its_own() -> None:
+    mountinfo = "\n".join(
+        f"{number} 1 0:{number} / {point} rw - ext4 /dev/x rw"
+        for number, point in enumerate(
+            ["/", "/proc", "/sys/fs/cgroup", "/dev/shm", "/run/lock", "/tmp", "/home", r"/mnt/a\040b", "/home", "/runner"]
+        )
+    )
+    assert submounts(mountinfo) == ("/home", "/mnt/a b", "/runner")
+
+
+def test_every_host_knows_the_names_of_all() -> None:
+    lines = etc_hosts({"client-1": "10.80.0.10", "store-1": "10.80.0.11"}).splitlines()
+    assert lines[0] == "127.0.0.1 localhost"
+    assert lines[-2:] == ["10.80.0.10 client-1", "10.80.0.11 store-1"]
+
+
+def test_addresses_follow_the_order_of_the_hardware_file() -> None:
+    assert [network.address(index) for index in (0, 1, 199)] == ["10.80.0.10", "10.80.0.11", "10.80.0.209"]
+
+
+def test_the_switch_has_a_port_for_each_host_with_the_mtu_of_the_network() -> None:
+    batch = network.switch_batch([network.Port(3, 4711, "10.80.0.13")], 9000)
+    assert "link add port3 mtu 9000 type veth peer name eth0 mtu 9000 netns 4711\n" in batch
+    assert "link set port3 master br0 up\n" in batch
+
+
+@pytest.mark.parametrize(
+    ("rate_bit_per_s", "burst_bytes"), [(10**6, 131072), (10**8, 131072), (10**9, 500_000), (10**10, 5_000_000)]
+)
+def test_a_token_bucket_holds_a_tick_of_its_rate_and_never_less_than_two_large_segments(
+    rate_bit_per_s: int, burst_bytes: int
+) -> None:
+    assert network.burst_bytes(rate_bit_per_s) == burst_bytes
+    assert f"{burst_bytes}b" in network.limit_argv("eth0", rate_bit_per_s)
+
+
+def test_a_runc_without_state_has_no_containers(tmp_path: Path) -> None:
+    assert Runc(tmp_path / "none").containers() == ()

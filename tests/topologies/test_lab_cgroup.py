@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ground.errors import TargetError
+from topologies.hardware import Disk, HostSpec
+from topologies.lab.cgroup import Cgroups, Write
+from topologies.lab.usage import DiskUse, counters, disk_use
+
+GROUP = "/weighbridge/d/h"
+SPEC = HostSpec(
+    cpus=0.5, memory=2**28, disks=(Disk(size=2**30, bandwidth=10 * 2**20), Disk(size=2**30, iops=200), Disk(size=2**30))
+)
+DEVICES = ("7:3", "7:4", "7:5")
+
+
+@pytest.fixture
+def v1(tmp_path: Path) -> Cgroups:
+    for name in ("cpu", "cpuacct", "memory", "blkio", "systemd", "unified"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "unified/cgroup.controllers").write_text("")
+    return Cgroups(tmp_path)
+
+
+@pytest.fixture
+def v2(tmp_path: Path) -> Cgroups:
+    (tmp_path / "cgroup.controllers").write_text("cpuset cpu io memory pids\n")
+    return Cgroups(tmp_path)
+
+
+def written(cgroups: Cgroups, writes: tuple[Write, ...]) -> dict[str, str]:
+    return {str(one.path.relative_to(cgroups.mount)): one.text for one in writes}
+
+
+def test_a_hybrid_whose_second_version_has_no_controllers_is_version_1(v1: Cgroups) -> None:
+    assert v1.version == 1
+    assert "blkio" in v1.controllers()
+
+
+def test_version_1_limits_cpu_by_quota_and_disks_by_throttles(v1: Cgroups) -> None:
+    assert written(v1, v1.limits(GROUP, SPEC, DEVICES)) == {
+        "cpu/weighbridge/d/h/cpu.cfs_period_us": "100000",
+        "cpu/weighbridge/d/h/cpu.cfs_quota_us": "50000",
+        "blkio/weighbridge/d/h/blkio.throttle.read_bps_device": "7:3 10485760",
+        "blkio/weighbridge/d/h/blkio.throttle.write_bps_device": "7:3 10485760",
+        "blkio/weighbridge/d/h/blkio.throttle.read_iops_device": "7:4 200",
+        "blkio/weighbridge/d/h/blkio.throttle.write_iops_device": "7:4 200",
+    }
+
+
+def test_version_2_limits_cpu_by_max_and_each_disk_by_one_line(v2: Cgroups) -> None:
+    assert v2.version == 2
+    assert [(str(one.path.relative_to(v2.mount)), one.text) for one in v2.limits(GROUP, SPEC, DEVICES)] == [
+        ("weighbridge/d/h/cpu.max", "50000 100000"),
+        ("weighbridge/d/h/io.max", "7:3 rbps=10485760 wbps=10485760"),
+        ("weighbridge/d/h/io.max", "7:4 riops=200 wiops=200"),
+    ]
+
+
+def test_a_host_without_limits_gets_none_written(v1: Cgroups, v2: Cgroups) -> None:
+    assert v1.limits(GROUP, HostSpec(), ()) == v2.limits(GROUP, HostSpec(), ()) == ()
+
+
+def test_version_1_limits_write_back_in_the_root_and_version_2_needs_not(tmp_path: Path) -> None:
+    disk = Disk(size=2**30, bandwidth=1000)
+    first = Cgroups(tmp_path)
+    assert written(first, first.write_back("7:3", disk)) == {
+        "blkio/blkio.throttle.read_bps_device": "7:3 1000",
+        "blkio/blkio.throttle.write_bps_device": "7:3 1000",
+    }
+    (tmp_path / "cgroup.controllers").write_text("io\n")
+    assert first.write_back("7:3", disk) == ()
+
+
+def test_a_refused_write_names_file_and_text(tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match=r"no-such/file: '7:3 1' was refused"):
+        Write(tmp_path / "no-such/file", "7:3 1").apply()
+
+
+def test_limits_are_read_back_with_the_names_of_disks(v1: Cgroups) -> None:
+    for path, text in {
+        "cpu": {"cpu.cfs_quota_us": "50000\n"},
+        "memory": {"memory.limit_in_bytes": "268435456\n"},
+        "blkio": {f"blkio.throttle.{name}": "" for name in ("read_bps_device", "read_iops_device", "write_iops_device")},
+    }.items():
+        folder = v1.at(path, GROUP)
+        folder.mkdir(parents=True)
+        for name, content in text.items():
+            (folder / name).write_text(content)
+    (v1.at("blkio", GROUP) / "blkio.throttle.write_bps_device").write_text("7:3 10485760\n")
+    assert v1.read(GROUP, {"7:3": "/dev/wb0"}) == (
+        "cpu.cfs_quota_us 50000",
+        "memory.limit_in_bytes 268435456",
+        "blkio.throttle.write_bps_device /dev/wb0 10485760",
+    )
+
+
+def test_a_cgroup_is_removed_in_every_hierarchy_with_those_below_it(v1: Cgroups) -> None:
+    for top in ("cpu", "memory", "systemd", "unified"):
+        (v1.mount / top / "weighbridge/d/h/inner").mkdir(parents=True)
+    (v1.mount / "cpu/weighbridge/other").mkdir()
+    assert v1.remove("/weighbridge/d") == ()
+    v1.remove_tree_if_empty()
+    assert [str(path.relative_to(v1.mount)) for path in v1.mount.glob("*/weighbridge")] == ["cpu/weighbridge"]
+    assert v1.remove("/weighbridge/d") == ()
+
+
+def test_what_cannot_be_removed_is_named(v1: Cgroups) -> None:
+    busy = v1.mount / "memory/weighbridge/d"
+    busy.mkdir(parents=True)
+    (busy / "tasks").write_text("1")  # stands for a process: the folder is not empty
+    assert v1.remove("/weighbridge/d") == (busy,)
+
+
+def test_processes_are_found_in_cgroups_below_too(v2: Cgroups) -> None:
+    inner = v2.at("memory", GROUP) / "inner"
+    inner.mkdir(parents=True)
+    (inner.parent / "cgroup.procs").write_text("12\n")
+    (inner / "cgroup.procs").write_text("13\n14\n")
+    assert sorted(v2.pids(GROUP)) == [12, 13, 14]
+    assert v2.pids("/weighbridge/gone") == ()
+
+
+def _counted(cgroups: Cgroups, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        target = cgroups.mount / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+
+def test_counters_of_version_1_have_units(v1: Cgroups, monkeypatch: pytest.MonkeyPatch) -> None:
+    _counted(
+        v1,
+        {
+            "cpu/weighbridge/d/h/cpu.stat": "nr_periods 9\nnr_throttled 4\nthrottled_time 2500000000\n",
+            "cpuacct/weighbridge/d/h/cpuacct.usage": "1500000000\n",
+            "memory/weighbridge/d/h/memory.usage_in_bytes": "1000\n",
+            "memory/weighbridge/d/h/memory.max_usage_in_bytes": "2000\n",
+            "memory/weighbridge/d/h/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n",
+        },
+    )
+    monkeypatch.setattr("topologies.lab.usage._network", lambda table: (5, 6))
+    used = counters(v1, GROUP, 1, (), DiskUse(0, 0))
+    assert (used.cpu_s, used.throttled_s, used.memory_bytes, used.memory_peak_bytes, used.oom_kills) == (1.5, 2.5, 1000, 2000, 3)
+    assert (used.network_received_bytes, used.network_sent_bytes) == (5, 6)
+    assert used.disk_read_bytes is None
+
+
+def test_counters_of_version_2_have_units_and_leave_out_what_an_older_kernel_cannot_tell(
+    v2: Cgroups, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _counted(
+        v2,
+        {
+            "weighbridge/d/h/cpu.stat": "usage_usec 1500000\nuser_usec 1\nthrottled_usec 2500000\n",
+            "weighbridge/d/h/memory.current": "1000\n",
+            "weighbridge/d/h/memory.events": "low 0\nhigh 0\nmax 7\noom 4\noom_kill 3\n",
+        },
+    )
+    monkeypatch.setattr("topologies.lab.usage._network", lambda table: (5, 6))
+    used = counters(v2, GROUP, 1, (), DiskUse(0, 0))
+    assert (used.cpu_s, used.throttled_s, used.memory_bytes, used.memory_peak_bytes, used.oom_kills) == (1.5, 2.5, 1000, None, 3)
+
+
+def test_counters_of_a_host_that_is_gone_are_an_error_and_not_zero(v1: Cgroups) -> None:
+    with pytest.raises(TargetError, match="counters cannot be read"):
+        counters(v1, GROUP, 2**30, (), DiskUse(0, 0))
+
+
+def test_disks_are_counted_in_bytes_over_all_of_a_host(tmp_path: Path) -> None:
+    for minor, line in ((3, "10 0 100 0 20 0 200 0 0 0 0"), (4, "1 0 1 0 2 0 2 0 0 0 0")):
+        (tmp_path / f"loop{minor}").mkdir()
+        (tmp_path / f"loop{minor}/stat").write_text(line)
+    assert disk_use([3, 4], tmp_path) == DiskUse(101 * 512, 202 * 512)

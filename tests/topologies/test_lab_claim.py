@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from ground.errors import TargetError, UsageError
+from topologies.hardware import Hardware, HostSpec
+from topologies.lab import leftovers, raise_lab
+from topologies.lab.cgroup import Cgroups
+from topologies.lab.claim import AtWork, Claim, Claimed, RootLimit, claims, nobody_at_work
+from topologies.lab.ending import disks, take_away
+from topologies.lab.runc import Runc
+
+HARDWARE = Hardware(name="two", kind="lab", hosts={"client-1": HostSpec(), "store-1": HostSpec()})
+
+
+def test_a_second_claim_is_refused_naming_the_first(tmp_path: Path) -> None:
+    claim = Claim("labtest-a", tmp_path / "a", tmp_path)
+    with pytest.raises(UsageError, match=rf"labtest-a stands on this machine since .*process {os.getpid()}") as refused:
+        Claim("labtest-b", tmp_path / "b", tmp_path)
+    assert "weighbridge down" in refused.value.advice
+    claim.release()
+    Claim("labtest-b", tmp_path / "b", tmp_path).release()
+    assert claims(tmp_path) == ()
+
+
+def test_what_a_killed_conductor_left_refuses_a_new_claim_until_it_is_taken_away(tmp_path: Path) -> None:
+    script = (
+        "import os, sys; from pathlib import Path; from topologies.lab.claim import Claim; "
+        "Claim('labtest-a', Path(sys.argv[1]) / 'a', Path(sys.argv[1])); os._exit(9)"
+    )
+    assert subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False).returncode == 9
+    with pytest.raises(UsageError, match="labtest-a: left standing") as refused:
+        Claim("labtest-b", tmp_path / "b", tmp_path)
+    assert "weighbridge down" in refused.value.advice
+    assert [one.kind for one in leftovers.remove(state=tmp_path)] == ["claim"]
+    Claim("labtest-b", tmp_path / "b", tmp_path).release()
+
+
+@pytest.mark.parametrize("label", ["", "A", "a.b", "../a", "-a", "a" * 62])
+def test_a_label_that_could_be_taken_for_something_else_is_refused(tmp_path: Path, label: str) -> None:
+    with pytest.raises(UsageError, match="cannot be the label"):
+        Claim(label, tmp_path, tmp_path)
+
+
+def test_limits_are_written_down_for_whoever_comes_after_a_killed_conductor(tmp_path: Path) -> None:
+    claim = Claim("labtest-a", tmp_path / "a", tmp_path)
+    limit = RootLimit(path=tmp_path / "throttle", text="7:3 100")
+    claim.add((limit,))
+    assert claims(tmp_path)[0].root_limits == (limit,)
+    claim.release()
+
+
+def test_only_the_limit_that_was_put_on_is_lifted(tmp_path: Path) -> None:
+    file = tmp_path / "throttle"
+    file.write_text("7:3 999\n")
+    RootLimit(path=file, text="7:3 100").lift()
+    assert file.read_text() == "7:3 999\n"
+    RootLimit(path=file, text="7:3 999").lift()
+    assert file.read_text() == "7:3 0"
+    RootLimit(path=tmp_path / "gone", text="7:3 100").lift()
+
+
+def test_a_claim_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "claims").mkdir()
+    (tmp_path / "claims/x.json").write_text("{")
+    with pytest.raises(TargetError, match=r"x\.json is not a claim"):
+        claims(tmp_path)
+
+
+def test_leftovers_are_not_swept_while_a_conductor_is_at_work(tmp_path: Path) -> None:
+    claim = Claim("labtest-a", tmp_path / "a", tmp_path)
+    with pytest.raises(AtWork, match="labtest-a"):
+        leftovers.remove(state=tmp_path)
+    assert [one.deployment for one in leftovers.find(state=tmp_path)] == ["labtest-a"]
+    claim.release()
+
+
+def test_a_runc_that_outlives_its_conductor_is_waited_for(tmp_path: Path) -> None:
+    claim = Claim("labtest-a", tmp_path / "a", tmp_path)
+    with (tmp_path / "lock").open("r+") as lock:
+        lock.write(json.dumps({"deployment": "labtest-a", "pid": 2**30}))  # nobody's number
+        lock.truncate()
+    timer = threading.Timer(0.2, claim.release)
+    timer.start()
+    with nobody_at_work(tmp_path, wait_s=10):
+        assert not timer.is_alive() or claims(tmp_path) == ()
+    timer.join()
+
+
+def test_the_folder_of_a_deployment_that_a_reboot_ended_is_found_and_removed(tmp_path: Path) -> None:
+    folder = tmp_path / "home/deployments/labtest-a"
+    (folder / "bundles/store-1/upper").mkdir(parents=True)
+    state = tmp_path / "state"
+    found = leftovers.find(home=tmp_path / "home", state=state)
+    assert [(one.deployment, one.kind) for one in found] == [("labtest-a", "folder")]
+    assert leftovers.remove("labtest-b", home=tmp_path / "home", state=state) == ()
+    assert folder.exists()
+    assert leftovers.remove("labtest-a", home=tmp_path / "home", state=state) == found
+    assert leftovers.remove(home=tmp_path / "home", state=state) == ()
+    assert not folder.exists()
+
+
+def test_disks_are_found_by_the_file_they_had(tmp_path: Path) -> None:
+    for number, file in ((3, "/d/a/bundles/x/disk-1 (deleted)"), (4, "/d/ab/disk-1"), (5, "")):
+        (tmp_path / f"loop{number}/loop").mkdir(parents=True)
+        (tmp_path / f"loop{number}/loop/backing_file").write_text(f"{file}\n")
+    (tmp_path / "loop6").mkdir()
+    assert disks(Path("/d/a"), tmp_path) == (Path("/dev/loop3"),)
+
+
+def test_taking_away_nothing_is_no_error(tmp_path: Path) -> None:
+    nothing = Claimed(deployment="labtest-none", pid=1, since="", folder=tmp_path / "none")
+    take_away(nothing, Runc(tmp_path / "runc"), Cgroups())
+    take_away(nothing, Runc(tmp_path / "runc"), Cgroups())
+
+
+@pytest.mark.parametrize(
+    ("names", "images", "fault"),
+    [
+        (["client-1", "store-9"], {}, "two has no hosts store-9"),
+        (["client-1", "store-1"], {}, "store-1: no root image was given"),
+        (["client-1", "store-1"], {"store-1": Path("/no/such")}, "store-1: /no/such is not a root image"),
+    ],
+)
+def test_hosts_that_cannot_be_raised_are_refused_before_anything_is_claimed(
+    tmp_path: Path, names: list[str], images: dict[str, Path], fault: str
+) -> None:
+    with pytest.raises(UsageError, match=fault):
+        raise_lab("labtest-a", HARDWARE, images, lambda line: None, folder=tmp_path / "f", names=names, state=tmp_path / "s")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_would_break_the_overlays_options_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    with pytest.raises(UsageError, match="cannot be below an overlay"):
+        raise_lab("labtest-a", HARDWARE, {}, lambda line: None, folder=tmp_path / "a,b", names=["client-1"], state=tmp_path / "s")

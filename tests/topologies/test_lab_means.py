@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from topologies.hardware import Disk, Hardware, HostSpec
+from topologies.lab import means as lab
+from topologies.lab.means import Mean, means
+
+SMALL = Hardware(
+    name="small", kind="lab", hosts={"client-1": HostSpec(memory=2**26), "store-1": HostSpec(disks=(Disk(size=2**30),))}
+)
+VAST = Hardware(name="vast", kind="lab", hosts={"client-1": HostSpec(memory=2**42)})
+
+
+def named(found: tuple[Mean, ...], part: str) -> Mean:
+    return next(mean for mean in found if part in mean.name)
+
+
+def test_a_missing_tool_is_named_with_the_package_that_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "runc").write_text("#!/bin/sh\n")
+    (tmp_path / "runc").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = means(SMALL, home=tmp_path)
+    assert named(found, "runc").found
+    missing = named(found, "tc")
+    assert not missing.found
+    assert missing.remedy == "apt install iproute2"
+
+
+@pytest.mark.parametrize(("user", "found"), [(0, True), (1000, False)])
+def test_root_is_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, found: bool) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: user)
+    assert named(means(SMALL, home=tmp_path), "root").found is found
+
+
+def test_hardware_with_more_memory_than_the_machine_is_refused(tmp_path: Path) -> None:
+    wanted = named(means(VAST, home=tmp_path), "of memory")
+    assert not wanted.found
+    assert "4 TiB of memory" in wanted.name
+    assert named(means(SMALL, home=tmp_path), "of memory").found
+
+
+def test_loop_devices_are_wanted_only_for_disks(tmp_path: Path) -> None:
+    assert any("loop" in mean.name for mean in means(SMALL, home=tmp_path))
+    assert not any("loop" in mean.name for mean in means(VAST, home=tmp_path))
+
+
+def test_an_overlay_cannot_be_written_on_an_overlay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lab, "_file_system", lambda path: "overlay")
+    assert not named(means(SMALL, home=tmp_path), "file system").found
+    monkeypatch.setattr(lab, "_file_system", lambda path: "ext4")
+    assert named(means(SMALL, home=tmp_path), "file system").found
+
+
+def test_room_is_looked_for_where_the_folder_will_be(tmp_path: Path) -> None:
+    assert str(tmp_path) in named(means(SMALL, home=tmp_path / "not/there/yet"), "of disk").name
+
+
+def test_every_mean_says_why_and_how(tmp_path: Path) -> None:
+    assert all(mean.name and mean.why and mean.remedy for mean in means(SMALL, home=tmp_path))
