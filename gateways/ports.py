@@ -66,7 +66,7 @@ def await_ports(client: Host, daemons: Sequence[Daemon], say: Say, *, deadline_s
                     daemon.check()
                 if time.monotonic() - said > _SAY_S:
                     said = time.monotonic()
-                    say(f"waiting for {', '.join(str(daemon) for daemon in waiting.values())}")
+                    say(f"waiting for {len(waiting)} of {len(names)} ports, such as that of {next(iter(waiting.values()))}")
                 if time.monotonic() > deadline + 10:
                     break
     for daemon in waiting.values():

@@ -14,8 +14,8 @@ THREADS = 8
 
 def together(calls: Sequence[Callable[[], Result]]) -> list[Result]:
     """Results of all calls, in their order. When some fail, all are waited for and the first one's error is raised."""
-    if not calls:
-        return []
+    if len(calls) < 2:
+        return [call() for call in calls]
     with ThreadPoolExecutor(min(THREADS, len(calls))) as pool:
         futures = [pool.submit(call) for call in calls]
         wait(futures)

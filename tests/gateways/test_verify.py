@@ -1,0 +1,152 @@
+import hashlib
+import http.server
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from pydantic import SecretStr
+
+from gateways.gateway import Endpoint
+from gateways.verify import verify
+from ground.errors import VerificationFailed
+from topologies.fake import FakeHost
+
+
+class Store(http.server.BaseHTTPRequestHandler):
+    """A store that keeps objects in memory and lies as it is told to."""
+
+    protocol_version = "HTTP/1.1"
+    objects: ClassVar[dict[str, bytes]] = {}
+    lie: ClassVar[str] = ""
+    busy: ClassVar[int] = 0
+    seen: ClassVar[list[str]] = []
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
+        pass
+
+    def answer(self, status: int, body: bytes = b"", headers: dict[str, str] | None = None) -> None:
+        self.seen.append(f"{self.command} {status}")
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def do_GET(self) -> None:
+        if self.path == "/auth/v1.0":
+            right = (self.headers["X-Auth-User"], self.headers["X-Auth-Key"]) == ("u:v", "k")
+            url = f"http://{self.headers['Host']}/v1/AUTH_u"
+            self.answer(*((200, b"", {"X-Storage-Url": url, "X-Auth-Token": "t"}) if right else (401, b"wrong key")))
+        elif "/v1/" in self.path and self.headers["X-Auth-Token"] != "t":
+            self.answer(401)
+        elif self.path not in self.objects:
+            self.answer(404, b"no such object")
+        else:
+            body = self.objects[self.path]
+            etag = hashlib.md5(b"other" if self.lie == "etag" else body).hexdigest()
+            body = body[:-1] + bytes([body[-1] ^ 1]) if self.lie == "content" and self.command == "GET" else body
+            body = body[:100] if self.lie == "short" and self.command == "GET" else body
+            self.answer(503, b"slow down " * 100) if self.lie == "unavailable" else self.answer(200, body, {"ETag": f'"{etag}"'})
+
+    do_HEAD = do_GET  # noqa: N815 - the name is the base class's
+
+    def do_PUT(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.objects[self.path] = body
+        self.answer(200, b"", {"ETag": hashlib.md5(body).hexdigest()})
+
+    def do_DELETE(self) -> None:
+        if self.path.count("/") == (3 if "/v1/" in self.path else 1) and type(self).busy > 0:
+            type(self).busy -= 1
+            self.answer(409, b"not empty yet")
+            return
+        if self.lie != "undead":
+            self.objects.pop(self.path, None)
+        self.answer(204)
+
+
+@pytest.fixture
+def store() -> Iterator[str]:
+    Store.objects, Store.lie, Store.busy, Store.seen = {}, "", 0, []
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Store)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[FakeHost]:
+    host = FakeHost("client-1", "127.0.0.1", tmp_path)
+    yield host
+    host.close()
+
+
+def swift(url: str, key: str = "k") -> Endpoint:
+    return Endpoint(api="swift", url=f"{url}/auth/v1.0", user="u:v", key=SecretStr(key))
+
+
+def s3(url: str) -> Endpoint:
+    return Endpoint(api="s3", url=url, user="u", key=SecretStr("k"))
+
+
+def test_every_operation_is_done_over_every_api_and_nothing_is_left(store: str, client: FakeHost) -> None:
+    checks = verify(client, [swift(store), s3(store)])
+    operations = ["make bucket", "PUT", "HEAD", "GET", "DELETE", "GET after DELETE", "delete bucket"]
+    assert [(check.api, check.operation) for check in checks] == [(api, one) for api in ("swift", "s3") for one in operations]
+    assert Store.objects == {}
+
+
+@pytest.mark.parametrize(
+    ("lie", "operation", "what"),
+    [
+        ("content", "GET", "content differs from what was written, first at byte 65535"),
+        ("etag", "HEAD", "ETag"),
+        ("short", "GET", "100 bytes, 65536 were written"),
+        ("undead", "GET after DELETE", "404 was expected (status 200)"),
+        ("unavailable", "HEAD", "200 was expected (status 503)"),
+    ],
+)
+@pytest.mark.parametrize("endpoint", [swift, s3])
+def test_a_store_that_lies_is_found_out(
+    store: str, client: FakeHost, endpoint: Callable[[str], Endpoint], lie: str, operation: str, what: str
+) -> None:
+    Store.lie = lie
+    with pytest.raises(VerificationFailed) as failure:
+        verify(client, [endpoint(store)])
+    assert f" {operation} at {store}" in failure.value.message
+    assert what in failure.value.message
+
+
+def test_only_the_start_of_a_wrong_answers_body_is_shown(store: str, client: FakeHost) -> None:
+    with pytest.raises(VerificationFailed) as failure:
+        verify(client, [swift(store, key="wrong")])
+    assert failure.value.message == f"swift auth at {store}/auth/v1.0: 200 or 204 was expected (status 401)\nwrong key"
+    Store.lie = "undead"
+    with pytest.raises(VerificationFailed) as failure:
+        verify(client, [s3(store)])
+    assert len(failure.value.message.split("\n", 1)[1]) <= 300
+
+
+def test_a_null_target_is_checked_by_length_alone(store: str, client: FakeHost) -> None:
+    Store.lie = "content"
+    verify(client, [s3(store)], stores_bodies=False)
+    Store.lie = "short"
+    with pytest.raises(VerificationFailed, match="100 bytes"):
+        verify(client, [s3(store)], stores_bodies=False)
+
+
+def test_a_container_that_hears_late_of_its_objects_end_is_waited_for(store: str, client: FakeHost) -> None:
+    Store.busy = 3
+    verify(client, [swift(store)])
+    assert Store.seen.count("DELETE 409") == 3
+
+
+def test_nobody_listening_is_a_wrong_answer_too(client: FakeHost) -> None:
+    with pytest.raises(VerificationFailed, match=r"swift auth at .*: no answer: ConnectionRefusedError"):
+        verify(client, [swift("http://127.0.0.1:9")])
