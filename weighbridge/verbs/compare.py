@@ -32,7 +32,6 @@ def compare(suite: str, layouts: list[str], hardware: str | None, *, driver: str
     a gateway could not be stood up, all of it then being taken away again.
     """
     # The heavy rooms are imported here, so that `weighbridge --help` need not wait for them.
-    from rich.console import Console  # noqa: PLC0415
 
     from results import derive  # noqa: PLC0415
     from results.manifest import Sheet  # noqa: PLC0415
@@ -46,6 +45,7 @@ def compare(suite: str, layouts: list[str], hardware: str | None, *, driver: str
     from weighbridge.outcome import print_outcome  # noqa: PLC0415
     from weighbridge.plan import make_plan  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
+    from weighbridge.terminal import console  # noqa: PLC0415
 
     if driver in {"cosbench", "both"}:
         raise UsageError(f"the driver {driver!r} is not part of this release", advice="Use --driver locust.")
@@ -54,7 +54,7 @@ def compare(suite: str, layouts: list[str], hardware: str | None, *, driver: str
     plan = make_plan(asked, chosen.hardware, chosen.layouts)
     where = place()
     require(chosen.hardware, where)
-    console = Console()
+    screen = console()
     with interruptible():
         store = RunStore.create(
             out,
@@ -66,7 +66,7 @@ def compare(suite: str, layouts: list[str], hardware: str | None, *, driver: str
             sheets=[Sheet(title="machine", facts=facts_of_machine(chosen.hardware))],
         )
         try:
-            with display_for(plan, console) as display:
+            with display_for(plan, screen) as display:
                 display.say(f"writing to {store.folder}")
                 Conductor(plan, chosen.layouts, store, display, where).run()
         except Interrupted as error:
@@ -77,5 +77,5 @@ def compare(suite: str, layouts: list[str], hardware: str | None, *, driver: str
             raise
         store.set_state("done")
     derived = derive(store.folder)
-    print_outcome(derived, console)
+    print_outcome(derived, screen)
     return EXIT_FINE if derived.comparable else EXIT_INVALID

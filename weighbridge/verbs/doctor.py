@@ -12,15 +12,15 @@ from weighbridge.verbs.options import hardware
 @hardware
 def command(hardware: str | None) -> int:
     """Say what is missing on this machine for hosts of the HARDWARE, and how to get it. Exit code 2 when anything is."""
-    from rich.console import Console  # noqa: PLC0415
     from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
     from weighbridge import selection  # noqa: PLC0415
     from weighbridge.means import means_for  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
+    from weighbridge.terminal import console  # noqa: PLC0415
 
-    console = Console()
+    screen = console()
     hosts = selection.hardware_named(hardware)
     found = means_for(hosts, place())
     drawn = Table(box=None, header_style="bold")
@@ -29,7 +29,7 @@ def command(hardware: str | None) -> int:
     for mean in found:
         mark = "[green]✔[/]" if mean.found else "[red]✘[/]"
         drawn.add_row(mark, escape(mean.name), escape(mean.why), "" if mean.found else escape(mean.remedy))
-    console.print(drawn)
+    screen.print(drawn)
     lacking = sum(not mean.found for mean in found)
-    console.print(f"{lacking} of {len(found)} missing" if lacking else f"this machine can raise {hosts.name}", highlight=False)
+    screen.print(f"{lacking} of {len(found)} missing" if lacking else f"this machine can raise {hosts.name}", highlight=False)
     return EXIT_USAGE if lacking else EXIT_FINE

@@ -15,14 +15,13 @@ def command(label: str | None, everything: bool) -> None:
 
 def down(label: str | None, *, everything: bool) -> None:
     """Take a deployment away. Raises UsageError when it is not clear which one is meant."""
-    from rich.console import Console  # noqa: PLC0415
-
     from ground.document import did_you_mean  # noqa: PLC0415
     from ground.errors import UsageError  # noqa: PLC0415
     from topologies.lab import leftovers  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
+    from weighbridge.terminal import console  # noqa: PLC0415
 
-    console = Console()
+    screen = console()
     where = place()
     found = leftovers.find(home=where.home, state=where.state)
     labels = sorted({one.deployment for one in found if one.deployment})
@@ -31,8 +30,8 @@ def down(label: str | None, *, everything: bool) -> None:
     if label is None and not everything and len(labels) > 1:
         raise UsageError(f"several deployments stand: {', '.join(labels)}", advice="Name one of them, or say --all.")
     if not found:
-        console.print("nothing stands, and nothing was left", highlight=False)
+        screen.print("nothing stands, and nothing was left", highlight=False)
         return
     removed = leftovers.remove(None if everything or label is None else label, home=where.home, state=where.state)
     for one in removed:
-        console.print(f"removed {one}", markup=False, highlight=False)
+        screen.print(f"removed {one}", markup=False, highlight=False)

@@ -11,9 +11,8 @@ import click
 @click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
 def command(run: Path) -> None:
     """Make derived/ of a RUN folder again: summary.csv, charts, report.html; and print the table."""
-    from rich.console import Console  # noqa: PLC0415
-
     from results import derive  # noqa: PLC0415
     from weighbridge.outcome import print_outcome  # noqa: PLC0415
+    from weighbridge.terminal import console  # noqa: PLC0415
 
-    print_outcome(derive(run), Console())
+    print_outcome(derive(run), console())

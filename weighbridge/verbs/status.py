@@ -8,9 +8,8 @@ import click
 @click.command("status")
 def command() -> None:
     """Show what stands, its hosts, endpoints and credentials."""
-    from rich.console import Console  # noqa: PLC0415
-
     from weighbridge.standing import print_standing  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
+    from weighbridge.terminal import console  # noqa: PLC0415
 
-    print_standing(place(), Console())
+    print_standing(place(), console())

@@ -17,8 +17,6 @@ def command(layout: str, hardware: str | None) -> None:
 
 def up(layout: str, hardware: str | None) -> None:
     """Stand a layout up and say how to reach it. Raises UsageError or TargetError, nothing then being left."""
-    from rich.console import Console  # noqa: PLC0415
-
     from ground.errors import UsageError  # noqa: PLC0415
     from topologies.deployment import deploy  # noqa: PLC0415
     from weighbridge import selection  # noqa: PLC0415
@@ -26,6 +24,7 @@ def up(layout: str, hardware: str | None) -> None:
     from weighbridge.means import require  # noqa: PLC0415
     from weighbridge.standing import print_standing  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
+    from weighbridge.terminal import console  # noqa: PLC0415
 
     hosts = selection.hardware_named(hardware)
     if hosts.kind == "fake":
@@ -36,12 +35,12 @@ def up(layout: str, hardware: str | None) -> None:
     planned = selection.layout_named(layout, hosts)
     where = place()
     require(hosts, where)
-    console = Console()
+    screen = console()
 
     def say(text: str) -> None:
-        console.print(text, markup=False, highlight=False)
+        screen.print(text, markup=False, highlight=False)
 
     with interruptible(), deploy(planned, hosts, where, say) as deployment:
         deployment.keep()
     say(f"{deployment.label} stands after {deployment.took_s:.1f} s; `weighbridge down` takes it away")
-    print_standing(where, console)
+    print_standing(where, screen)
