@@ -6,6 +6,7 @@ They make the very sequence of requests that the native engine makes. Retries ar
 from __future__ import annotations
 
 import functools
+import io
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,8 @@ from drivers.order import Setup
 from suites import Operation, Workload
 
 CHUNK_BYTES = 256 * 1024
+WHOLE_BYTES = 8 * 2**20
+"""Bodies up to this size are bytes in memory, larger ones are files."""
 LIST_MOST = 1000
 """Names a list asks for: one page."""
 
@@ -33,13 +36,45 @@ class Wrong(Exception):
         self.error_class = error_class
 
 
+class Body(io.RawIOBase):
+    """The content of an object as a file, for objects too large to be held in memory by every worker."""
+
+    def __init__(self, seed: int, size: int) -> None:
+        super().__init__()
+        self._seed, self._size, self._at = seed, size, 0
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is: SDKs seek to learn its length, and read it twice to hash and to send it."""
+        return True
+
+    def tell(self) -> int:
+        """Where it stands, in bytes."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Stand elsewhere; as of any file."""
+        self._at = max(0, offset + (0, self._at, self._size)[whence])
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer from where it stands."""
+        data = content(self._seed, self._size, self._at, min(len(buffer), max(0, self._size - self._at)))
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
 class Client(Protocol):
     """The five operations by way of one SDK. They raise what the SDK raises."""
 
     def read(self, bucket: str, name: str) -> Iterator[bytes]:
         """The object in pieces."""
 
-    def write(self, bucket: str, name: str, body: bytes) -> None:
+    def write(self, bucket: str, name: str, body: bytes | Body, size: int) -> None:
         """Write an object."""
 
     def delete(self, bucket: str, name: str) -> None:
@@ -94,9 +129,9 @@ class S3Client:
         finally:
             body.close()
 
-    def write(self, bucket: str, name: str, body: bytes) -> None:
+    def write(self, bucket: str, name: str, body: bytes | Body, size: int) -> None:
         """See Client."""
-        self._client.put_object(Bucket=bucket, Key=name, Body=body)
+        self._client.put_object(Bucket=bucket, Key=name, Body=body, ContentLength=size)
 
     def delete(self, bucket: str, name: str) -> None:
         """See Client."""
@@ -149,9 +184,9 @@ class SwiftClient:
         finally:
             body.close()
 
-    def write(self, bucket: str, name: str, body: bytes) -> None:
+    def write(self, bucket: str, name: str, body: bytes | Body, size: int) -> None:
         """See Client."""
-        self._ready().put_object(bucket, name, body, content_length=len(body))
+        self._ready().put_object(bucket, name, body, content_length=size)
 
     def delete(self, bucket: str, name: str) -> None:
         """See Client."""
@@ -302,7 +337,7 @@ class SdkCrew:
             elif operation == "write":
                 # Noted before: one whose answer is lost may be there all the same.
                 self._written[bucket, name] = None
-                client.write(bucket, name, self._body(size))
+                client.write(bucket, name, self._body(size) if size <= WHOLE_BYTES else Body(self._setup.seed, size), size)
                 moved_bytes = size
             elif operation == "delete":
                 client.delete(bucket, name)

@@ -26,6 +26,8 @@ PULSE_S = 0.25
 """How often the crews are asked how they are getting on; near the opening and for deletes oftener."""
 
 NOTHING = Nothing().model_dump_json()
+GRACE_S = 10.0
+"""What a station may take for its part beyond the time that a request may take."""
 SATURATED_SHARE = 0.8
 SKEW_SHARE = 0.01
 
@@ -40,7 +42,7 @@ class StepRun:
         self._order = order
         self._workload = order.workload
         self._say = say
-        self._patience_s = setup.request_timeout_s + 10.0
+        self._patience_s = setup.request_timeout_s + GRACE_S
         self._rates: deque[tuple[float, Pulse]] = deque()
         self._said_s = 0.0
         self._notes: list[str] = [allowance.note] if allowance.note else []
@@ -62,6 +64,8 @@ class StepRun:
             self._notes.append(
                 f"the driver used {load.share:.0%} of the {load.cpu_limit:g} CPUs it may use: it, not the gateway, may be the limit"
             )
+        if any("http-401" in tally.errors for tally in tallies):
+            self._notes.append("the gateway forgot the token in the step (http-401): a new one is got before the next step")
         measurement = Measurement(
             api=self._setup.target.api,
             workload=self._workload.name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import time
 from collections.abc import Callable
 
@@ -17,9 +18,7 @@ from ground.errors import DriverError
 from suites import Workload
 
 Say = Callable[[Progress], None]
-
-PIECES = (512, 64, 8, 1, 1, 1)
-"""Objects of a piece at each attempt: what failed in a piece is tried again in smaller ones, and an object at most so often."""
+log = logging.getLogger(__name__)
 
 SAY_S = 0.4
 
@@ -76,27 +75,34 @@ class Stock:
             pulse = self._follow(crew, Pulse(), lambda now: say(_progress("cleanup", now.done, workload.objects.count, now)))
             deleted = pulse.done
         for bucket in self._buckets(workload):
-            if self._account.delete_bucket(bucket):
-                continue
-            left = self._delete_left(bucket, keep_prepared=False, say=say)
-            deleted, failed = deleted + left[0], failed + left[1]
-            if not self._account.delete_bucket(bucket):
-                raise DriverError(f"bucket {bucket} cannot be deleted: it is never empty")
+            more = self._delete_bucket(bucket, say)
+            deleted, failed = deleted + more[0], failed + more[1]
         return deleted, failed
+
+    def _delete_bucket(self, bucket: str, say: Say) -> tuple[int, int]:
+        """Delete a bucket and whatever is in it. Returns (deleted, failed) objects; a bucket that stays counts as failed."""
+        deleted = failed = 0
+        # Swift tells its containers of deletes a little later: one can seem to hold what is gone.
+        for pause_s in (0.0, 0.0, 0.5, 1.0, 2.0, 4.0):
+            gevent.sleep(pause_s)
+            if self._account.delete_bucket(bucket):
+                return deleted, failed
+            more, failed = self._delete_left(bucket, frozenset(), say)
+            deleted += more
+        log.warning("bucket %s cannot be deleted: it is never empty", bucket)
+        return deleted, failed + 1
 
     def delete_strays(self, workload: Workload, say: Say) -> tuple[int, int]:
         """Delete what a workload's buckets hold beside its prepared objects. Returns (deleted, failed) objects."""
         self._account.authenticate()
+        keep = frozenset(object_name(index) for index in range(workload.objects.per_container if workload.needs_objects else 0))
         deleted = failed = 0
         for bucket in self._buckets(workload):
-            left = self._delete_left(bucket, keep_prepared=True, say=say, workload=workload)
-            deleted, failed = deleted + left[0], failed + left[1]
+            more = self._delete_left(bucket, keep, say)
+            deleted, failed = deleted + more[0], failed + more[1]
         return deleted, failed
 
-    def _delete_left(self, bucket: str, *, keep_prepared: bool, say: Say, workload: Workload | None = None) -> tuple[int, int]:
-        keep = set()
-        if keep_prepared and workload is not None and workload.needs_objects:
-            keep = {object_name(index) for index in range(workload.objects.per_container)}
+    def _delete_left(self, bucket: str, keep: frozenset[str], say: Say) -> tuple[int, int]:
         deleted = failed = 0
         said_s = 0.0
         for name in [name for name in self._account.objects(bucket) if name not in keep]:
@@ -131,31 +137,19 @@ class Stock:
                 return
 
     def _write(self, workload: Workload, count: int, parallel: int, say: Say) -> None:
+        """Write all objects. The engine tries each a bounded number of times, with growing pauses, and gives up when that fails."""
         crew = NativeCrew(self._setup, self._account, workload, self._allowance.cpus)
         try:
-            pieces = [(first, min(PIECES[0], count - first), 0) for first in range(0, count, PIECES[0])][::-1]
-            there = 0
-            before = crew.pulse()
-            while pieces:
-                first, many, attempt = pieces.pop()
-                crew.prepare(first, many, parallel)
-                now = self._follow(crew, before, functools.partial(_tell_written, say, there - before.done, count))
-                done, before = now.done - before.done, now
-                if done >= many:
-                    there += many
-                    continue
-                # Nothing at all at two attempts in a row means a target that does not answer, not one that is now and then busy.
-                if attempt + 1 == len(PIECES) or (done == 0 and attempt > 0):
-                    classes = ", ".join(f"{name} x {times}" for name, times in sorted(now.errors.items()))
-                    raise DriverError(
-                        f"{many - done} of {many} objects from number {first} of {workload.name} could not be written, after "
-                        f"{attempt + 1} attempts; errors: {classes or 'none seen'}; last error: {now.last_error}"
-                    )
-                gevent.sleep(0.1 * 2**attempt)
-                size = PIECES[attempt + 1]
-                pieces += [(at, min(size, first + many - at), attempt + 1) for at in range(first, first + many, size)][::-1]
+            crew.prepare(0, count, parallel)
+            pulse = self._follow(crew, Pulse(), lambda now: say(_progress("prepare", now.done, count, now)))
         finally:
             crew.stop(0.0)
+        if pulse.done < count:
+            classes = ", ".join(f"{name} x {times}" for name, times in sorted(pulse.errors.items()))
+            raise DriverError(
+                f"only {pulse.done} of {count} objects of {workload.name} could be written; errors: {classes or 'none seen'}; "
+                f"last error: {pulse.last_error}"
+            )
 
     def _follow(self, crew: NativeCrew, before: Pulse, tell: Callable[[Pulse], None]) -> Pulse:
         """Wait for the crew to be idle again; what no longer moves at all has a deadline."""
@@ -177,7 +171,3 @@ class Stock:
 
 def _progress(phase: str, done: int, total: int, pulse: Pulse) -> Progress:
     return Progress.model_validate({"phase": phase, "done": done, "total": max(done, total), "errors": pulse.failed})
-
-
-def _tell_written(say: Say, base: int, total: int, pulse: Pulse) -> None:
-    say(_progress("prepare", base + pulse.done, total, pulse))

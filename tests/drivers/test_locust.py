@@ -402,21 +402,30 @@ def test_requests_that_never_end_are_counted_as_errors(
     assert set(tally.errors) <= {"unfinished", "timeout"}
 
 
-def test_a_step_whose_first_requests_never_end_fails_with_the_reason(null: Callable[..., Null], tmp_path: Path) -> None:
-    reads = workload({"read": 1})
+def test_a_step_of_a_workload_that_was_not_prepared_fails(null: Callable[..., Null], tmp_path: Path) -> None:
+    with driver(tmp_path) as running:
+        running.setup(setup_for(null().target("s3")))
+        with pytest.raises(DriverError, match="'tried' was not prepared"):
+            running.step(Step(workload=workload({"read": 1}), workers=1))
+
+
+@pytest.mark.parametrize("api", ["s3", "swift"])
+def test_objects_too_large_for_memory_are_written_as_files_by_the_sdks(api: Api, null: Callable[..., Null], tmp_path: Path) -> None:
+    both = workload({"write": 1, "read": 1}, objects=Objects(size=9_000_000, per_container=2), verify=True, runtime=1.5)
     target = null()
     with driver(tmp_path) as running:
-        running.setup(setup_for(target.target("s3"), request_timeout_s=0.5, users="engine"))
-        running.prepare(Prepare(workload=reads))
-        with pytest.raises(DriverError, match="was not prepared"):
-            running.step(Step(workload=reads.model_copy(update={"name": "other"}), workers=1))
+        running.setup(setup_for(target.target(api), users="sdk"))
+        running.prepare(Prepare(workload=both))
+        tallies = by_operation(running.step(Step(workload=both, workers=2)).measurement)
+    assert all(tally.count > 0 and not tally.errors for tally in tallies.values())
+    assert tallies["write"].bytes == tallies["write"].count * 9_000_000
 
 
 def test_objects_that_cannot_be_written_fail_the_preparation_with_their_classes(null: Callable[..., Null], tmp_path: Path) -> None:
     reads = workload({"read": 1})
     with driver(tmp_path) as running:
         running.setup(setup_for(null(fail_share=1.0, fail_status=507).target("swift")))
-        with pytest.raises(DriverError, match=r"40 of 40|\d+ of \d+ objects .*http-507 x"):
+        with pytest.raises(DriverError, match=r"only 0 of 40 objects of tried .*http-507 x"):
             running.prepare(Prepare(workload=reads))
     assert running.process.returncode == 3
 
