@@ -54,7 +54,7 @@ class Chart(Record):
 
     def panel_spec(self, panel: Panel) -> dict[str, Any]:
         """The Vega-Lite spec of one panel that takes the width it is given."""
-        spec: dict[str, Any] = self._draw(panel, "container").to_dict()
+        spec: dict[str, Any] = self._draw(panel, "container").to_dict(validate=False)
         # On a page the panel's title is a heading, and the page gives the margins.
         return {**spec, "config": {**config(), "padding": 4, "background": None}}
 
@@ -76,7 +76,7 @@ class Chart(Record):
                     subtitle=_wrapped(self.caption, 150 if len(drawn) > 1 else 62),
                 )
             )
-            .to_dict()
+            .to_dict(validate=False)
         )
         return {**spec, "config": config()}
 
@@ -122,11 +122,11 @@ def write_charts(drawn: Sequence[Chart], folder: Path) -> tuple[Path, ...]:
     vlc.register_font_directory(font_folder())
     written = []
     for chart in drawn:
-        spec = chart.spec()
+        drawing = vlc.vegalite_to_svg(chart.spec())
         contents: dict[str, str | bytes] = {
-            "png": vlc.vegalite_to_png(spec, scale=2),
-            "svg": vlc.vegalite_to_svg(spec),
-            "pdf": vlc.vegalite_to_pdf(spec),
+            "png": vlc.svg_to_png(drawing, scale=2),
+            "svg": drawing,
+            "pdf": vlc.svg_to_pdf(drawing),
             "csv": chart.csv,
             "txt": f"{chart.finding}\n{chart.caption}\n",
         }

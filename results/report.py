@@ -64,6 +64,7 @@ def report(
     environment.filters["bytes"] = show_bytes
     colours = {style.layout: style.colour for style in styles(plan.layouts)}
     specs = {f"{chart.name}-{panel.key}": chart.panel_spec(panel) for chart in charts for panel in chart.panels}
+    shown = table(rows)
     return environment.get_template("report.html.j2").render(
         manifest=manifest,
         plan=plan,
@@ -78,8 +79,9 @@ def report(
             for chart in charts
             for panel in chart.panels
         },
-        table=table(rows),
-        spoilt=[row for row in rows if not row.valid or row.errors or any(not point.valid for point in row.points)],
+        table=shown,
+        columns=[number for number, column in enumerate(shown.columns) if column.title != "API" or len(plan.suite.api) > 1],
+        spoilt=[row for row in rows if not row.valid or row.errors or row.repeats < plan.suite.repeats],
         colours=colours,
         general=[sheet for sheet in manifest.sheets if sheet.layout is None],
         facts=_facts(manifest.sheets, [layout.name for layout in plan.layouts]),

@@ -2,8 +2,9 @@
 
 Over repeats: throughput, bandwidth and percentiles are the median of the repeats' own figures (percentiles are never
 averaged and never taken of a mixture of repeats); max is the largest; mean is the total of latencies over the total of
-samples; samples and errors are totals. Only valid repeats go in, and all of them; where none is valid, those that there
-are go in and the row says `valid = no`. What is unknown is None, an empty cell, never a number.
+samples; samples are a total. Only valid repeats go in, and all of them; where none is valid, those that there are go in
+and the row says `valid = no`. Errors alone are of every repeat: none is hidden by leaving its repeat out. What is
+unknown is None, an empty cell, never a number.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ def _row(plan: ResolvedPlan, first: StepKey, operation: Operation, latest: dict[
         max_ms=max((point.max_ms for point in used if point.max_ms is not None), default=None),
         mean_ms=sum(point.total_ms for point in used) / samples if samples else None,
         samples=samples,
-        errors=sum(point.errors for point in used),
+        errors=sum(point.errors for point in points),
         valid=any(point.valid for point in points),
     )
 

@@ -74,7 +74,11 @@ _ABOUT = (
     ),
     Column(title="Mean", unit="ms", numeric=True, about="Total of all latencies by their number."),
     Column(title="Samples", numeric=True, about="Operations that succeeded, over all repeats."),
-    Column(title="Errors", numeric=True, about="Operations that failed, over all repeats. They are in no other figure."),
+    Column(
+        title="Errors",
+        numeric=True,
+        about="Operations that failed, over all repeats, also those left out. They are in no other figure.",
+    ),
     Column(title="Repeats", numeric=True, about="How many repeats the figures are made of."),
     Column(
         title="Valid",
