@@ -1,0 +1,207 @@
+"""Parts of the Locust driver on their own: recording, merging, Locust's tables, signing, quotas, classes of errors."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from hdrh.histogram import HdrHistogram
+from locust.stats import RequestStats
+from pydantic import SecretStr
+
+from drivers.engine._native import content
+from drivers.locust.account import Place, signature
+from drivers.locust.allowance import allowance
+from drivers.locust.crew import Pulse, Window
+from drivers.locust.figures import feed, summary
+from drivers.locust.merge import merged, merged_pulses
+from drivers.locust.recorder import Recorder
+from drivers.locust.sdk import Body, way_class
+from drivers.locust.station import Begin
+from drivers.order import Target
+from ground.errors import DriverError
+from suites import Objects, Workload
+
+
+def window_of(latencies_us: list[int], failures: int, window_s: float = 2.0) -> Window:
+    recorder = Recorder()
+    for number, latency_us in enumerate(latencies_us):
+        recorder.success("read", number * window_s / len(latencies_us), latency_us, 1000, latency_us // 2)
+    for _ in range(failures):
+        recorder.failure("read", 0.5, "http-503")
+    return Window(tallies=recorder.tallies(), seconds=recorder.seconds(), window_s=window_s, cpu_s=0.5)
+
+
+def test_a_recorder_keeps_exact_extremes_and_sums_beside_the_histogram() -> None:
+    (tally,) = window_of([1, 123_457, 3], 2).tallies
+    assert (tally.count, tally.min_us, tally.max_us, tally.sum_us, tally.bytes) == (3, 1, 123_457, 123_461, 3000)
+    assert tally.errors == {"http-503": 2}
+
+
+def test_latencies_outside_of_the_histogram_are_counted_at_its_bounds() -> None:
+    (tally,) = window_of([0, 5_000_000_000], 0).tallies
+    assert (tally.count, tally.min_us, tally.max_us) == (2, 0, 5_000_000_000)
+    assert tally.latency is not None
+    assert HdrHistogram.decode(tally.latency).get_total_count() == 2
+
+
+def test_a_recorder_of_failures_alone_has_no_latency() -> None:
+    (tally,) = window_of([], 3).tallies
+    assert (tally.count, tally.latency, tally.min_us, tally.errors) == (0, None, None, {"http-503": 3})
+
+
+def test_merged_windows_are_the_window_of_all_their_requests() -> None:
+    dice = random.Random(5)
+    halves = [[round(dice.lognormvariate(8, 1)) for _ in range(500)] for _ in range(2)]
+    both = merged([window_of(halves[0], 1), window_of(halves[1], 2)])
+    whole = window_of(halves[0] + halves[1], 3).tallies[0]
+    tally = both.tallies[0]
+    assert tally.model_dump(exclude={"latency", "first_byte"}) == whole.model_dump(exclude={"latency", "first_byte"})
+    assert tally.latency is not None
+    assert whole.latency is not None
+    ours, theirs = HdrHistogram.decode(tally.latency), HdrHistogram.decode(whole.latency)
+    for percent in (1, 50, 90, 99, 99.9, 100):
+        assert ours.get_value_at_percentile(percent) == theirs.get_value_at_percentile(percent)
+    assert sum(second.count for second in both.seconds) == 1000
+    assert sum(second.errors for second in both.seconds) == 3
+    assert (both.window_s, both.cpu_s) == (2.0, 1.0)
+
+
+def test_a_window_of_failures_alone_can_be_merged() -> None:
+    tally = merged([window_of([], 1), window_of([7], 0)]).tallies[0]
+    assert (tally.count, tally.min_us, tally.errors) == (1, 7, {"http-503": 1})
+
+
+def test_merged_pulses_add_up_and_keep_a_last_error() -> None:
+    one = Pulse(started=1, running=2, done=3, failed=1, bytes=5, errors={"reset": 1}, last_error="it broke")
+    both = merged_pulses([one, Pulse(started=2, running=1, done=1, failed=2, bytes=1, errors={"reset": 1, "connect": 1})])
+    assert (both.started, both.running, both.done, both.failed, both.bytes) == (3, 3, 4, 3, 6)
+    assert both.errors == {"reset": 2, "connect": 1}
+    assert both.last_error == "it broke"
+
+
+def test_locusts_own_statistics_agree_with_the_window() -> None:
+    stats = RequestStats()
+    feed(stats, "small", window_of([10_000, 20_000, 30_000], 1))
+    entry = stats.get("small", "read")
+    for one in (entry, stats.total):
+        assert (one.num_requests, one.num_failures, one.total_content_length) == (4, 1, 3000)
+        assert (one.min_response_time, one.max_response_time) == (10, 30)
+        assert one.avg_response_time == pytest.approx(20)
+        assert one.median_response_time == 20
+        assert one.total_rps == pytest.approx(2.0)
+    assert [error.occurrences for error in stats.errors.values()] == [1]
+    assert "small" in summary(stats)
+
+
+@pytest.mark.parametrize("query", ["", "list-type=2&max-keys=1000&start-after=a%2Fb"])
+def test_s3_requests_are_signed_as_botocore_signs_them(query: str) -> None:
+    target = Target(api="s3", url="http://10.1.2.3:7480", user="AKIDEXAMPLE", key=SecretStr("wJalrXUtnFEMI"), region="eu-west-1")
+    now = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+    ours = signature(target, "10.1.2.3:7480", "GET", "/wb-1-x-0", query, b"", now)
+    request = AWSRequest("GET", "http://10.1.2.3:7480/wb-1-x-0" + (f"?{query}" if query else ""))
+    request.context["timestamp"] = "20260304T050607Z"
+    request.headers["X-Amz-Date"] = "20260304T050607Z"
+    request.headers["X-Amz-Content-SHA256"] = ours["X-Amz-Content-SHA256"]
+    signer = S3SigV4Auth(Credentials("AKIDEXAMPLE", "wJalrXUtnFEMI"), "s3", "eu-west-1")
+    text = signer.string_to_sign(request, signer.canonical_request(request))
+    assert ours["Authorization"].endswith(f"Signature={signer.signature(text, request)}")
+    assert "wJalrXUtnFEMI" not in str(ours)
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("http://10.0.0.1:8080/auth/v1.0", Place("10.0.0.1", 8080, tls=False, path="/auth/v1.0")),
+        ("https://store.example/", Place("store.example", 443, tls=True, path="")),
+        ("http://[::1]:80", Place("::1", 80, tls=False, path="")),
+    ],
+)
+def test_urls_are_taken_apart(url: str, place: Place) -> None:
+    assert Place.of(url) == place
+
+
+@pytest.mark.parametrize("url", ["http://host:99999", "ftp://host", "http://"])
+def test_urls_that_are_none_are_refused(url: str) -> None:
+    with pytest.raises(DriverError):
+        Place.of(url)
+
+
+def test_ranks_share_the_workers_evenly_and_wholly() -> None:
+    workload = Workload(name="w", objects=Objects(size=1), operations={"read": 1}, workers=(5,), runtime=1.0)
+    shares = [Begin(workload=workload, workers=5, repeat=0, rank=rank, stations=3).share for rank in range(3)]
+    assert shares == [2, 2, 1]
+
+
+def proc(folder: Path, cgroup: str, mountinfo: str) -> Path:
+    (folder / "proc").mkdir()
+    (folder / "proc" / "cgroup").write_text(cgroup)
+    (folder / "proc" / "mountinfo").write_text(mountinfo)
+    return folder / "proc"
+
+
+def test_a_quota_of_cgroup_v2_is_found_at_any_level(tmp_path: Path) -> None:
+    inner = tmp_path / "fs" / "outer" / "inner"
+    inner.mkdir(parents=True)
+    (inner / "cpu.max").write_text("max 100000\n")
+    (inner.parent / "cpu.max").write_text("50000 100000\n")
+    mount = f"30 20 0:26 / {tmp_path}/fs rw shared:4 - cgroup2 cgroup2 rw\n"
+    found = allowance(proc(tmp_path, "0::/outer/inner\n", mount))
+    assert (found.cpus, found.note) == (0.5, "")
+
+
+def test_a_quota_of_cgroup_v1_is_found_also_where_a_container_sees_a_part_of_the_tree(tmp_path: Path) -> None:
+    inner = tmp_path / "cpu" / "service"
+    inner.mkdir(parents=True)
+    (inner / "cpu.cfs_quota_us").write_text("25000\n")
+    (inner / "cpu.cfs_period_us").write_text("100000\n")
+    (inner.parent / "cpu.cfs_quota_us").write_text("-1\n")
+    mounts = (
+        f"31 20 0:27 /host-1 {tmp_path}/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
+        f"30 20 0:26 / {tmp_path}/memory rw - cgroup cgroup rw,memory\n"
+    )
+    found = allowance(proc(tmp_path, "4:memory:/host-1\n3:cpu,cpuacct:/host-1/service\n", mounts))
+    assert (found.cpus, found.note) == (0.25, "")
+
+
+def test_a_quota_that_cannot_be_seen_is_said_to_be_unknown(tmp_path: Path) -> None:
+    found = allowance(proc(tmp_path, "3:cpu,cpuacct:/somewhere\n", "30 20 0:26 / / rw - ext4 /dev/sda rw\n"))
+    assert found.cpus >= 1
+    assert "not known" in found.note
+
+
+def chained(*errors: BaseException) -> BaseException:
+    for outer, inner in itertools.pairwise(errors):
+        outer.__cause__ = inner
+    return errors[0]
+
+
+@pytest.mark.parametrize(
+    ("error", "error_class"),
+    [
+        (chained(ValueError("wrapped"), ConnectionRefusedError(111, "refused")), "connect"),
+        (chained(ValueError("wrapped"), socket.gaierror(-2, "unknown")), "connect"),
+        (ValueError("wrapped in its arguments", ConnectionResetError(104, "reset")), "reset"),
+        (chained(ValueError("wrapped"), TimeoutError("timed out")), "timeout"),
+        (ValueError("of no known cause"), "protocol"),
+    ],
+)
+def test_errors_on_the_way_are_classed_by_the_cause_they_wrap(error: BaseException, error_class: str) -> None:
+    assert way_class(error) == error_class
+
+
+def test_a_body_read_as_a_file_is_the_content_of_its_object() -> None:
+    body = Body(seed=3, size=700_001)
+    assert body.seek(0, 2) == 700_001
+    assert body.seek(0) == 0
+    pieces = iter(lambda: body.read(65536), b"")
+    assert b"".join(pieces) == content(3, 700_001, 0, 700_001)
+    body.seek(-1, 2)
+    assert body.read(10) == content(3, 700_001, 700_000, 1)

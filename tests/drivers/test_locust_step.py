@@ -1,0 +1,132 @@
+"""A step on a pretended floor: what it does with crews that misbehave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from locust.env import Environment
+from pydantic import SecretStr
+
+import drivers.locust.step
+from drivers.locust.allowance import Allowance
+from drivers.locust.crew import Pulse, Window
+from drivers.locust.floor import Floor
+from drivers.locust.recorder import Recorder
+from drivers.locust.station import Begin, Cut, Nothing
+from drivers.locust.step import StepRun
+from drivers.order import Progress, Setup, Step, Target
+from ground.errors import DriverError
+from results.measurement import Measurement
+from suites import Objects, Workload
+
+SETUP = Setup(
+    target=Target(api="s3", url="http://127.0.0.1:1", user="u", key=SecretStr("k")),
+    bucket_prefix="wb-1",
+    seed=1,
+    request_timeout_s=0.1,
+)
+READS = Workload(
+    name="reads", objects=Objects(size=100), operations={"read": 1, "write": 1}, workers=(2,), runtime=0.1, warmup=0.02
+)
+
+
+class Pretended(Floor):
+    """Two stations that pulse as they are told and record one read each."""
+
+    def __init__(self, pulse: Callable[[int], Pulse], *, cut: int = 0, cpu_s: float = 0.01) -> None:
+        self.environment = Environment()
+        self.asked: list[str] = []
+        self._pulse, self._cut, self._cpu_s = pulse, cut, cpu_s
+
+    def begin(self, order: Begin) -> None:
+        self.asked.append("begin")
+
+    def ask(self, verb: str, argument: str, timeout_s: float) -> list[str]:
+        self.asked.append(verb)
+        if verb == "pulse":
+            return [self._pulse(self.asked.count("pulse")).model_dump_json()] * 2
+        if verb == "close":
+            recorder = Recorder()
+            recorder.success("read", 0.01, 250, 100, 200)
+            window = Window(tallies=recorder.tallies(), seconds=recorder.seconds(), window_s=0.1, cpu_s=self._cpu_s)
+            return [window.model_dump_json(), window.model_copy(update={"window_s": 0.2}).model_dump_json()]
+        if verb == "end":
+            return [Cut(requests=self._cut).model_dump_json()] * 2
+        return [Nothing().model_dump_json()] * 2
+
+    def start_users(self, count: int) -> None:
+        self.asked.append(f"start {count}")
+
+    def stop_users(self) -> None:
+        self.asked.append("stop")
+
+    def own_cpu_s(self) -> float:
+        return 0.0
+
+    def close(self) -> None:
+        self.asked.append("close floor")
+
+
+def measure(floor: Floor, workload: Workload = READS, heard: list[Progress] | None = None) -> Measurement:
+    say = (heard if heard is not None else []).append
+    return StepRun(SETUP, floor, Allowance(cpus=1.0), Step(workload=workload, workers=2), say).run()[0]
+
+
+def working(_turn: int) -> Pulse:
+    return Pulse(started=1, running=1, done=10)
+
+
+def test_a_step_goes_from_warm_up_to_window_to_drain_and_merges_what_the_stations_saw() -> None:
+    floor = Pretended(working)
+    heard: list[Progress] = []
+    measurement = measure(floor, heard=heard)
+    assert [verb for verb in floor.asked if verb != "pulse"] == ["begin", "start 2", "open", "close", "stop", "end"]
+    assert measurement.tallies[0].count == 2
+    assert measurement.seconds[0].count == 2
+    assert measurement.window_s == pytest.approx(0.15)
+    assert measurement.warmup_s >= 0.02
+    assert measurement.load.cpu_s == pytest.approx(0.02)
+    assert any("0.100 s to 0.200 s" in note for note in measurement.notes)
+    assert heard[0].phase == "warm-up"
+
+
+def test_the_window_opens_only_when_every_worker_has_finished_a_request() -> None:
+    floor = Pretended(lambda turn: Pulse(started=1 if turn > 4 else 0, running=1))
+    measure(floor)
+    assert floor.asked[: floor.asked.index("open")].count("pulse") == 5
+
+
+def test_a_worker_that_never_finishes_a_request_fails_the_step_with_the_last_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drivers.locust.step, "GRACE_S", 0.1)
+    floor = Pretended(lambda _: Pulse(started=0, running=1, last_error="read of 127.0.0.1:1: no answer"))
+    with pytest.raises(DriverError, match=r"2 of 2 workers had not finished a request .*no answer"):
+        measure(floor)
+    assert floor.asked[-2:] == ["stop", "end"]
+    assert "open" not in floor.asked
+
+
+def test_the_window_ends_when_nobody_has_anything_left_to_delete() -> None:
+    deletes = READS.model_copy(update={"operations": {"delete": 1.0}, "runtime": 30.0, "warmup": 0.0})
+    floor = Pretended(lambda turn: Pulse(started=1, running=0, exhausted=1 if turn > 1 else 0) if turn > 1 else working(turn))
+    measurement = measure(floor, deletes)
+    assert any("ran out after" in note for note in measurement.notes)
+    # What is used up is counted from the very first.
+    assert floor.asked.index("open") < floor.asked.index("start 2")
+
+
+def test_workers_that_all_end_by_themselves_fail_the_step() -> None:
+    floor = Pretended(lambda turn: Pulse(started=1, running=0 if turn > 2 else 1, last_error="gone"))
+    with pytest.raises(DriverError, match="all workers ended by themselves; last error: gone"):
+        measure(floor, READS.model_copy(update={"runtime": 5.0}))
+
+
+def test_requests_cut_off_are_errors_and_the_note_says_that_their_operation_is_not_known() -> None:
+    measurement = measure(Pretended(working, cut=3))
+    assert measurement.tallies[0].errors == {"unfinished": 6}
+    assert any("not known" in note for note in measurement.notes)
+
+
+def test_a_driver_that_was_busy_says_so() -> None:
+    assert not any("it may use" in note for note in measure(Pretended(working)).notes)
+    assert any("it may use" in note for note in measure(Pretended(working, cpu_s=0.1)).notes)
