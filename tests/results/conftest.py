@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from results.fake_run import WORKLOADS, Spoilt, fake_run
+from results.store import RunStore
+
+SHORT = tuple(workload.model_copy(update={"runtime": 3.0}) for workload in WORKLOADS)
+SPOILT = Spoilt(
+    failed=(("swift", "small-read", 16),),
+    erring=(("rgw-beast", "small-write", 32),),
+    absent=(("swift", "large-read", 8),),
+)
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
+    """Two layouts, two repeats, one step that failed, one with errors beyond the bound, one never measured. Not to be changed."""
+    return fake_run(tmp_path_factory.mktemp("runs"), workloads=SHORT, repeats=2, spoilt=SPOILT)
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    return tmp_path / "runs"

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import pytest
+
+from results.measurement import Load, Measurement
+from results.testing import fake_measurement
+from results.validity import enough_samples, judge, samples_needed
+from suites import Bounds
+
+
+def test_a_quiet_step_is_valid_without_notes() -> None:
+    verdict = judge(fake_measurement(), Bounds())
+    assert verdict.valid
+    assert verdict.notes == ()
+
+
+def test_errors_within_the_bound_are_noted_and_beyond_it_refused() -> None:
+    measurement = fake_measurement(errors={"http-503": 60, "timeout": 20})
+    within, beyond = judge(measurement, Bounds(error_share=0.02)), judge(measurement, Bounds(error_share=0.005))
+    assert (within.valid, beyond.valid) == (True, False)
+    assert "0.99% of operations failed (http-503: 60, timeout: 20)" in within.notes[0]
+    assert "beyond the bound of 0.50%" in beyond.notes[0]
+
+
+def test_nothing_done_is_not_valid() -> None:
+    empty = fake_measurement().model_copy(update={"tallies": ()})
+    assert judge(empty, Bounds()).notes == ("nothing was done inside the window",)
+    assert not judge(empty, Bounds()).valid
+
+
+def test_only_failures_are_not_valid_whatever_the_bound() -> None:
+    failed = fake_measurement().tallies[0].model_copy(
+        update={"count": 0, "errors": {"connect": 9}, "latency": None, "min_us": None, "max_us": None, "sum_us": 0}
+    )
+    verdict = judge(fake_measurement().model_copy(update={"tallies": (failed,)}), Bounds(error_share=1))
+    assert not verdict.valid
+    assert "no read succeeded (connect: 9)" in verdict.notes[0]
+
+
+@pytest.mark.parametrize(("share", "valid"), [(0.79, True), (0.81, False), (1.3, False)])
+def test_a_busy_driver_may_have_been_the_limit(share: float, valid: bool) -> None:
+    verdict = judge(fake_measurement(driver_share=share), Bounds())
+    assert verdict.valid is valid
+    assert valid or "the driver used" in verdict.notes[0]
+
+
+def slowed(measurement: Measurement, factor: float) -> Measurement:
+    """The same samples over a longer or shorter window: what Little's law cannot explain."""
+    window_s = measurement.window_s * factor
+    return measurement.model_copy(update={"window_s": window_s, "load": Load(cpu_s=0.1, cpu_limit=1, window_s=window_s)})
+
+
+@pytest.mark.parametrize(
+    ("factor", "valid", "noted"), [(1.0, True, False), (1.1, True, True), (1.4, False, True), (0.9, True, True), (0.6, False, True)]
+)
+def test_littles_law_is_noted_beyond_5_and_refused_beyond_20_percent(factor: float, valid: bool, noted: bool) -> None:
+    verdict = judge(slowed(fake_measurement(), factor), Bounds())
+    assert verdict.valid is valid
+    assert any("Little" in note for note in verdict.notes) is noted
+
+
+def test_littles_law_holds_only_for_closed_loops_without_failures() -> None:
+    assert judge(slowed(fake_measurement(), 2), Bounds(), closed_loop=False).valid
+    assert judge(slowed(fake_measurement(errors={"timeout": 1}), 2), Bounds()).valid
+
+
+def test_littles_law_is_wide_where_workers_did_few_operations() -> None:
+    few = slowed(fake_measurement(workers=8, mean_ms=10_000, window_s=20), 1.3)
+    assert not any("Little" in note for note in judge(few, Bounds()).notes)
+
+
+def test_a_histogram_that_counts_other_than_its_tally_is_refused() -> None:
+    measurement = fake_measurement()
+    tally = measurement.tallies[0].model_copy(update={"count": measurement.tallies[0].count + 1})
+    verdict = judge(measurement.model_copy(update={"tallies": (tally,)}), Bounds())
+    assert not verdict.valid
+    assert "counts 8000 samples where 8001 succeeded" in verdict.notes[0]
+
+
+@pytest.mark.parametrize(("percent", "needed"), [(50, 40), (90, 200), (99, 2000), (99.9, 20000)])
+def test_a_percentile_needs_20_samples_beyond_it(percent: float, needed: int) -> None:
+    assert samples_needed(percent) == needed
+    assert enough_samples(needed, percent)
+    assert not enough_samples(needed - 1, percent)
+
+
+def test_too_few_samples_are_noted_but_valid() -> None:
+    verdict = judge(fake_measurement(mean_ms=500, window_s=20), Bounds())
+    assert verdict.valid
+    assert verdict.notes == ("reads: too few samples for p90 (needs 200), p99 (needs 2000)",)
