@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import click
 
 
@@ -33,5 +35,7 @@ def down(label: str | None, *, everything: bool) -> None:
         screen.print("nothing stands, and nothing was left", highlight=False)
         return
     removed = leftovers.remove(None if everything or label is None else label, home=where.home, state=where.state)
-    for one in removed:
-        screen.print(f"removed {one}", markup=False, highlight=False)
+    for deployment in sorted({one.deployment for one in removed}):
+        kinds = Counter(one.kind for one in removed if one.deployment == deployment)
+        what = ", ".join(f"{count} {kind}" + ("s" if count > 1 else "") for kind, count in kinds.items())
+        screen.print(f"removed {deployment or 'of no deployment'}: {what}", markup=False, highlight=False)
