@@ -48,7 +48,7 @@ class End(Record):
 
 
 class Cut(Record):
-    """How many requests in hand were cut off."""
+    """How many of the requests in hand at the end of the window were never answered: cut off, or out of time in the drain."""
 
     requests: NonNegativeInt
 
@@ -79,6 +79,7 @@ class Station:
         self._fault = ""
         self._deleted = Deleted()
         self._cpu_at_open_s = 0.0
+        self._timeouts_at_close = 0
         self.environment = Environment(user_classes=[_user_class(self)], catch_exceptions=True)
 
     def do(self, verb: str, argument: str) -> str:
@@ -157,6 +158,7 @@ class Station:
         """Record no more; returns what was."""
         crew = self._running()[1]
         crew.close_window()
+        self._timeouts_at_close = crew.pulse().errors.get("timeout", 0)
         cpu_s = time.process_time() - self._cpu_at_open_s
         return crew.snapshot().model_copy(update={"cpu_s": cpu_s})
 
@@ -165,9 +167,11 @@ class Station:
         begin, crew = self._running()
         self._crew = None
         cut = crew.stop(order.timeout_s)
+        # The window had closed when these ran out of time: a gateway that hangs at the end would show no error at all.
+        late = crew.pulse().errors.get("timeout", 0) - self._timeouts_at_close
         if "write" in begin.workload.operations:
             self._left_behind.append(crew)
-        return Cut(requests=cut)
+        return Cut(requests=min(begin.share, cut + late))
 
     def delete_written(self) -> Deleted:
         """Delete what crews wrote and did not delete. A crew that could not delete all is forgotten all the same."""

@@ -28,6 +28,8 @@ PULSE_S = 0.25
 NOTHING = Nothing().model_dump_json()
 GRACE_S = 10.0
 """What a station may take for its part beyond the time that a request may take."""
+END_S = 5.0
+"""How long users and crews may take to end when a step has failed: the floor is closed after it, which ends all the same."""
 SATURATED_SHARE = 0.8
 SKEW_SHARE = 0.01
 
@@ -55,7 +57,7 @@ class StepRun:
             window, own_cpu_s, started_at, warmup_s = self._measure()
         except BaseException:
             # What raised is what is told; ending the rest must not hide it, and may fail for the same reason.
-            with gevent.Timeout(self._patience_s, exception=False):
+            with gevent.Timeout(END_S, exception=False):
                 self._end(0.0, hide=True)
             raise
         tallies = self._with_cut_off(window.tallies, self._drain())
@@ -186,9 +188,11 @@ class StepRun:
             return tallies
         operations = sorted(self._workload.operations)
         seconds = f"{self._setup.request_timeout_s:g} s"
-        self._notes.append(f"{cut} requests had not ended {seconds} after the window and were cut off")
+        self._notes.append(
+            f"{cut} requests in hand at the end of the window were not answered within {seconds}: counted as unfinished"
+        )
         if len(operations) > 1:
-            self._notes.append(f"which operations were cut off is not known: they are counted under {operations[0]!r}")
+            self._notes.append(f"of which operation the unfinished are is not known: they are counted under {operations[0]!r}")
         there = {tally.operation: tally for tally in tallies}
         one = there.get(operations[0]) or Tally(operation=operations[0], count=0, bytes=0)
         there[operations[0]] = one.model_copy(update={"errors": {**one.errors, "unfinished": cut}})
