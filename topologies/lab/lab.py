@@ -22,7 +22,7 @@ from topologies.hosts import Hosts
 from topologies.lab import bundle as bundles
 from topologies.lab import network, runc
 from topologies.lab.bundle import Bundle
-from topologies.lab.cgroup import Cgroups, Write
+from topologies.lab.cgroup import TREE, Cgroups, Write
 from topologies.lab.claim import STATE, Claim, RootLimit
 from topologies.lab.disk import LoopDisk
 from topologies.lab.ending import BUNDLES, take_away
@@ -250,8 +250,11 @@ def raise_lab(
         raise MissingMeans("lab hosts need root", advice="run it as root, or through sudo")
     if any(character in str(folder) for character in ':,\\"'):
         raise UsageError(f'{folder}: a folder with one of : , \\ " in its name cannot be below an overlay')
+    cgroups = Cgroups()
+    if cgroups.pids(f"/{TREE}/{deployment}"):
+        raise UsageError(f"{deployment}: a deployment of this label stands on this machine already")
     claim = Claim(deployment, folder, state)
-    hosts = LabHosts(claim, hardware, runc=Runc(state / "runc"), cgroups=Cgroups(), folder=folder)
+    hosts = LabHosts(claim, hardware, runc=Runc(state / "runc"), cgroups=cgroups, folder=folder)
     try:
         hosts._raise(wanted, folder / "logs", say)  # noqa: SLF001 - this function is the constructor of what it returns
     except BaseException as error:
