@@ -1,12 +1,193 @@
-"""Importing Locust patches the process it is in, which is right for a driver and wrong for all the tests of this one."""
+"""Targets and engines for the tests of the native engine: all on loopback, all ended with the test that started them."""
 
 from __future__ import annotations
 
+import json
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
 import pytest
 
-with pytest.MonkeyPatch.context() as without:
-    # Not for longer than the import: the drivers that tests start inherit the environment, and must be patched.
-    without.setenv("LOCUST_SKIP_MONKEY_PATCH", "1")
-    import locust
+from drivers.engine import _native
 
-assert locust.__version__
+NULL_TARGET = "import sys; from drivers.engine import _native; _native.null_target(sys.argv[1])"
+SEED = 5
+
+
+def until(true: Callable[[], bool], what: str, timeout_s: float = 20.0) -> None:
+    """Wait until something is true; fails the test when it does not come."""
+    deadline_s = time.monotonic() + timeout_s
+    while not true():
+        assert time.monotonic() < deadline_s, f"{what}: not within {timeout_s} s"
+        time.sleep(0.002)
+
+
+class Served:
+    """Something that listens on loopback; `asked` holds the heads of requests where it keeps them."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        self.asked: list[bytes] = []
+
+
+@contextmanager
+def serving_null(**config: float | str | None) -> Iterator[Served]:
+    argv = [sys.executable, "-c", NULL_TARGET, json.dumps({"seed": SEED} | config)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line, "the null target ended"
+            yield Served(int(json.loads(line)["listening"].rsplit(":", 1)[1]))
+        finally:
+            process.terminate()
+        assert process.wait(10) == 0
+
+
+@contextmanager
+def serving(answer: Callable[[socket.socket, bytes], bool], context: ssl.SSLContext | None = None) -> Iterator[Served]:
+    """A server that does to each request what `answer(connection, head)` says; True keeps the connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as connections:
+        served = Served(listener.getsockname()[1])
+        threads: list[threading.Thread] = []
+
+        def one(connection: socket.socket) -> None:
+            with suppress(OSError), connection:
+                stream = connection.makefile("rb")
+                while line := stream.readline():
+                    head = line
+                    while (line := stream.readline()) not in (b"\r\n", b""):
+                        head += line
+                    lengths = [int(row.split(b":")[1]) for row in head.splitlines() if row.lower().startswith(b"content-length:")]
+                    stream.read(sum(lengths))
+                    served.asked.append(head)
+                    if not answer(connection, head):
+                        return
+
+        def accept() -> None:
+            # Ends when the listener is shut down.
+            with suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    if context is not None:
+                        try:
+                            connection = context.wrap_socket(connection, server_side=True)
+                        except OSError:  # a client that does not trust this server hangs up
+                            connection.close()
+                            continue
+                    connections.callback(connection.close)
+                    connections.callback(_shut, connection)
+                    threads.append(threading.Thread(target=one, args=(connection,), daemon=True))
+                    threads[-1].start()
+
+        acceptor = threading.Thread(target=accept, daemon=True)
+        acceptor.start()
+        try:
+            yield served
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            acceptor.join(5)
+            connections.close()
+            for thread in threads:
+                thread.join(5)
+
+
+def _shut(connection: socket.socket) -> None:
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+class Bench:
+    """An engine with words for what tests do again and again."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.config = config
+        self.engine = _native.Engine(json.dumps(config))
+
+    @property
+    def progress(self) -> dict[str, Any]:
+        progress: dict[str, Any] = json.loads(self.engine.progress())
+        return progress
+
+    def finish(self) -> dict[str, Any]:
+        """Wait until no worker runs."""
+        until(lambda: self.progress["running"] == 0, "workers end")
+        return self.progress
+
+    def prepare(self, count: int | None = None) -> dict[str, Any]:
+        objects = self.config["workload"]["objects"]
+        self.engine.prepare(0, count or objects["containers"] * objects["per_container"], 1, 3)
+        return self.finish()
+
+    def start(self, workers: int, repeat: int = 0) -> None:
+        for index in range(workers):
+            self.engine.add_worker(index, workers, repeat)
+        until(lambda: self.engine.started() == workers, "workers finish their first request")
+
+    def window(self, enough: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """Open the window, and close it when `progress` of what came since is enough; the snapshot."""
+        before = self.progress
+        self.engine.open_window()
+
+        def since() -> dict[str, Any]:
+            now = self.progress
+            return {key: now[key] - before[key] for key in ("done", "failed")}
+
+        until(lambda: enough(since()), "requests in the window")
+        self.engine.close_window()
+        return self.snapshot()
+
+    def snapshot(self) -> dict[str, Any]:
+        snapshot: dict[str, Any] = json.loads(self.engine.snapshot())
+        snapshot["by"] = {tally["operation"]: tally for tally in snapshot["tallies"]}
+        return snapshot
+
+
+@pytest.fixture
+def null() -> Iterator[Callable[..., Served]]:
+    """Starts null targets."""
+    with ExitStack() as stack:
+        yield lambda **config: stack.enter_context(serving_null(**config))
+
+
+@pytest.fixture
+def scripted() -> Iterator[Callable[..., Served]]:
+    """Starts servers that answer as a test says."""
+    with ExitStack() as stack:
+        yield lambda answer, context=None: stack.enter_context(serving(answer, context))
+
+
+def shape(**keys: Any) -> dict[str, Any]:
+    """A small workload; `size`, `containers`, `per_container` go into its objects, the rest replaces its keys."""
+    objects = {"size": 1000, "containers": 2, "per_container": 10}
+    objects |= {key: keys.pop(key) for key in tuple(objects) if key in keys}
+    workload = {"name": "w", "objects": objects, "operations": {"read": 1.0}, "pick": "uniform", "workers": [1]}
+    return workload | {"runtime": 1.0, "warmup": 0.0, "rate_per_s": None, "verify": False} | keys
+
+
+@pytest.fixture
+def bench() -> Iterator[Callable[..., Bench]]:
+    """Makes engines against something that listens; buckets are made where the target is a null target."""
+    benches: list[Bench] = []
+
+    def make(served: Served, workload: dict[str, Any] | None = None, **keys: Any) -> Bench:
+        workload = workload or shape()
+        config = {
+            "api": "s3", "host": "127.0.0.1", "port": served.port, "tls": False, "ca_file": None, "base_path": "",
+            "access_key": "AK", "secret_key": "SK", "region": "us-east-1", "token": "", "bucket_prefix": "wb",
+            "request_timeout_s": 10.0, "threads": 1, "verify": False, "seed": SEED, "workload": workload,
+        }  # fmt: skip
+        benches.append(Bench(config | keys))
+        return benches[-1]
+
+    yield make
+    for one in benches:
+        one.engine.stop(0.0)

@@ -84,6 +84,8 @@ pub struct Worker {
     finished_one: bool,
     /// Serial number of the connection, so that a late event of an old one is told apart.
     serial: u32,
+    /// Whether the peer has closed its side: what it sent before is still read, but nothing more is asked of it.
+    hung_up: bool,
     request: Option<Request>,
     out: Vec<u8>,
     sent: u64,
@@ -118,6 +120,7 @@ impl Worker {
             leaving: false,
             finished_one: false,
             serial: 0,
+            hung_up: false,
             request: None,
             out: Vec::with_capacity(1024),
             sent: 0,
@@ -206,6 +209,7 @@ impl Worker {
 
     /// Its connection is ready for something.
     pub fn ready(&mut self, bench: &mut Bench<'_>, ready: Ready) -> Verdict {
+        self.hung_up |= ready.hung_up;
         match self.phase {
             Phase::Resting => {
                 if ready.hung_up {
@@ -295,6 +299,7 @@ impl Worker {
             return self.send(bench);
         }
         self.phase = Phase::Connecting;
+        self.hung_up = false;
         self.serial = self.serial.wrapping_add(1);
         let dialed = bench.shared.dialer.dial().and_then(|link| {
             bench.epoll.add(link.fd(), bench.token(self.serial))?;
@@ -401,8 +406,9 @@ impl Worker {
             match progress {
                 Progress::Whole => return self.answered(bench),
                 Progress::Failed(class, what) => return self.fail(bench, class, &what),
-                // Fewer bytes than asked for: the socket is empty, and its next bytes are a new event.
-                Progress::More if (count as u64) < wanted && count > 0 && self.is_plain() => return Verdict::Wait,
+                // Fewer bytes than asked for: the socket is empty, and what comes next is a new event; unless the end of
+                // the stream was part of this one.
+                Progress::More if (count as u64) < wanted && !self.hung_up && self.is_plain() => return Verdict::Wait,
                 Progress::More => turn += count as u64,
             }
         }
@@ -520,7 +526,7 @@ impl Worker {
         let now = now_ns();
         let (Some(head), Some(request)) = (self.head.take(), self.request) else { return Verdict::Wait };
         let early = self.sent < self.to_send;
-        if head.close || early {
+        if head.close || early || self.hung_up {
             self.link = None;
         }
         let status = head.status;

@@ -53,6 +53,7 @@ pub struct Connection {
     first: Vec<u8>,
     asking: bool,
     readable: bool,
+    hung_up: bool,
     out: Vec<u8>,
     sent: u64,
     to_send: u64,
@@ -70,6 +71,7 @@ impl Connection {
             first: Vec::new(),
             asking: false,
             readable: true,
+            hung_up: false,
             out: Vec::new(),
             sent: 0,
             to_send: 0,
@@ -79,8 +81,7 @@ impl Connection {
     }
 
     /// Goes on as far as it can.
-    pub fn go(&mut self, api: &Api, scratch: &mut [u8], readable: bool) -> Step {
-        self.readable |= readable;
+    pub fn go(&mut self, api: &Api, scratch: &mut [u8]) -> Step {
         if self.asking {
             return Step::Wait;
         }
@@ -103,7 +104,13 @@ impl Connection {
         };
         self.close = incoming.close;
         self.compose(answer, incoming.asked.method == "HEAD");
-        self.go(api, scratch, false)
+        self.go(api, scratch)
+    }
+
+    /// Its socket is ready for something.
+    pub fn ready(&mut self, ready: sys::Ready) {
+        self.readable |= ready.readable;
+        self.hung_up |= ready.hung_up;
     }
 
     /// The request that was asked.
@@ -188,8 +195,9 @@ impl Connection {
                 Err(_) => return Step::End,
             };
             turn += count as u64;
-            // Fewer bytes than asked for: the socket is empty, and its next bytes are a new event.
-            self.readable = count == wanted;
+            // Fewer bytes than asked for: the socket is empty, and what comes next is a new event; unless the end of the
+            // stream was part of this one.
+            self.readable = count == wanted || self.hung_up;
             let whole = if thrown > 0 { Ok(self.thrown(count as u64)) } else { self.feed(&scratch[..count]) };
             match whole {
                 Ok(true) => return self.ask(),

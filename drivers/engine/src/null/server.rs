@@ -193,13 +193,16 @@ impl Thread {
                     token => {
                         let slot = (token & 0xffff_ffff) as usize;
                         if self.serials.get(slot) == Some(&((token >> 32) as u32)) {
-                            self.drive(slot, |connection, common, scratch| connection.go(&common.api, scratch, ready.readable));
+                            self.drive(slot, |connection, common, scratch| {
+                                connection.ready(ready);
+                                connection.go(&common.api, scratch)
+                            });
                         }
                     }
                 }
             }
             for slot in std::mem::take(&mut self.again) {
-                self.drive(slot, |connection, common, scratch| connection.go(&common.api, scratch, false));
+                self.drive(slot, |connection, common, scratch| connection.go(&common.api, scratch));
             }
             self.answer();
         }

@@ -1,0 +1,387 @@
+"""The native engine against the null target, with boto3 and python-swiftclient as witnesses of what it wrote."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+import swiftclient
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.config import Config
+from botocore.credentials import Credentials
+from hdrh.histogram import HdrHistogram
+
+from drivers.engine import _native
+from results.measurement import Second, Tally
+from suites import Workload
+from tests.drivers.conftest import SEED, Bench, Served, shape, until
+
+Make = Callable[..., Any]
+MIX = {"read": 5.0, "write": 3.0, "head": 1.0, "list": 1.0, "delete": 1.0}
+
+
+def s3(served: Served) -> Any:
+    return boto3.client(
+        "s3",
+        endpoint_url=served.url,
+        aws_access_key_id="a",
+        aws_secret_access_key="b",
+        region_name="us-east-1",
+        config=Config(s3={"addressing_style": "path"}, proxies={}),
+    )
+
+
+def make_buckets(served: Served, containers: int = 2, name: str = "w") -> Any:
+    client = s3(served)
+    for container in range(containers):
+        client.create_bucket(Bucket=f"wb-{name}-{container}")
+    return client
+
+
+def names(client: Any, containers: int = 2) -> list[str]:
+    found = []
+    for container in range(containers):
+        pages = client.get_paginator("list_objects_v2").paginate(Bucket=f"wb-w-{container}")
+        found += [f"{container}/{one['Key']}" for page in pages for one in page.get("Contents", [])]
+    return found
+
+
+def test_a_signature_is_the_one_that_botocore_makes(monkeypatch: pytest.MonkeyPatch) -> None:
+    auth = S3SigV4Auth(Credentials("AKID", "secret/key+="), "s3", "eu-central-1")
+    cases = itertools.product(
+        ["GET", "PUT", "HEAD", "DELETE"],
+        ["/bucket/object", "/b/a-very-long-name-that-needs-one-more-block-of-the-hash-than-the-short-one-does", "/b"],
+        ["", "list-type=2&max-keys=1000"],
+        [1_401_192_000, 1_700_000_000, 1_700_000_001, 1_709_164_800],
+    )
+    for method, path, query, unix_s in cases:
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(unix_s))
+        request = AWSRequest(method, f"http://host.example:8080{path}{'?' if query else ''}{query}")
+        request.headers["X-Amz-Content-SHA256"] = "UNSIGNED-PAYLOAD"
+        request.headers["X-Amz-Date"] = stamp
+        request.context["timestamp"] = stamp
+        monkeypatch.setattr(auth, "payload", lambda _request: "UNSIGNED-PAYLOAD")
+        wanted = auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request)
+        ours = _native.signed_headers(("AKID", "secret/key+="), "eu-central-1", "host.example:8080", method, path, query, unix_s)
+        assert f"x-amz-date: {stamp}\r\n" in ours
+        assert ours.endswith(f"Signature={wanted}\r\n"), (method, path, query)
+
+
+def test_prepared_objects_are_what_boto3_reads(null: Make, bench: Make) -> None:
+    served = null()
+    client = make_buckets(served)
+    workload = shape(size={"uniform": [0, 100_000]})
+    engine = bench(served, workload)
+    progress = engine.prepare()
+    assert (progress["done"], progress["failed"]) == (20, 0)
+    sizes = {}
+    for container, index in itertools.product(range(2), range(10)):
+        body = client.get_object(Bucket=f"wb-w-{container}", Key=_native.object_name(index))["Body"].read()
+        size = _native.object_size(json.dumps(workload), SEED, container, index)
+        assert body == _native.content(SEED, size, 0, size)
+        sizes[container, index] = size
+    assert len(set(sizes.values())) > 10
+    assert progress["bytes"] == sum(sizes.values())
+    assert len(names(client)) == 20
+
+
+def test_processes_share_the_prepared_objects_by_stride(null: Make, bench: Make) -> None:
+    served = null()
+    client = make_buckets(served)
+    for first in range(3):
+        engine = bench(served)
+        engine.engine.prepare(first, len(range(first, 20, 3)), 3, 2)
+        engine.finish()
+        assert engine.progress["failed"] == 0
+    assert len(names(client)) == 20
+
+
+@pytest.mark.parametrize("verify", [False, True])
+@pytest.mark.parametrize("size", [0, 1, 4096, 70_000, 3_000_000])
+def test_every_size_is_written_and_read_without_an_error(null: Make, bench: Make, size: int, verify: bool) -> None:
+    served = null()
+    make_buckets(served)
+    engine = bench(served, shape(size=size, operations=MIX), verify=verify, threads=2)
+    engine.prepare()
+    engine.start(5)
+    by = engine.window(lambda since: since["done"] >= 100)["by"]
+    assert engine.engine.stop(10.0) == 0
+    assert engine.progress["errors"] == {}
+    assert by["read"]["bytes"] == by["read"]["count"] * size
+    assert by["write"]["bytes"] == by["write"]["count"] * size
+    assert by["head"]["bytes"] == by["delete"]["bytes"] == 0
+
+
+def test_what_is_counted_fits_together_and_other_tools_read_it(null: Make, bench: Make) -> None:
+    served = null()
+    make_buckets(served)
+    engine = bench(served, shape(operations=MIX), threads=2)
+    engine.prepare()
+    engine.start(4)
+    snapshot = engine.window(lambda since: since["done"] >= 2000)
+    seconds = [Second.model_validate(one) for one in snapshot["seconds"]]
+    for one in snapshot["tallies"]:
+        tally = Tally.model_validate(one)
+        mine = [second for second in seconds if second.operation == tally.operation]
+        assert tally.latency is not None
+        histogram = HdrHistogram.decode(tally.latency)
+        assert histogram.get_total_count() == tally.count == sum(second.count for second in mine)
+        assert (histogram.lowest_trackable_value, histogram.highest_trackable_value) == (1, 3_600_000_000)
+        assert histogram.significant_figures == 3
+        assert tally.min_us is not None
+        assert tally.max_us is not None
+        assert histogram.get_max_value() >= tally.max_us > 0
+        assert abs(histogram.get_mean_value() * tally.count / tally.sum_us - 1) < 0.01
+        assert tally.bytes == sum(second.bytes for second in mine)
+        assert tally.sum_us == sum(second.sum_us for second in mine)
+        assert tally.max_us == max(second.max_us for second in mine)
+        assert (tally.first_byte is not None) == (tally.operation == "read")
+    assert 0 < snapshot["window_s"] < 30
+    assert max(second.second for second in seconds) == int(snapshot["window_s"])
+
+
+def test_nothing_is_recorded_outside_of_the_window(null: Make, bench: Make) -> None:
+    engine = prepared(null(), bench)
+    engine.start(2)
+    assert all(tally["count"] == 0 for tally in engine.snapshot()["tallies"])
+    closed = engine.window(lambda since: since["done"] >= 100)
+    done = engine.progress["done"]
+    until(lambda: engine.progress["done"] > done + 100, "workers go on")
+    assert engine.snapshot()["tallies"] == closed["tallies"]
+    assert engine.snapshot()["window_s"] == closed["window_s"]
+    engine.engine.open_window()
+    assert engine.snapshot()["by"]["read"]["count"] < closed["by"]["read"]["count"]
+
+
+def prepared(served: Served, bench: Make, workload: dict[str, Any] | None = None, **keys: Any) -> Bench:
+    make_buckets(served)
+    engine: Bench = bench(served, workload or shape(), **keys)
+    engine.prepare()
+    return engine
+
+
+def test_the_engine_makes_the_requests_that_its_picker_gives(scripted: Make, bench: Make) -> None:
+    def answer(connection: Any, head: bytes) -> bool:
+        size = 7 if head.startswith((b"GET", b"HEAD")) else 0
+        body = b"" if head.startswith(b"HEAD") else b"x" * size
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + body)
+        return True
+
+    served = scripted(answer)
+    workload = shape(size=7, operations=MIX, pick={"zipf": 1.1})
+    engine = bench(served, workload)
+    engine.start(1, repeat=3)
+    until(lambda: len(served.asked) > 300, "requests")
+    engine.engine.stop(5.0)
+    picker = _native.Picker(json.dumps(workload), SEED, 1, 3, 0)
+    for head in served.asked:
+        operation, container, index, _ = picker.next()
+        verb = {"read": "GET", "write": "PUT", "list": "GET", "head": "HEAD", "delete": "DELETE"}[operation]
+        if operation == "list":
+            wanted = f"{verb} /wb-w-{container}?list-type=2&max-keys=1000 "
+        elif operation == "write" or index < 0:
+            wanted = f"{verb} /wb-w-{container}/{_native.written_name(1, 3, 0, index if index >= 0 else -1 - index)} "
+        else:
+            wanted = f"{verb} /wb-w-{container}/{_native.object_name(index)} "
+        assert head.decode().startswith(wanted)
+
+
+def test_workers_never_write_over_prepared_objects_or_each_other(null: Make, bench: Make) -> None:
+    served = null()
+    client = make_buckets(served)
+    engine = bench(served, shape(operations={"write": 1.0}))
+    engine.prepare()
+    written = 0
+    for repeat, workers in ((0, 2), (0, 3), (1, 3)):
+        before = engine.progress["done"]
+        engine.start(workers, repeat)
+        assert engine.engine.stop(10.0) == 0
+        written += engine.progress["done"] - before
+    assert len(names(client)) == 20 + written
+    engine.engine.delete("written", 4)
+    engine.finish()
+    assert names(client) == [f"{container}/{_native.object_name(index)}" for container in range(2) for index in range(10)]
+    engine.engine.delete("objects", 4)
+    assert engine.finish()["failed"] == 0
+    assert names(client) == []
+
+
+def test_deletes_end_when_every_prepared_object_is_gone(null: Make, bench: Make) -> None:
+    served = null()
+    client = make_buckets(served)
+    engine = bench(served, shape(operations={"delete": 1.0}))
+    engine.prepare()
+    engine.engine.open_window()
+    for index in range(3):
+        engine.engine.add_worker(index, 3, 0)
+    progress = engine.finish()
+    assert (progress["exhausted"], progress["failed"], engine.engine.started()) == (3, 0, 3)
+    assert engine.snapshot()["by"]["delete"]["count"] == 20
+    assert names(client) == []
+
+
+def test_a_removed_worker_ends_and_the_others_go_on(null: Make, bench: Make) -> None:
+    engine = prepared(null(), bench)
+    engine.start(3)
+    engine.engine.remove_worker(1)
+    until(lambda: engine.progress["running"] == 2, "one worker ends")
+    assert engine.engine.started() == 2
+    done = engine.progress["done"]
+    until(lambda: engine.progress["done"] > done + 50, "the others go on")
+    engine.engine.add_worker(1, 3, 0)
+    until(lambda: engine.engine.started() == 3, "it can come back")
+
+
+def test_swift_objects_are_what_swiftclient_reads(null: Make, bench: Make) -> None:
+    served = null(user="weigh", key="secret")
+    connection = swiftclient.Connection(authurl=f"{served.url}/auth/v1.0", user="weigh", key="secret", retries=0)
+    storage, token = connection.get_auth()
+    for container in range(2):
+        connection.put_container(f"wb-w-{container}")
+    path = storage.removeprefix(served.url)
+    engine = bench(served, shape(operations=MIX), api="swift", base_path=path, token=token)
+    assert engine.prepare()["failed"] == 0
+    engine.start(3)
+    engine.window(lambda since: since["done"] >= 300)
+    engine.engine.stop(10.0)
+    assert engine.progress["errors"] == {}
+    for name in (_native.object_name(4), _native.object_name(9)):
+        assert connection.get_object("wb-w-1", name)[1] == _native.content(SEED, 1000, 0, 1000)
+    stranger = bench(served, shape(), api="swift", base_path=path, token="another")
+    stranger.start(1)
+    assert set(stranger.progress["errors"]) == {"http-401"}
+    connection.close()
+
+
+def test_at_a_constant_rate_so_many_requests_are_made(null: Make, bench: Make) -> None:
+    engine = prepared(null(), bench, shape(rate_per_s=400.0))
+    engine.start(4)
+    engine.engine.open_window()
+    time.sleep(1.0)
+    engine.engine.close_window()
+    snapshot = engine.snapshot()
+    assert abs(snapshot["by"]["read"]["count"] - 400 * snapshot["window_s"]) <= 8
+
+
+def test_at_a_constant_rate_a_stall_counts_from_the_intended_start(null: Make, bench: Make) -> None:
+    # Stalls for 0.6 s, 0.5 s after the first request. One worker at 100/s: 60 requests were meant to start in the meantime,
+    # the first of which waits 0.6 s, the last next to nothing: the median of those beyond 0.1 s is near 0.35 s.
+    counts = {}
+    for rate_per_s in (100.0, None):
+        served = null(stall_after_s=0.5, stall_s=0.6)
+        engine = prepared(served, bench, shape(rate_per_s=rate_per_s))
+        engine.engine.open_window()
+        engine.start(1)
+        time.sleep(1.4)
+        engine.engine.close_window()
+        histogram = HdrHistogram.decode(engine.snapshot()["by"]["read"]["latency"])
+        slow = sum(
+            item.count_added_in_this_iter_step for item in histogram.get_recorded_iterator() if item.value_iterated_to > 100_000
+        )
+        counts[rate_per_s] = slow
+    assert counts[None] == 1
+    assert 40 <= counts[100.0] <= 61
+
+
+def test_a_delay_of_the_target_is_measured(null: Make, bench: Make) -> None:
+    engine = prepared(null(delay_ms=20.0), bench)
+    engine.start(2)
+    tally = engine.window(lambda since: since["done"] >= 40)["by"]["read"]
+    assert tally["min_us"] >= 20_000
+    assert HdrHistogram.decode(tally["latency"]).get_value_at_percentile(50) < 25_000
+    assert HdrHistogram.decode(tally["first_byte"]).get_min_value() >= 19_980
+
+
+def test_over_tls_only_a_trusted_target_is_spoken_to(scripted: Make, bench: Make, tmp_path: Path) -> None:
+    import ssl  # noqa: PLC0415 - only this test needs it
+
+    def answer(connection: Any, head: bytes) -> bool:
+        body = _native.content(SEED, 300_000, 0, 300_000) if head.startswith(b"GET") else b""
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        return True
+
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    argv = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=critical,CA:FALSE"]
+    subprocess.run([*argv, *names, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    served = scripted(answer, context)
+    workload = shape(size=300_000, operations={"read": 1.0, "write": 1.0})
+    trusting = bench(served, workload, tls=True, ca_file=str(certificate), verify=True)
+    trusting.start(2)
+    by = trusting.window(lambda since: since["done"] >= 30)["by"]
+    assert trusting.engine.stop(10.0) == 0
+    assert trusting.progress["errors"] == {}
+    assert by["read"]["bytes"] == 300_000 * by["read"]["count"] > 0
+    stranger = bench(served, workload, tls=True)
+    stranger.start(1)
+    assert set(stranger.progress["errors"]) == {"connect"}
+    assert "ertificate" in stranger.progress["last_error"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"threads": 0}, "threads"),
+        ({"request_timeout_s": 0}, "request_timeout_s"),
+        ({"api": "ftp"}, "ftp"),
+        ({"bucket_prefix": "a b"}, "bucket_prefix"),
+        ({"base_path": "v1"}, "base_path"),
+        ({"token": "a\r\nb"}, "control"),
+        ({"colour": "red"}, "colour"),
+        ({"host": "name.invalid"}, "name.invalid"),
+        ({"tls": True, "ca_file": "/nowhere.pem"}, "/nowhere.pem"),
+        ({"workload": shape(operations={"copy": 1.0})}, "copy"),
+    ],
+)
+def test_a_config_that_cannot_be_used_is_refused(bench: Make, keys: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        bench(Served(1), **keys)
+
+
+def test_orders_that_make_no_sense_are_refused(bench: Make) -> None:
+    engine = bench(Served(1)).engine
+    for call in (
+        lambda: engine.prepare(0, 21, 1, 1),
+        lambda: engine.prepare(0, 1, 0, 1),
+        lambda: engine.add_worker(2, 2, 0),
+        lambda: engine.delete("everything", 1),
+        lambda: engine.stop(-1.0),
+        lambda: _native.Picker("{}", 1, 1, 0, 0),
+        lambda: _native.Picker(json.dumps(shape()), 1, 1, 0, 1),
+    ):
+        with pytest.raises(ValueError, match=r"\w"):
+            call()
+
+
+def test_a_picker_of_deletes_alone_stops() -> None:
+    picker = _native.Picker(json.dumps(shape(operations={"delete": 1.0})), 1, 2, 0, 1)
+    taken = [picker.next() for _ in range(10)]
+    with pytest.raises(StopIteration):
+        picker.next()
+    assert len(set(taken)) == len(taken) == 10
+
+
+def test_workloads_of_suites_are_understood() -> None:
+    bars = {"histogram": [{"size": 100, "weight": 1}, {"size": [200, 300], "weight": 2}]}
+    workload = Workload.model_validate(shape(size=bars, operations=MIX, pick={"zipf": 0.9}) | {"runtime": "1s", "warmup": "0s"})
+    picker = _native.Picker(workload.model_dump_json(), 1, 4, 0, 2)
+    for _ in range(200):
+        operation, _, _, size = picker.next()
+        assert operation == "list" or size == 100 or 200 <= size <= 300
+
+
+def test_content_is_the_same_however_it_is_cut() -> None:
+    whole = _native.content(SEED, 1_000_000, 0, 1_000_000)
+    assert len(whole) == 1_000_000
+    assert whole == b"".join(_native.content(SEED, 1_000_000, offset, 77_777) for offset in range(0, 1_000_000, 77_777))
+    assert _native.content(SEED, 10, 8, 100) == _native.content(SEED, 10, 0, 10)[8:]

@@ -1,0 +1,283 @@
+"""What a target can do wrong, and as what the engine counts it: a failure is never a success and never a latency."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from drivers.engine import _native
+from tests.drivers.conftest import SEED, Bench, Served, shape, until
+
+Make = Callable[..., Any]
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
+BODY = _native.content(SEED, 1000, 0, 1000)
+
+
+def reset(connection: socket.socket) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def failing(engine: Bench, times: int = 3) -> tuple[dict[str, Any], dict[str, int]]:
+    """Let it fail so often inside the window: the tally of reads, and the errors since the start."""
+    engine.engine.open_window()
+    engine.engine.add_worker(0, 1, 0)
+    until(lambda: engine.progress["failed"] >= times, "failures")
+    engine.engine.close_window()
+    return engine.snapshot()["by"]["read"], engine.progress["errors"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "error"),
+    [
+        (b"HTTP/1.1 503 Slow Down\r\nContent-Length: 4\r\n\r\nbusy", "http-503"),
+        (b"HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n", "http-404"),
+        (b"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n", "http-302"),
+        (b"HTTP/1.1 206 Partial\r\nContent-Length: 1000\r\n\r\n" + BODY, "http-206"),
+        (b"", "reset"),
+        (b"HTTP/1.1 200 OK\r\nContent-Le", "reset"),
+        (OK + BODY[:999], "short-body"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n" + BODY[:999], "short-body"),
+        (b"HTTP/1.1 200 OK\r\n\r\n" + BODY[:500], "short-body"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3e8\r\n" + BODY[:10], "short-body"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1001\r\n\r\n" + BODY + b"x", "wrong-content"),
+        (OK + BODY[:-1] + bytes([BODY[-1] ^ 1]), "wrong-content"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "protocol"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n", "protocol"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "protocol"),
+        (b"HTTP/1.1 200 OK\r\nX-Endless: " + b"y" * 100_000, "protocol"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_bad_answer_is_counted_by_its_class(scripted: Make, bench: Make, sent: bytes, error: str) -> None:
+    def answer(connection: socket.socket, head: bytes) -> bool:
+        connection.sendall(sent)
+        return False
+
+    tally, errors = failing(bench(scripted(answer), verify=True))
+    assert set(errors) == {error}
+    assert set(tally["errors"]) == {error}
+    assert (tally["count"], tally["bytes"], tally["latency"], tally["max_us"]) == (0, 0, None, None)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [OK + BODY],
+        [OK, BODY[:1], BODY[1:600], BODY[600:]],
+        [bytes([byte]) for byte in OK] + [BODY],
+        [b"HTTP/1.1 100 Continue\r\n\r\n", OK + BODY],
+        [b"HTTP/1.1 100 Continue\r\n\r\n" + OK[:20], OK[20:] + BODY],
+        [
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1f4\r\n",
+            BODY[:500],
+            b"\r\n1f4;x=y\r\n" + BODY[500:] + b"\r\n0\r\n\r\n",
+        ],
+    ],
+)
+def test_a_good_answer_is_understood_however_it_comes(scripted: Make, bench: Make, parts: list[bytes]) -> None:
+    def answer(connection: socket.socket, head: bytes) -> bool:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for part in parts:
+            connection.sendall(part)
+            if len(parts) > 1:
+                time.sleep(0.0005)  # so that parts arrive apart
+        return True
+
+    for verify in (True, False):
+        engine = bench(scripted(answer), verify=verify)
+        engine.start(1)
+        tally = engine.window(lambda since: since["done"] >= 20)["by"]["read"]
+        assert engine.progress["errors"] == {}
+        assert tally["bytes"] == 1000 * tally["count"]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1000\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n\r\n",
+        b"HTTP/1.0 200 OK\r\n\r\n",
+    ],
+)
+def test_a_target_that_closes_after_its_answer_is_connected_to_again(scripted: Make, bench: Make, sent: bytes) -> None:
+    def answer(connection: socket.socket, head: bytes) -> bool:
+        connection.sendall(sent + BODY)
+        return False
+
+    engine = bench(scripted(answer), verify=True)
+    engine.start(2)
+    engine.window(lambda since: since["done"] >= 50)
+    assert engine.progress["errors"] == {}
+
+
+def test_a_connection_that_is_closed_while_idle_is_no_error(scripted: Make, bench: Make) -> None:
+    def answer(connection: socket.socket, head: bytes) -> bool:
+        connection.sendall(OK + BODY)
+        return False
+
+    engine = bench(scripted(answer), shape(rate_per_s=50.0))
+    engine.start(1)
+    engine.window(lambda since: since["done"] >= 20)
+    assert engine.progress["errors"] == {}
+
+
+def test_a_connection_reset_under_a_request_is_a_reset(scripted: Make, bench: Make) -> None:
+    def answer(connection: socket.socket, head: bytes) -> bool:
+        reset(connection)
+        return False
+
+    assert set(failing(bench(scripted(answer)))[1]) == {"reset"}
+
+
+def test_an_answer_that_does_not_come_is_a_timeout(scripted: Make, bench: Make) -> None:
+    done = threading.Event()
+
+    def answer(connection: socket.socket, head: bytes) -> bool:
+        connection.sendall(OK + BODY[:10])
+        done.wait(20)
+        return False
+
+    started_s = time.monotonic()
+    tally, errors = failing(bench(scripted(answer), request_timeout_s=0.2), times=2)
+    passed_s = time.monotonic() - started_s
+    done.set()
+    assert errors == {"timeout": 2}
+    assert tally["errors"] == {"timeout": 2}
+    assert 0.4 <= passed_s < 5
+
+
+def test_a_port_where_nobody_listens_is_a_connect_error_and_is_not_hammered(bench: Make) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    engine = bench(Served(port))
+    engine.engine.add_worker(0, 1, 0)
+    time.sleep(1.0)
+    errors = engine.progress["errors"]
+    # Rests of 10, 20, 40 ... ms: the seventh try comes after 0.63 s, the eighth after 1.27 s.
+    assert set(errors) == {"connect"}
+    assert 3 <= errors["connect"] <= 7
+    assert engine.engine.stop(0.0) == 0
+    assert "refused" in engine.progress["last_error"]
+
+
+def test_an_early_refusal_of_a_large_write_is_its_status_not_a_reset(scripted: Make, bench: Make) -> None:
+    closed = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def refuse() -> None:
+            # Ends when the listener is shut down, or the engine hangs up on the rest of a body.
+            while not closed.is_set():
+                with suppress(OSError), listener.accept()[0] as connection:
+                    connection.recv(2000)
+                    connection.sendall(b"HTTP/1.1 507 Full\r\nContent-Length: 4\r\n\r\nfull")
+                    connection.shutdown(socket.SHUT_WR)
+                    while connection.recv(1 << 20):
+                        pass
+
+        thread = threading.Thread(target=refuse, daemon=True)
+        thread.start()
+        engine = bench(Served(listener.getsockname()[1]), shape(size=50_000_000, operations={"write": 1.0}))
+        engine.engine.add_worker(0, 1, 0)
+        until(lambda: engine.progress["failed"] >= 2, "refusals")
+        assert set(engine.progress["errors"]) == {"http-507"}
+        assert "full" in engine.progress["last_error"]
+        engine.engine.stop(0.0)
+        closed.set()
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(5)
+
+
+def test_stop_says_how_many_requests_it_cut_off(scripted: Make, bench: Make) -> None:
+    done = threading.Event()
+
+    def answer(connection: socket.socket, head: bytes) -> bool:
+        done.wait(20)
+        return False
+
+    served = scripted(answer)
+    engine = bench(served)
+    for index in range(3):
+        engine.engine.add_worker(index, 3, 0)
+    until(lambda: len(served.asked) == 3, "requests in hand")
+    started_s = time.monotonic()
+    assert engine.engine.stop(0.2) == 3
+    assert time.monotonic() - started_s < 5
+    assert engine.progress["running"] == 0
+    assert engine.engine.stop(0.2) == 0
+    done.set()
+
+
+def test_a_share_of_failures_is_counted_beside_the_successes(null: Make, bench: Make) -> None:
+    import urllib.request  # noqa: PLC0415 - only this test needs it
+
+    served = null(fail_share=0.2, fail_status=500)
+    for container in range(2):
+        with urllib.request.urlopen(urllib.request.Request(f"{served.url}/wb-w-{container}", method="PUT")):
+            pass
+    engine = bench(served)
+    progress = engine.prepare()
+    # A prepared object that failed is tried again: it is there in the end, and the failure is still told.
+    assert progress["done"] == 20
+    assert set(progress["errors"]) <= {"http-500"}
+    engine.start(4)
+    tally = engine.window(lambda since: since["failed"] >= 100)["by"]["read"]
+    share = tally["errors"]["http-500"] / (tally["count"] + tally["errors"]["http-500"])
+    assert 0.1 < share < 0.3
+    assert tally["bytes"] == 1000 * tally["count"]
+
+
+def test_a_prepare_that_cannot_succeed_ends_and_says_why(null: Make, bench: Make) -> None:
+    engine = bench(null())  # no buckets
+    progress = engine.prepare()
+    assert progress["done"] == 0
+    assert set(progress["errors"]) == {"http-404"}
+    assert "NoSuchBucket" in progress["last_error"]
+
+
+def test_objects_of_another_seed_are_found_wrong_only_when_verified(null: Make, bench: Make) -> None:
+    import urllib.request  # noqa: PLC0415 - only this test needs it
+
+    served = null()
+    for container in range(2):
+        with urllib.request.urlopen(urllib.request.Request(f"{served.url}/wb-w-{container}", method="PUT")):
+            pass
+    bench(served).prepare()
+    blind = bench(served, seed=SEED + 1)
+    blind.start(1)
+    blind.engine.stop(5.0)
+    assert blind.progress["errors"] == {}
+    assert set(failing(bench(served, shape(verify=True), seed=SEED + 1))[1]) == {"wrong-content"}
+
+
+def test_what_a_failed_clean_up_left_is_deleted_by_the_next(scripted: Make, bench: Make) -> None:
+    refusing = threading.Event()
+    deleted = set()
+
+    def answer(connection: socket.socket, head: bytes) -> bool:
+        status = 200
+        if head.startswith(b"DELETE"):
+            status = 503 if refusing.is_set() else 204
+            if not refusing.is_set():
+                deleted.add(head.split()[1])
+        connection.sendall(b"HTTP/1.1 %d X\r\nContent-Length: 0\r\n\r\n" % status)
+        return True
+
+    served = scripted(answer)
+    engine = bench(served, shape(operations={"write": 1.0}))
+    engine.start(2)
+    engine.engine.stop(5.0)
+    written = {head.split()[1] for head in served.asked}
+    refusing.set()
+    engine.engine.delete("written", 2)
+    engine.finish()
+    refusing.clear()
+    engine.engine.delete("written", 2)
+    engine.finish()
+    assert deleted == written
