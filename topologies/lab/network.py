@@ -80,7 +80,7 @@ def limit(switch_pid: int, port: Port, rate_bit_per_s: int) -> None:
 
 
 def read_limit(port: Port) -> str:
-    """The queueing of a host's NIC as the kernel tells it, such as `tbf rate 10Gbit burst 4998750b lat 50ms`. Raises CommandFailed."""
+    """The queueing of a NIC by the kernel, such as `tbf rate 10Gbit burst 4998750b lat 50ms`. Raises CommandFailed."""
     told = " ".join(command(_inside(port.pid, "tc", "qdisc", "show", "dev", NIC, "root")).split())
     # The handle and the count of references are the kernel's own business: equal limits must read alike.
     return re.sub(r"qdisc (\w+) \w+: root refcnt \d+", r"\1", told)
