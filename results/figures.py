@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 UNKNOWN = "–"
 
 
 def show_figure(value: float | None, digits: int = 3) -> str:
-    """`0.412`, `20.1`, `1,450`: at least so many significant digits, never an exponent; UNKNOWN for None."""
+    """`0.412`, `20.1`, `1,450`: so many significant digits or all before the point, never an exponent; UNKNOWN for None."""
     if value is None:
         return UNKNOWN
-    for decimals in range(digits - 1, -1, -1):
-        text = f"{value:,.{decimals}f}"
-        if value == 0 or len(text.replace(",", "").replace(".", "").lstrip("0")) <= digits:
-            return "0" if value == 0 else text
-    return f"{value:,.0f}"
+    if value == 0:
+        return "0"
+    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    # 99.96 rounds to 100.0, which has a digit more than was asked for.
+    decimals -= abs(round(value, decimals)) >= 10 ** (digits - decimals)
+    return f"{value:,.{max(0, decimals)}f}"
 
 
 def show_ms(value: float | None) -> str:

@@ -10,6 +10,7 @@ import base64
 import json
 import shlex
 from collections.abc import Sequence
+from functools import lru_cache
 from importlib import resources
 from typing import Any
 
@@ -91,7 +92,7 @@ def report(
         claim_repeats=REPEATS_FOR_A_CLAIM,
         fonts={weight: _font(name) for weight, name in ((400, "Inter-Regular.otf"), (600, "Inter-SemiBold.otf"))},
         specs=_script_json(specs),
-        bundle=Markup(vlc.javascript_bundle("window.vegaEmbed=vegaEmbed;").replace("</script", "<\\/script")),  # noqa: S704 - our own library
+        bundle=_bundle(),
     )
 
 
@@ -145,6 +146,13 @@ def _facts(sheets: Sequence[Sheet], layouts: Sequence[str]) -> dict[str, tuple[F
             facts.append(Fact(name=name, values=values, differs=len(set(values)) > 1))
         found[title] = tuple(facts)
     return found
+
+
+@lru_cache(maxsize=1)
+def _bundle() -> Markup:
+    """Vega, Vega-Lite and Vega-Embed as one script; made once a process, since it takes seconds."""
+    script = vlc.javascript_bundle("window.vegaEmbed=vegaEmbed;")
+    return Markup(script.replace("</script", "<\\/script"))  # noqa: S704 - a library that ships with us
 
 
 def _font(name: str) -> str:

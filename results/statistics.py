@@ -52,8 +52,8 @@ def ratio(a: Sequence[float], b: Sequence[float]) -> Ratio:
     if part_a + part_b > 0:
         freedom = (part_a + part_b) ** 2 / (part_a**2 / (len(a) - 1) + part_b**2 / (len(b) - 1))
         reach = t_quantile((1 + CONFIDENCE) / 2, freedom) * math.sqrt(part_a + part_b)
-    # An interval of five orders of magnitude says "nothing known" as well as one that overflows.
-    reach = min(reach, 12.0)
+    # Nothing is known beyond e^300, and nothing beyond e^709 is a number.
+    reach = min(reach, 300.0)
     return Ratio(value=math.exp(middle), low=math.exp(middle - reach), high=math.exp(middle + reach), repeats=repeats)
 
 

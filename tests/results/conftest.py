@@ -3,9 +3,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from results.fake_run import WORKLOADS, Spoilt, fake_run
 from results.store import RunStore
+
+# A machine that is busy with something else makes no test fail.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 SHORT = tuple(workload.model_copy(update={"runtime": 3.0}) for workload in WORKLOADS)
 SPOILT = Spoilt(

@@ -19,13 +19,17 @@ from results.testing import fake_measurement
 
 def step(order: int, *, workers: int = 4, notes: tuple[str, ...] = ()) -> StepResult:
     key = StepKey(layout="swift", api="swift", workload="small-read", workers=workers, repeat=order)
-    return StepResult(key=key, measurement=fake_measurement(workers=workers, window_s=0.5, seed=order), valid=True, notes=notes, order=order)
+    return StepResult(
+        key=key, measurement=fake_measurement(workers=workers, window_s=0.5, seed=order), valid=True, notes=notes, order=order
+    )
 
 
 @pytest.fixture
 def store(runs: Path) -> RunStore:
     """One step, of 2 s."""
-    return fake_run(runs, layouts=("swift",), workloads=[WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 2.0})], repeats=1)
+    return fake_run(
+        runs, layouts=("swift",), workloads=[WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 2.0})], repeats=1
+    )
 
 
 def test_a_run_is_found_again_as_it_was_written(run: RunStore) -> None:

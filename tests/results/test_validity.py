@@ -29,8 +29,10 @@ def test_nothing_done_is_not_valid() -> None:
 
 
 def test_only_failures_are_not_valid_whatever_the_bound() -> None:
-    failed = fake_measurement().tallies[0].model_copy(
-        update={"count": 0, "errors": {"connect": 9}, "latency": None, "min_us": None, "max_us": None, "sum_us": 0}
+    failed = (
+        fake_measurement()
+        .tallies[0]
+        .model_copy(update={"count": 0, "errors": {"connect": 9}, "latency": None, "min_us": None, "max_us": None, "sum_us": 0})
     )
     verdict = judge(fake_measurement().model_copy(update={"tallies": (failed,)}), Bounds(error_share=1))
     assert not verdict.valid

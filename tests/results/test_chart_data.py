@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import csv
+import io
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from results.chart_data import latency_csv, latency_panels, log_ticks, nice_top, spread, throughput_csv, throughput_panels
+from results.chart_theme import styles
+from results.findings import find
+from results.resolved import PlannedLayout
+from results.store import RunStore
+from results.summary import summarize
+
+places = st.lists(st.floats(0, 1), min_size=1, max_size=6)
+
+
+@given(places)
+def test_labels_are_a_gap_apart_and_keep_their_order(wanted: list[float]) -> None:
+    placed = spread(wanted, 0.1)
+    order = sorted(range(len(wanted)), key=lambda index: placed[index])
+    assert all(placed[b] - placed[a] >= 0.1 - 1e-9 for a, b in pairwise(order))
+    assert [wanted[index] for index in order] == sorted(wanted)
+
+
+def test_labels_that_do_not_touch_stay_where_they_are() -> None:
+    assert spread([0.9, 0.1, 0.5], 0.1) == pytest.approx([0.9, 0.1, 0.5])
+
+
+def test_labels_that_touch_move_about_their_middle() -> None:
+    assert spread([0.5, 0.5], 0.2) == pytest.approx([0.4, 0.6])
+
+
+@given(st.floats(1e-3, 1e9))
+def test_a_scale_from_0_holds_its_largest_value_with_few_ticks(largest: float) -> None:
+    top, step = nice_top(largest)
+    assert top >= largest
+    assert 2 <= round(top / step) <= 6
+
+
+@given(st.floats(1e-3, 1e6), st.floats(1, 1e5))
+def test_a_log_scale_holds_both_ends_with_few_ticks(low: float, factor: float) -> None:
+    start, end, ticks = log_ticks(low, low * factor)
+    assert start <= low <= low * factor <= end
+    assert start < end
+    assert 1 <= len(ticks) <= 9
+
+
+def test_a_line_is_broken_where_a_step_is_missing_or_not_valid(run: RunStore) -> None:
+    rows = summarize(run.plan(), run.steps())
+    rows = tuple(
+        row.model_copy(update={"valid": False}) if (row.layout, row.workload, row.workers) == ("swift", "small-read", 4) else row
+        for row in rows
+    )
+    panel = throughput_panels(rows, find(rows))[0]
+    swift = {mark.workers: mark.stretch for mark in panel.marks if mark.layout == "swift"}
+    assert swift[4] is None
+    assert swift[1] != swift[16] == swift[32]
+    beast = {mark.stretch for mark in panel.marks if mark.layout == "rgw-beast"}
+    assert beast == {0}
+
+
+def test_every_repeat_is_a_dot_also_those_left_out(run: RunStore) -> None:
+    rows = summarize(run.plan(), run.steps())
+    panel = throughput_panels(rows, find(rows))[1]
+    dots = [dot for dot in panel.dots if (dot.layout, dot.workers) == ("rgw-beast", 32)]
+    assert [(dot.repeat, dot.valid) for dot in dots] == [(1, False), (2, True)]
+
+
+def test_a_p90_of_too_few_samples_has_no_mark_but_its_max_has(run: RunStore) -> None:
+    rows = summarize(run.plan(), run.steps())
+    panel = latency_panels(rows, find(rows))[2]
+    alone = next(mark for mark in panel.marks if mark.workers == 1)
+    assert (alone.value, alone.stretch) == (None, None)
+    assert alone.top is not None
+    assert alone.valid
+
+
+def test_the_csv_of_a_chart_has_what_is_drawn(run: RunStore) -> None:
+    rows = summarize(run.plan(), run.steps())
+    lines = list(csv.DictReader(io.StringIO(throughput_csv(rows))))
+    assert sum(line["repeat"] == "" for line in lines) == len(rows)
+    assert sum(line["repeat"] != "" for line in lines) == sum(len(row.points) for row in rows)
+    assert len(list(csv.DictReader(io.StringIO(latency_csv(rows))))) == len(rows)
+
+
+def test_a_layout_keeps_its_colour_in_every_company() -> None:
+    swift = PlannedLayout(name="swift", gateway="swift")
+    mine = PlannedLayout(name="swift-tuned", gateway="swift")
+    beast = PlannedLayout(name="rgw-beast", gateway="rgw")
+    assert styles([swift, beast])[0].colour == styles([beast, mine, swift])[2].colour
+
+
+def test_six_layouts_are_told_apart_by_colour_and_by_shape() -> None:
+    names = [("rgw-beast", "rgw"), ("a", "rgw"), ("b", "rgw"), ("swift", "swift"), ("c", "swift"), ("d", "other")]
+    look = styles([PlannedLayout(name=name, gateway=gateway) for name, gateway in names])
+    assert len({style.colour for style in look}) == len({style.shape for style in look}) == 6

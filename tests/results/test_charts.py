@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import re
+import struct
+from pathlib import Path
+
+import pytest
+
+from results.charts import Chart, charts, write_charts
+from results.fake_run import WORKLOADS, fake_run
+from results.findings import find
+from results.store import RunStore
+from results.summary import summarize
+
+
+def charts_of(run: RunStore) -> tuple[Chart, ...]:
+    rows = summarize(run.plan(), run.steps())
+    return charts(rows, find(rows), run.plan().layouts, repeats=run.plan().suite.repeats)
+
+
+def texts(svg: str) -> list[str]:
+    return re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+
+
+@pytest.fixture(scope="module")
+def drawn(run: RunStore, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("charts")
+    write_charts(charts_of(run), folder)
+    return folder
+
+
+def test_each_chart_is_a_picture_for_every_use_with_its_data_and_its_sentence(drawn: Path) -> None:
+    wanted = {
+        f"{name}.{ending}"
+        for name in ("throughput-by-workers", "latency-by-workers")
+        for ending in ("png", "svg", "pdf", "csv", "txt")
+    }
+    assert {path.name for path in drawn.iterdir()} == wanted
+    assert (drawn / "latency-by-workers.pdf").read_bytes().startswith(b"%PDF-")
+
+
+def test_the_png_is_large_enough_for_a_screen(drawn: Path) -> None:
+    width, height = struct.unpack(">II", (drawn / "throughput-by-workers.png").read_bytes()[16:24])
+    assert width >= 2000
+    assert height >= 1500
+
+
+def test_the_title_is_the_finding_and_lines_are_labelled_directly(drawn: Path) -> None:
+    words = texts((drawn / "throughput-by-workers.svg").read_text())
+    assert any(word.startswith("rgw-beast leads in all 3 kinds of requests") for word in words)
+    assert words.count("rgw-beast") == words.count("swift") == 3
+    assert {"1 MB reads", "1 MB writes", "64 MB reads", "op/s", "workers"} <= set(words)
+
+
+def test_charts_are_set_in_the_font_that_ships_with_a_family_to_fall_back_on(drawn: Path) -> None:
+    svg = (drawn / "throughput-by-workers.svg").read_text()
+    assert set(re.findall(r'font-family="([^"]*)"', svg)) == {"Inter, sans-serif"}
+
+
+def test_a_layout_that_was_never_measured_is_labelled_as_such(runs: Path) -> None:
+    workload = WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 1.0})
+    run = fake_run(runs, workloads=[workload], repeats=1)
+    path = run.folder / "steps.jsonl"
+    path.write_text("".join(line for line in path.read_text().splitlines(keepends=True) if '"layout":"swift"' not in line))
+    write_charts(charts_of(run), runs)
+    words = texts((runs / "throughput-by-workers.svg").read_text())
+    assert "swift (none)" in words
+    assert "Nothing could be compared" in words
+
+
+def test_a_run_without_any_step_still_has_charts(runs: Path) -> None:
+    run = fake_run(runs, workloads=[WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 1.0})], repeats=1)
+    (run.folder / "steps.jsonl").unlink()
+    assert len(write_charts(charts_of(run), runs)) == 10
+
+
+def test_one_layout_at_one_worker_count_has_charts(runs: Path) -> None:
+    workload = WORKLOADS[0].model_copy(update={"workers": (512,), "runtime": 1.0})
+    run = fake_run(runs, layouts=("a-layout-with-a-name-of-forty-characters",), workloads=[workload], repeats=1)
+    write_charts(charts_of(run), runs)
+    words = texts((runs / "latency-by-workers.svg").read_text())
+    assert {"512", "a-layout-with-a-name-of-forty-characters"} <= set(words)
+
+
+def test_every_panel_is_a_spec_that_vega_lite_knows(run: RunStore) -> None:
+    for chart in charts_of(run):
+        for panel in chart.panels:
+            spec = chart.panel_spec(panel)
+            assert spec["$schema"].startswith("https://vega.github.io/schema/vega-lite/")
+            assert spec["width"] == "container"

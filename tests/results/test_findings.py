@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from results.findings import find, headline, overall
+from results.store import RunStore
+from results.summary import Point, Row, summarize
+
+
+def row(
+    layout: str, workers: int, rates: Sequence[float], *, valid: bool = True, p90_ms: float | None = 20.0, **more: object
+) -> Row:
+    points = tuple(
+        Point(repeat=number, valid=valid, throughput_ops_s=rate, total_ms=1.0, samples=1, errors=0)
+        for number, rate in enumerate(rates)
+    )
+    given: dict[str, object] = {
+        "layout": layout,
+        "api": "swift",
+        "workload": "small-read",
+        "operation": "read",
+        "object_size_bytes": 1e6,
+        "workers": workers,
+        "repeats": len(rates),
+        "throughput_ops_s": rates[0] if rates else None,
+        "p90_ms": p90_ms,
+        "valid": valid and bool(rates),
+        "points": points,
+    }
+    return Row.model_validate({**given, **more})
+
+
+def test_one_repeat_gives_a_ratio_and_says_that_it_makes_no_claim() -> None:
+    _, cell = find([row("rgw-beast", 8, [180.0], p90_ms=20), row("swift", 8, [100.0], p90_ms=34)])
+    assert cell.text == (
+        "rgw-beast serves 1.8× swift’s 1 MB reads at 8 workers, p90 20.0 against 34.0 ms; "
+        "n = 1: no claim with fewer than 5 repeats."
+    )
+
+
+def test_the_faster_layout_is_named_first_whichever_it_is() -> None:
+    _, cell = find([row("rgw-beast", 8, [50.0]), row("swift", 8, [100.0])])
+    assert (cell.faster, cell.slower, cell.baseline) == ("swift", "rgw-beast", "rgw-beast")
+    assert cell.text.startswith("swift serves 2× rgw-beast’s 1 MB reads")
+
+
+def test_five_repeats_give_an_interval_and_say_whether_a_difference_was_shown() -> None:
+    rates = [100.0, 103.0, 99.0, 101.0, 98.0]
+    _, apart = find([row("a", 8, [2 * rate for rate in rates]), row("b", 8, rates)])
+    _, near = find([row("a", 8, rates), row("b", 8, rates[::-1])])
+    assert "95 % interval 1.9× to 2.1×, n = 5." in apart.text
+    assert "within 1 % of each other" in near.text
+    assert "n = 5: no difference shown" in near.text
+
+
+def test_a_cell_that_is_not_valid_is_no_ratio_and_says_why() -> None:
+    whole, cell = find(
+        [row("a", 8, [100.0]), row("b", 8, [50.0], valid=False, notes=("not valid", "the driver used 95% of the CPU"))]
+    )
+    assert whole.ratio is None
+    assert cell.ratio is None
+    assert cell.text == "1 MB reads at 8 workers cannot be compared (b: the driver used 95% of the CPU)."
+    assert headline([whole]) == "Nothing could be compared"
+
+
+def test_a_valid_step_in_which_nothing_succeeded_is_not_compared() -> None:
+    _, cell = find([row("a", 8, [100.0]), row("b", 8, [0.0])])
+    assert cell.ratio is None
+    assert "b: nothing succeeded" in cell.text
+
+
+def test_over_worker_counts_the_ratio_is_the_geometric_mean_of_the_comparable_ones() -> None:
+    rows = [
+        row("a", 1, [100.0]),
+        row("b", 1, [50.0]),
+        row("a", 4, [800.0]),
+        row("b", 4, [100.0]),
+        row("a", 8, [9.0]),
+        row("b", 8, []),
+    ]
+    whole = find(rows)[0]
+    assert whole.ratio is not None
+    assert whole.ratio.value == pytest.approx(4)
+    assert "at 1 to 4 workers (2× to 8× by worker count)" in whole.text
+    assert whole.text.endswith("Not comparable at 8 workers.")
+
+
+def test_it_is_said_where_the_slower_one_leads() -> None:
+    whole = find([row("a", 1, [100.0]), row("b", 1, [200.0]), row("a", 4, [900.0]), row("b", 4, [100.0])])[0]
+    assert whole.faster == "a"
+    assert "but b leads at 1" in whole.text
+
+
+def test_every_layout_is_compared_with_the_first() -> None:
+    found = list(overall(find([row("a", 1, [100.0]), row("b", 1, [200.0]), row("c", 1, [300.0])])))
+    assert [(one.faster, one.slower) for one in found] == [("b", "a"), ("c", "a")]
+    assert headline(found) == "c leads in the requests replayed, by 1.5×"
+
+
+def test_the_headline_counts_kinds_of_requests_and_hides_none() -> None:
+    kinds = {"one": (200.0, 100.0), "two": (100.0, 300.0), "three": (100.0, 101.0), "four": (100.0, 0.0)}
+    rows = [row(name, 1, [rate], workload=kind) for kind, pair in kinds.items() for name, rate in zip("ab", pair, strict=True)]
+    assert headline(find(rows)) == "a leads in 1 of 4 kinds of requests, b in 1, 1 is within 5%, 1 could not be compared"
+
+
+def test_one_layout_alone_has_no_findings() -> None:
+    assert find([row("a", 1, [100.0])]) == ()
+    assert headline(()) == "One layout was weighed: there is nothing to compare it with"
+
+
+def test_two_apis_are_told_apart() -> None:
+    rows = [row(name, 1, [100.0], api=api) for api in ("swift", "s3") for name in ("a", "b")]
+    assert ["Swift API" in one.text for one in overall(find(rows))] == [True, False]
+    assert ["S3 API" in one.text for one in overall(find(rows))] == [False, True]
+
+
+def test_a_run_with_missing_steps_gives_findings_for_the_rest(run: RunStore) -> None:
+    found = find(summarize(run.plan(), run.steps()))
+    assert len(list(overall(found))) == 3
+    assert all(one.ratio is not None for one in overall(found))
+    assert [one.text for one in found if one.ratio is None] == [
+        "64 MB reads at 8 workers cannot be compared (swift: not measured)."
+    ]

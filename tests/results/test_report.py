@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import csv
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from ground.errors import UsageError
+from results import derive
+from results.fake_run import WORKLOADS, fake_run
+from results.manifest import ConfigFile, Sheet
+from results.reference import study_2014
+from results.store import RunStore
+from results.tables import table
+
+HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>\u2028{{ 7*7 }}"
+
+
+class Page(HTMLParser):
+    """The elements of a page and the texts between them, without those of scripts and styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self._raw = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        self._raw = tag in ("script", "style")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._raw = False
+
+    def handle_data(self, data: str) -> None:
+        if not self._raw and data.strip():
+            self.words.append(data.strip())
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attrs for name, attrs in self.found if name == tag]
+
+
+@pytest.fixture(scope="module")
+def page(run: RunStore) -> Page:
+    return Page(derive(run.folder).report.read_text())
+
+
+def test_everything_derived_can_be_rebuilt_from_the_run_folder(runs: Path) -> None:
+    run = fake_run(runs, workloads=[WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})], repeats=1)
+    derived = derive(run.folder)
+    first = derived.summary.read_text()
+    for path in (derived.summary, derived.report, *derived.charts):
+        path.unlink()
+    again = derive(run.folder)
+    assert again.summary.read_text() == first
+    assert again.report.stat().st_size > 1_000_000
+    assert all(path.stat().st_size for path in again.charts)
+    assert again.comparable
+    assert len(list(csv.reader(first.splitlines()))) == 3
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        derive(tmp_path)
+
+
+def test_nothing_is_fetched(page: Page) -> None:
+    policy = next(attrs["content"] for attrs in page.all("meta") if attrs.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+    assert "http" not in policy
+    for _, attrs in page.found:
+        for name in ("src", "href", "action", "srcset", "poster"):
+            value = attrs.get(name)
+            assert value is None or value.startswith("#")
+
+
+def test_findings_come_before_charts_and_charts_before_the_table(page: Page) -> None:
+    order = [attrs["id"] for attrs in page.all("section")]
+    assert order == [
+        "findings", "throughput-by-workers", "latency-by-workers", "table", "faults", "numbers", "environment", "repeat", "study",
+    ]  # fmt: skip
+
+
+def test_every_table_has_a_caption_and_every_chart_a_text_for_those_who_cannot_see_it(page: Page) -> None:
+    assert len(page.all("caption")) == len(page.all("table")) >= 10
+    plots = [attrs for attrs in page.all("div") if attrs.get("class") == "plot"]
+    assert len(plots) == 6
+    assert all(attrs["role"] == "img" and "rgw-beast" in (attrs["aria-label"] or "") for attrs in plots)
+
+
+def test_what_was_not_measured_or_left_out_is_listed_with_its_reason(page: Page) -> None:
+    start = page.words.index("Errors and invalid steps", page.words.index("Findings") + 20)
+    said = " ".join(page.words[start : start + 60])
+    assert "the gateway did not answer for 60 s" in said
+    assert "http-503: 40" in said
+    assert "not measured" in said
+
+
+def test_each_number_of_the_table_is_defined(page: Page, run: RunStore) -> None:
+    columns = table(()).columns
+    assert all(column.about for column in columns)
+    assert {f"{column.title}, {column.unit}" if column.unit else column.title for column in columns} <= set(page.words)
+
+
+def test_the_command_that_repeats_the_run_and_its_seed_are_there(page: Page) -> None:
+    assert "weighbridge compare --suite made-up.yaml" in page.words
+    assert any(word.startswith("Seed 2014; run ") for word in page.words)
+
+
+def test_names_and_texts_of_users_are_inert(runs: Path) -> None:
+    workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
+    run = fake_run(runs, workloads=[workload], repeats=1, about=HOSTILE)
+    run.add_facts(
+        [Sheet(title=HOSTILE, facts={HOSTILE: HOSTILE})], [ConfigFile(layout=HOSTILE, host=HOSTILE, path=HOSTILE, text=HOSTILE)]
+    )
+    text = derive(run.folder).report.read_text()
+    page = Page(text)
+    assert page.all("img") == []
+    assert len(page.all("script")) == 3
+    assert "document.title='owned'</script>" not in text
+    assert "49" not in re.findall(r"onerror=alert\(1\)&gt;\u2028(\S+)", text)
+
+
+def test_a_run_that_was_interrupted_says_so_before_anything_else(runs: Path) -> None:
+    run = fake_run(runs, workloads=[WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})], repeats=1)
+    run.set_state("interrupted", error="stopped by SIGINT")
+    words = Page(derive(run.folder).report.read_text()).words
+    said = next(word for word in words if "not whole" in word)
+    assert said == "This run is not whole: interrupted. stopped by SIGINT"
+    assert words.index(said) < words.index("Findings")
+
+
+def test_the_figures_of_2014_are_carried_over_whole() -> None:
+    study = study_2014()
+    assert len(study) == 30
+    first = study[0]
+    assert (first.gateway, first.workers, first.p90_upper_ms, first.max_ms) == ("rgw-apache-fastcgi", 32, 20, 1450)
+    assert {one.workload for one in study} == {"small-read", "large-read"}

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import csv
+import io
+from statistics import median
+
+import pytest
+
+from results.histogram import Histogram
+from results.resolved import ResolvedPlan
+from results.step import StepKey, StepResult
+from results.store import RunStore
+from results.summary import COLUMNS, Row, summarize, summary_csv
+from results.testing import fake_measurement
+from suites import Objects, Suite, Uniform, Workload
+
+
+def plan_of(workload: Workload, *, repeats: int = 1) -> ResolvedPlan:
+    suite = Suite(name="s", about="a", workloads=(workload,), repeats=repeats)
+    return ResolvedPlan.model_validate(
+        {"suite": suite.model_dump(), "hardware": {"name": "h"}, "layouts": [{"name": "swift", "gateway": "swift"}]}
+    )
+
+
+def rows_by(run: RunStore) -> dict[tuple[str, str, int], Row]:
+    return {(row.layout, row.workload, row.workers): row for row in summarize(run.plan(), run.steps())}
+
+
+def test_there_is_a_row_for_everything_planned_in_the_order_of_the_plan(run: RunStore) -> None:
+    rows = summarize(run.plan(), run.steps())
+    wanted = [
+        (layout, workload.name, workers)
+        for workload in run.plan().suite.workloads
+        for workers in workload.workers
+        for layout in ("rgw-beast", "swift")
+    ]
+    assert [(row.layout, row.workload, row.workers) for row in rows] == wanted
+
+
+def test_over_repeats_percentiles_are_medians_max_the_largest_and_mean_of_all_samples(run: RunStore) -> None:
+    row = rows_by(run)["rgw-beast", "small-read", 4]
+    tallies = [
+        (step.measurement.tallies[0], step.measurement.window_s)
+        for step in run.steps()
+        if step.measurement and (step.key.layout, step.key.workload, step.key.workers) == ("rgw-beast", "small-read", 4)
+    ]
+    assert row.repeats == len(tallies) == 2
+    p90s = [Histogram.decode(tally.latency or "").percentile_us(90) / 1000 for tally, _ in tallies]
+    assert row.p90_ms == median(p90s)
+    assert row.max_ms == max(tally.max_us or 0 for tally, _ in tallies) / 1000
+    assert row.mean_ms == pytest.approx(sum(tally.sum_us for tally, _ in tallies) / sum(tally.count for tally, _ in tallies) / 1000)
+    assert row.throughput_ops_s == median(tally.count / window for tally, window in tallies)
+    assert row.bandwidth_mb_s == pytest.approx(row.throughput_ops_s)
+    assert row.samples == sum(tally.count for tally, _ in tallies)
+
+
+def test_a_repeat_that_is_not_valid_is_left_out_and_said(run: RunStore) -> None:
+    row = rows_by(run)["rgw-beast", "small-write", 32]
+    assert row.valid
+    assert row.repeats == 1
+    assert [point.valid for point in row.points] == [False, True]
+    assert row.throughput_ops_s == row.points[1].throughput_ops_s
+    assert row.notes[0] == "1 of 2 repeats left out as not valid"
+    assert any("http-503: 40" in note and note.startswith("repeat 1: ") for note in row.notes)
+
+
+def test_errors_of_a_repeat_left_out_are_counted_all_the_same(run: RunStore) -> None:
+    assert rows_by(run)["rgw-beast", "small-write", 32].errors == 43
+
+
+def test_a_step_that_failed_is_no_number_and_says_why(run: RunStore) -> None:
+    row = rows_by(run)["swift", "small-read", 16]
+    assert (row.repeats, row.valid) == (1, True)
+    assert "repeat 1: the gateway did not answer for 60 s" in row.notes
+
+
+def test_what_was_not_measured_has_empty_cells_and_is_not_valid(run: RunStore) -> None:
+    row = rows_by(run)["swift", "large-read", 8]
+    assert not row.valid
+    assert row.notes == ("not measured",)
+    assert {row.throughput_ops_s, row.p50_ms, row.max_ms, row.samples, row.errors} == {None}
+
+
+def test_where_no_repeat_is_valid_figures_stay_but_the_row_is_not_valid() -> None:
+    workload = Workload(name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=2.0)
+    key = StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=0)
+    step = StepResult(key=key, measurement=fake_measurement(workload="w", window_s=2), valid=False, notes=("driver busy",), order=0)
+    (row,) = summarize(plan_of(workload), [step])
+    assert not row.valid
+    assert row.throughput_ops_s == 400
+    assert row.notes == ("not valid", "driver busy")
+
+
+def test_percentiles_of_too_few_samples_are_unknown_in_one_repeat_and_so_in_the_row() -> None:
+    workload = Workload(name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=2.0)
+    steps = [
+        StepResult(
+            key=StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=repeat),
+            measurement=fake_measurement(workload="w", window_s=window_s),
+            valid=True,
+            order=repeat,
+        )
+        for repeat, window_s in enumerate((2.0, 0.45))
+    ]
+    (row,) = summarize(plan_of(workload, repeats=2), steps)
+    assert row.points[0].p90_ms is not None
+    assert row.points[1].p90_ms is None
+    assert (row.p90_ms, row.p99_ms) == (None, None)
+    assert row.p50_ms is not None
+
+
+def test_a_percentile_is_never_above_the_exact_maximum(run: RunStore) -> None:
+    for row in rows_by(run).values():
+        for point in row.points:
+            assert point.max_ms is not None
+            assert max(value for value in (point.p50_ms, point.p90_ms, point.p99_ms, 0.0) if value is not None) <= point.max_ms
+
+
+def test_of_mixed_operations_each_has_a_row_and_only_bodies_have_bandwidth() -> None:
+    sizes = Objects(size=Uniform(uniform=(1000, 3000)))
+    workload = Workload(name="w", objects=sizes, operations={"read": 3, "list": 1}, workers=(4,), runtime=5.0)
+    key = StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=0)
+    measured = fake_measurement(workload="w", window_s=5, operations={"read": 3, "list": 1}, object_size_bytes=2000)
+    read, listed = summarize(plan_of(workload), [StepResult(key=key, measurement=measured, valid=True, order=0)])
+    assert (read.operation, read.object_size_bytes, read.samples) == ("read", 2000, 1500)
+    assert read.bandwidth_mb_s == pytest.approx(1500 * 2000 / 1e6 / 5)
+    assert (listed.operation, listed.bandwidth_mb_s, listed.samples) == ("list", None, 500)
+
+
+def test_the_csv_has_exactly_the_columns_of_the_study_and_empty_cells_for_unknown(run: RunStore) -> None:
+    text = summary_csv(summarize(run.plan(), run.steps()))
+    lines = list(csv.DictReader(io.StringIO(text)))
+    assert text.splitlines()[0] == (
+        "layout,api,workload,operation,object_size_bytes,workers,repeats,throughput_ops_s,bandwidth_mb_s,"
+        "p50_ms,p90_ms,p99_ms,max_ms,mean_ms,samples,errors,valid,notes"
+    )
+    assert tuple(lines[0]) == COLUMNS
+    absent = next(
+        line for line in lines if line["workload"] == "large-read" and line["workers"] == "8" and line["layout"] == "swift"
+    )
+    assert (absent["p90_ms"], absent["throughput_ops_s"], absent["samples"], absent["valid"]) == ("", "", "", "no")
+    assert {line["valid"] for line in lines} == {"yes", "no"}
+    assert {line["object_size_bytes"] for line in lines} == {"1000000", "64000000"}
