@@ -170,7 +170,7 @@ impl Connection {
     fn read(&mut self, scratch: &mut [u8]) -> Step {
         if !self.input.is_empty() {
             let input = std::mem::take(&mut self.input);
-            match self.feed(&input) {
+            match self.digest(&input) {
                 Ok(true) => return self.ask(),
                 Ok(false) => {}
                 Err(()) => return Step::End,
@@ -230,20 +230,20 @@ impl Connection {
 
     /// Takes in bytes; whether a request is whole. What is beyond it stays in `input`. An error: not HTTP.
     fn feed(&mut self, bytes: &[u8]) -> Result<bool, ()> {
+        if self.input.is_empty() {
+            return self.digest(bytes);
+        }
+        let mut input = std::mem::take(&mut self.input);
+        input.extend_from_slice(bytes);
+        self.digest(&input)
+    }
+
+    fn digest(&mut self, bytes: &[u8]) -> Result<bool, ()> {
         let mut used = 0;
         if self.incoming.is_none() {
             let Some((incoming, length, expects)) = parse(bytes)? else {
                 self.input.extend_from_slice(bytes);
-                if self.input.len() > LARGEST_HEAD_BYTES {
-                    return Err(());
-                }
-                let (input, grown) = (std::mem::take(&mut self.input), bytes.len());
-                // Only what just came can have completed a head that was begun before.
-                if input.len() > grown {
-                    return self.feed(&input);
-                }
-                self.input = input;
-                return Ok(false);
+                return if bytes.len() > LARGEST_HEAD_BYTES { Err(()) } else { Ok(false) };
             };
             used = length;
             self.first.clear();
