@@ -9,7 +9,6 @@ import os
 import selectors
 import shutil
 import subprocess
-import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -26,6 +25,9 @@ RECIPE = 1
 SAY_EVERY_S = 5.0
 TAIL_LINES = 30
 LONGEST_BUILD_S = 1800.0
+
+# TERM lets it end what it has started.
+WITH_PARENT = ("setpriv", "--pdeathsig", "TERM", "--")
 
 # The build machine's own resolv.conf and hostname would otherwise be in the image.
 FORGET_THIS_MACHINE = '--customize-hook=rm -f "$1/etc/resolv.conf" "$1/etc/hostname"'
@@ -79,27 +81,24 @@ def ensure(image: Image, say: Say, *, store: Path) -> Path:
     if os.geteuid() != 0:
         raise MissingMeans("building a root image needs root", advice="run it as root, or through sudo")
     store.mkdir(parents=True, exist_ok=True)
-    with _lock(store / f"{key(image)}.lock", lambda: say(f"image {image.name}: another process builds it; waiting")):
-        found = find(image, store)
-        if found is None:
-            found = _build(image, say, store)
-    return found
+    with _lock(store / f"{key(image)}.lock", lambda: say(f"image {image.name}: another process builds it; waiting")) as lock:
+        return find(image, store) or _build(image, say, store, lock)
 
 
-def _build(image: Image, say: Say, store: Path) -> Path:
+def _build(image: Image, say: Say, store: Path, lock: int) -> Path:
     root = store / key(image)
     partial = store / f"{key(image)}.partial"
     sweep(partial)
     started = time.monotonic()
     say(f"image {image.name}: building from Debian {image.suite}, {len(packages(image))} packages and what they depend on")
     try:
-        _follow(argv(image, partial), image.name, say)
-        listed = _packages_in(partial)
+        (partial / "tmp").mkdir(parents=True)
+        _follow(argv(image, partial / "root"), image.name, say, scratch=partial / "tmp", lock=lock)
+        listed = _packages_in(partial / "root")
         root.with_name(f"{root.name}.packages").write_text(listed)
-        partial.rename(root)
-    except BaseException:
+        (partial / "root").rename(root)
+    finally:
         sweep(partial)
-        raise
     say(f"image {image.name}: built in {time.monotonic() - started:.0f} s, {len(listed.splitlines())} packages")
     return root
 
@@ -113,15 +112,24 @@ def _packages_in(root: Path) -> str:
     return listed.stdout
 
 
-def _follow(line: list[str], name: str, say: Say) -> None:
-    """Run mmdebstrap and say every few seconds how far it is. Raises CommandFailed with its last lines."""
+def _follow(line: list[str], name: str, say: Say, *, scratch: Path, lock: int) -> None:
+    """Run mmdebstrap and say every few seconds how far it is. Raises CommandFailed with its last lines.
+
+    It ends with this process, also when that is killed, and holds the lock until it has: nobody sweeps what it still writes.
+    """
     started = said = time.monotonic()
     tail: deque[str] = deque(maxlen=TAIL_LINES)
-    # A group of its own: mmdebstrap's children must end with it, also when this process is interrupted.
-    with tempfile.TemporaryDirectory(prefix="weighbridge-image-") as scratch, subprocess.Popen(
-        line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
-        env={**os.environ, "TMPDIR": scratch, "LC_ALL": "C.UTF-8"},
-    ) as process:  # fmt: skip
+    environment = {**os.environ, "TMPDIR": str(scratch), "LC_ALL": "C.UTF-8"}
+    # A session of its own: Ctrl-C reaches this process, which ends all of the session, not apt in the middle of its work.
+    with subprocess.Popen(
+        [*WITH_PARENT, *line],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        pass_fds=(lock,),
+        env=environment,
+    ) as process:
         try:
             for text in _lines(process, deadline=started + LONGEST_BUILD_S):
                 now = time.monotonic()
@@ -190,12 +198,12 @@ def half_built(store: Path) -> tuple[Path, ...]:
 
 
 @contextmanager
-def _lock(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold a lock; `waiting` is called when another process has it."""
+def _lock(path: Path, waiting: Callable[[], None]) -> Iterator[int]:
+    """Hold a lock, whose descriptor this gives; `waiting` is called when another process has it."""
     with path.open("ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             waiting()
             fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        yield file.fileno()

@@ -497,6 +497,7 @@ sys.path.insert(0, sys.argv[3])
 from test_lab import raised
 hosts = raised(sys.argv[4], Path(sys.argv[1]), Path(sys.argv[2]))
 hosts.limit()
+hosts.hosts["client-1"].spawn(["sleep", "1000"], stderr=Path("/dev/null"))
 print("stands", flush=True)
 time.sleep(1000)
 """

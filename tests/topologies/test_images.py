@@ -21,7 +21,7 @@ import os, pathlib, sys, time
 root = pathlib.Path(sys.argv[-1])
 (root / "usr").mkdir(parents=True)
 with open(os.environ["BUILDS"], "a") as builds:
-    builds.write(root.name + "\\n")
+    builds.write(root.parent.name + "\\n")
 print("I: downloading packages with apt...", flush=True)
 time.sleep(float(os.environ.get("SLOWLY", "0")))
 if "FAIL" in os.environ:
@@ -31,6 +31,16 @@ info = root / "var/lib/dpkg"
 info.mkdir(parents=True)
 (info / "status").write_text("Package: tini\\nStatus: install ok installed\\nVersion: 0.19\\nArchitecture: amd64\\n"
     "Maintainer: x <x@example.org>\\nDescription: x\\n\\n")
+"""
+
+CONDUCTOR = """
+import os, sys
+from pathlib import Path
+from gateways.gateway import Image
+from topologies import images
+
+os.geteuid = lambda: 0
+images.ensure(Image(name="tiny", suite="bookworm", packages=("tini",)), print, store=Path(sys.argv[1]))
 """
 
 
@@ -88,7 +98,7 @@ def test_a_failed_build_says_why_and_leaves_nothing_that_looks_whole(
         images.ensure(IMAGE, lambda line: None, store=tmp_path / "store")
     assert failed.value.code == 25
     assert images.find(IMAGE, tmp_path / "store") is None
-    assert not list((tmp_path / "store").glob("*.partial"))
+    assert [path.suffix for path in (tmp_path / "store").iterdir()] == [".lock"]
 
 
 def test_what_a_killed_build_left_is_swept_by_the_next(tmp_path: Path, builds: Path) -> None:
@@ -124,6 +134,24 @@ def test_a_build_without_mmdebstrap_is_refused(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingMeans, match="mmdebstrap is missing"):
         images.ensure(IMAGE, lambda line: None, store=tmp_path / "store")
+
+
+def test_a_builder_ends_with_the_process_that_wanted_the_image(
+    tmp_path: Path, builds: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLOWLY", "60")
+    with subprocess.Popen([sys.executable, "-c", CONDUCTOR, str(tmp_path / "store")], stdout=subprocess.DEVNULL) as conductor:
+        deadline = time.monotonic() + 20
+        while not builds.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert images.half_built(tmp_path / "store") == ()
+        conductor.kill()
+    while not images.half_built(tmp_path / "store") and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert images.half_built(tmp_path / "store") == (tmp_path / "store" / f"{images.key(IMAGE)}.partial",)
+    monkeypatch.setenv("SLOWLY", "0")
+    images.ensure(IMAGE, lambda line: None, store=tmp_path / "store")
+    assert images.half_built(tmp_path / "store") == ()
 
 
 def test_an_interrupted_build_ends_its_builder(tmp_path: Path, builds: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,7 +77,7 @@ def test_a_path_with_blanks_and_quotes_stays_one_word(bundle: Bundle) -> None:
 def test_a_machine_root_is_read_only_also_where_file_systems_are_mounted_in_it(bundle: Bundle) -> None:
     own = replace(bundle, image=None)
     assert own.config()["root"]["readonly"] is True
-    assert "mount -o remount,bind,ro rootfs/home" in own.script(["/home"]).splitlines()
+    assert "shut rootfs/home" in own.script(["/home"]).splitlines()
 
 
 def test_runc_makes_no_mount_point_in_the_machines_own_log_folder(bundle: Bundle) -> None:

@@ -146,8 +146,13 @@ class Bundle:
             return f"mount -t overlay weighbridge -o {shlex.quote(options)} rootfs"
         # A root of this machine is read only as a whole, also where other file systems are mounted in it. /var/log gets a
         # file system of its own because runc makes the mount point /var/log/host, which must not appear on this machine.
-        lines = ["mount --rbind / rootfs", "mount --make-rprivate rootfs"]
-        lines += [f"mount -o remount,bind,ro {shlex.quote(f'rootfs{path}')}" for path in submounts]
+        # What cannot be made read only is not shown at all; what lies under another mount cannot be reached anyway.
+        lines = [
+            "mount --rbind / rootfs",
+            "mount --make-rprivate rootfs",
+            'shut() { mount -o remount,bind,ro "$1" 2>/dev/null || umount --lazy "$1" 2>/dev/null || ! mountpoint --quiet "$1"; }',
+        ]
+        lines += [f"shut {shlex.quote(f'rootfs{path}')}" for path in submounts]
         lines += ["mount -t tmpfs -o mode=755 weighbridge rootfs/var/log"]
         return "\n".join(lines)
 
