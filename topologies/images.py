@@ -26,8 +26,13 @@ SAY_EVERY_S = 5.0
 TAIL_LINES = 30
 LONGEST_BUILD_S = 1800.0
 
-# TERM lets it end what it has started.
-WITH_PARENT = ("setpriv", "--pdeathsig", "TERM", "--")
+# mmdebstrap mounts /proc, /sys and devices of this machine in the image while it installs. In namespaces of its own, whose first
+# process ends with this one, no such mount and no process is left whenever and however a build is ended; without them, sweeping
+# what a killed build left would go through the machine's own /dev.
+ALONE = (
+    *("setpriv", "--pdeathsig", "KILL", "--"),
+    *("unshare", "--mount", "--propagation", "private", "--pid", "--mount-proc", "--fork", "--kill-child=KILL", "--"),
+)
 
 # The build machine's own resolv.conf and hostname would otherwise be in the image.
 FORGET_THIS_MACHINE = '--customize-hook=rm -f "$1/etc/resolv.conf" "$1/etc/hostname"'
@@ -122,7 +127,7 @@ def _follow(line: list[str], name: str, say: Say, *, scratch: Path, lock: int) -
     environment = {**os.environ, "TMPDIR": str(scratch), "LC_ALL": "C.UTF-8"}
     # A session of its own: Ctrl-C reaches this process, which ends all of the session, not apt in the middle of its work.
     with subprocess.Popen(
-        [*WITH_PARENT, *line],
+        [*ALONE, *line],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -168,14 +173,10 @@ def _lines(process: subprocess.Popen[bytes], *, deadline: float) -> Iterator[str
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End mmdebstrap with all it has started: TERM lets it unmount what it has mounted, KILL comes when it does not end."""
+    """End mmdebstrap with all it has started."""
     if process.poll() is None:
-        os.killpg(process.pid, 15)
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            process.wait()
+        process.kill()
+        process.wait()
 
 
 def sweep(partial: Path) -> None:

@@ -19,6 +19,7 @@ TOOLS = (
     ("bash", "bash", "starts hosts in a private mount namespace"),
     ("mount", "mount", "mounts a host's root over its image"),
     ("nsenter", "util-linux", "reaches a host's network"),
+    ("setpriv", "util-linux", "ends what builds an image with the program that wanted it"),
     ("unshare", "util-linux", "gives hosts a private mount namespace"),
     ("dpkg-query", "dpkg", "lists the packages of an image"),
 )

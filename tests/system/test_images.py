@@ -1,0 +1,62 @@
+"""Root images built for real: whole, or without a trace."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gateways.gateway import Image
+from topologies.images import ensure, half_built
+
+pytestmark = pytest.mark.system
+
+TINY = Image(name="labtest-tiny", suite="bookworm", packages=())
+CONDUCTOR = """
+import sys
+from pathlib import Path
+from gateways.gateway import Image
+from topologies import images
+
+images.SAY_EVERY_S = 0.0
+image = Image.model_validate_json(sys.argv[1])
+images.ensure(image, lambda line: print(line, flush=True), store=Path(sys.argv[2]))
+"""
+
+
+def test_a_build_that_is_killed_leaves_no_process_and_no_mount_and_the_next_one_is_whole(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", CONDUCTOR, TINY.model_dump_json(), str(tmp_path)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as conductor:
+        assert conductor.stdout is not None
+        # From here on /proc, /sys and devices of this machine are mounted in the image.
+        assert any("inside the chroot" in line for line in conductor.stdout)
+        assert _processes(tmp_path)
+        assert half_built(tmp_path) == ()
+        conductor.kill()
+    deadline = time.monotonic() + 10
+    while _processes(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert _processes(tmp_path) == []
+    assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text()
+    assert len(half_built(tmp_path)) == 1
+    root = ensure(TINY, lambda line: None, store=tmp_path)
+    assert half_built(tmp_path) == ()
+    assert (root / "sbin/mkfs.xfs").exists()
+    assert not (root / "etc/resolv.conf").exists()
+    assert not (root / "etc/hostname").exists()
+    assert "xfsprogs=" in root.with_name(f"{root.name}.packages").read_text()
+
+
+def _processes(folder: Path) -> list[str]:
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (process / "cmdline").read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if "mmdebstrap" in line and str(folder) in line:
+            found.append(process.name)
+    return found
