@@ -8,34 +8,54 @@ class Engine:
     "threads": int, "verify": bool, "seed": int, "workload": {...suites.Workload as JSON...}}.
     `base_path` is "" for S3 and the path of the storage URL ("/v1/AUTH_test") for Swift.
     Raises ValueError on a config it does not understand.
+
+    A worker is one connection with one request outstanding; connections are kept, made again when the target closes them,
+    and sharded over `threads` epoll threads that never hold the GIL. A connection that ends under a request is an error
+    (`reset`), nothing is sent twice unseen. A request that failed is counted and never timed; after one the worker rests
+    10 ms, and at every further failure to connect twice as long, up to 1 s.
+    S3 requests are signed one by one (SigV4, payload UNSIGNED-PAYLOAD); the length of what is read is always checked.
     """
 
     def __init__(self, config: str) -> None: ...
     def prepare(self, first: int, count: int, stride: int, parallel: int) -> None:
-        """Start writing objects `first`, `first + stride`, ... (`count` of them) of the workload with `parallel` workers; returns at once."""
+        """Start writing objects `first`, `first + stride`, ... (`count` of them) of the workload with `parallel` workers; returns at
+        once. A write that fails is tried up to 10 times, with rests of 10 ms to 1 s; every failure is in `progress`. The job
+        ends early when an object cannot be written: all are there when `done` grew by `count`. Raises ValueError when the
+        workload has no such objects.
+        """
     def add_worker(self, index: int, of: int, repeat: int) -> None:
         """Start closed-loop worker number `index` of `of` in the whole step (over all processes). Its sequence depends on
-        seed, workload, `of`, `repeat` and `index` only. Nothing is recorded before `open_window`."""
+        seed, workload, `of`, `repeat` and `index` only. Nothing is recorded before `open_window`. With `rate_per_s`, worker k
+        of n is meant to start requests at (i * n + k) / rate after the first worker was added, and latency counts from there.
+        Raises ValueError for a number that runs already.
+        """
     def remove_worker(self, index: int) -> None:
         """Let a worker finish the request it has in hand (unrecorded) and end."""
     def started(self) -> int:
-        """How many of the workers have finished their first request."""
+        """How many of the workers have finished their first request, well or not. Removed ones do not count, exhausted ones do."""
     def open_window(self) -> None:
-        """From now on what completes is recorded."""
+        """From now on what completes is recorded; what an earlier window recorded is forgotten."""
     def close_window(self) -> None:
         """From now on nothing is recorded; workers go on until removed."""
     def stop(self, timeout_s: float) -> int:
-        """End all workers (also of prepare and delete); returns how many had to be cut off while a request was in hand."""
+        """End all workers (also of prepare and delete); returns how many had to be cut off while a request was in hand.
+        Afterwards workers can be added anew. Raises RuntimeError when an I/O thread died.
+        """
     def progress(self) -> str:
         """JSON {"running": int, "exhausted": int, "done": int, "failed": int, "bytes": int, "errors": {class: count}, "last_error": str|null}
         since the engine was made, recorded or not. `running`: workers not ended; `exhausted`: workers that ran out of objects
-        to delete; `last_error`: status and first bytes of the last failed answer, for people."""
+        to delete; `last_error`: status and first bytes of the last failed answer, for people. Raises RuntimeError when an I/O thread died.
+        """
     def snapshot(self) -> str:
         """JSON {"tallies": [...results.measurement.Tally...], "seconds": [...Second...], "window_s": float} of the window so far;
-        histograms are V2 deflate base64, 1..3600000000 us, 3 digits, as HdrHistogram's own tools read them."""
+        histograms are V2 deflate base64, 1..3600000000 us, 3 digits, as HdrHistogram's own tools read them. The last second may
+        be cut short by the end of the window.
+        """
     def delete(self, what: str, parallel: int) -> None:
-        """Start deleting "written" (what this engine's workers wrote and have not deleted) or "objects" (all of the workload's
-        prepared objects); returns at once. 404 counts as deleted."""
+        """Start deleting "written" (what this engine's workers wrote, or may have written, and have not deleted; call it when
+        they have ended) or "objects" (all of the workload's prepared objects); returns at once. 404 counts as deleted.
+        Failures are as those of `prepare`; what could not be deleted can be tried again.
+        """
 
 class Picker:
     """The sequence of one worker, as the engine replays it; for sdk users, so that both make the same requests.
@@ -46,10 +66,12 @@ class Picker:
     def __init__(self, workload: str, seed: int, workers: int, repeat: int, index: int) -> None: ...
     def next(self) -> tuple[str, int, int, int]:
         """(operation, container index, object index, size in bytes) of the next request. For "write" the object index counts
-        this worker's writes (container: that index modulo containers), and the size is that of the new object; for "list" the object index is 0.
+        this worker's writes (container: that index modulo containers), and the size is that of the new object; for "list"
+        the object index is 0.
         "delete" takes this worker's own writes, oldest first, given as -1 - index; when none are left, and the mix neither
         reads nor heads, prepared objects of its own share (index >= 0). A delete with nothing left to take is redrawn;
-        when deletes are all there is, StopIteration is raised."""
+        when deletes are all there is, StopIteration is raised.
+        """
 
 def object_size(workload: str, seed: int, container: int, index: int) -> int:
     """Size in bytes of a prepared object; depends on nothing but these four."""
@@ -65,7 +87,8 @@ def content(seed: int, size: int, offset: int, length: int) -> bytes:
 
 def signed_headers(keys: tuple[str, str], region: str, host: str, method: str, path: str, query: str, unix_s: int) -> str:
     """The header lines that the engine signs an S3 request with, for checks against other signers. `keys`: access and secret
-    key; `path` and `query` are percent-encoded already, the query's keys sorted; the payload counts as UNSIGNED-PAYLOAD."""
+    key; `path` and `query` are percent-encoded already, the query's keys sorted; the payload counts as UNSIGNED-PAYLOAD.
+    """
 
 def null_target(config: str) -> None:
     """Serve the S3 and Swift APIs from memory without storing bodies, until SIGINT or SIGTERM.

@@ -304,7 +304,7 @@ def test_over_tls_only_a_trusted_target_is_spoken_to(scripted: Make, bench: Make
     import ssl  # noqa: PLC0415 - only this test needs it
 
     def answer(connection: Any, head: bytes) -> bool:
-        body = _native.content(SEED, 300_000, 0, 300_000) if head.startswith(b"GET") else b""
+        body = _native.content(SEED, 3_000_000, 0, 3_000_000) if head.startswith(b"GET") else b""
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
         return True
 
@@ -315,13 +315,13 @@ def test_over_tls_only_a_trusted_target_is_spoken_to(scripted: Make, bench: Make
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     served = scripted(answer, context)
-    workload = shape(size=300_000, operations={"read": 1.0, "write": 1.0})
+    workload = shape(size=3_000_000, operations={"read": 1.0, "write": 1.0})
     trusting = bench(served, workload, tls=True, ca_file=str(certificate), verify=True)
     trusting.start(2)
     by = trusting.window(lambda since: since["done"] >= 30)["by"]
     assert trusting.engine.stop(10.0) == 0
     assert trusting.progress["errors"] == {}
-    assert by["read"]["bytes"] == 300_000 * by["read"]["count"] > 0
+    assert by["read"]["bytes"] == 3_000_000 * by["read"]["count"] > 0
     stranger = bench(served, workload, tls=True)
     stranger.start(1)
     assert set(stranger.progress["errors"]) == {"connect"}

@@ -56,11 +56,11 @@ impl Engine {
 
     fn stop(&self, py: Python<'_>, timeout_s: f64) -> PyResult<u64> {
         let timeout = Duration::try_from_secs_f64(timeout_s).map_err(|error| PyValueError::new_err(error.to_string()))?;
-        Ok(py.detach(|| self.0.stop(timeout)))
+        py.detach(|| self.0.stop(timeout)).map_err(PyRuntimeError::new_err)
     }
 
     fn progress(&self, py: Python<'_>) -> PyResult<String> {
-        py.detach(|| json(&self.0.progress()))
+        json(&py.detach(|| self.0.progress()).map_err(PyRuntimeError::new_err)?)
     }
 
     fn snapshot(&self, py: Python<'_>) -> PyResult<String> {

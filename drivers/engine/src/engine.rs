@@ -206,13 +206,24 @@ impl Engine {
         Snapshot { tallies, seconds, window_s }
     }
 
+    /// An I/O thread ends before its engine only when it panicked, and said so on stderr.
+    fn alive(&self) -> Result<(), String> {
+        if self.threads.iter().any(JoinHandle::is_finished) {
+            return Err("an I/O thread of the engine died: see stderr".into());
+        }
+        Ok(())
+    }
+
     /// What was done since the engine was made.
-    #[must_use]
-    pub fn progress(&self) -> Progress {
+    ///
+    /// # Errors
+    /// That an I/O thread died.
+    pub fn progress(&self) -> Result<Progress, String> {
+        self.alive()?;
         let running = *lock(&self.shared.running);
         let errors = lock(&self.shared.errors);
         let sum = |pick: fn(&crate::shared::Desk) -> u64| self.shared.desks.iter().map(pick).sum();
-        Progress {
+        Ok(Progress {
             running,
             exhausted: self.shared.exhausted.load(Ordering::SeqCst),
             done: sum(|desk| desk.done.load(Ordering::Relaxed)),
@@ -220,24 +231,28 @@ impl Engine {
             bytes: sum(|desk| desk.bytes.load(Ordering::Relaxed)),
             errors: errors.0.iter().map(|(class, count)| (class.to_string(), *count)).collect(),
             last_error: errors.1.clone(),
-        }
+        })
     }
 
     /// Ends all workers; gives how many had to be cut off with a request in hand after `timeout`.
-    #[must_use]
-    pub fn stop(&self, timeout: Duration) -> u64 {
+    ///
+    /// # Errors
+    /// That an I/O thread died.
+    pub fn stop(&self, timeout: Duration) -> Result<u64, String> {
         let all = |order: fn() -> Order| (0..self.shared.desks.len()).for_each(|desk| self.shared.order(desk, order()));
         all(|| Order::LeaveAll);
         let before = self.shared.cut.load(Ordering::SeqCst);
         if !self.shared.wait_idle(timeout) {
             all(|| Order::CutAll);
             // Every thread obeys within one batch of events.
-            while !self.shared.wait_idle(Duration::from_secs(1)) {}
+            while !self.shared.wait_idle(Duration::from_millis(100)) {
+                self.alive()?;
+            }
         }
         lock(&self.desks).clear();
         *lock(&self.origin_ns) = None;
         self.shared.started.store(0, Ordering::SeqCst);
-        self.shared.cut.load(Ordering::SeqCst) - before
+        Ok(self.shared.cut.load(Ordering::SeqCst) - before)
     }
 }
 
@@ -251,5 +266,79 @@ impl Drop for Engine {
             // A thread that panicked has said so on stderr; there is nobody left to tell.
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::null;
+    use serde_json::json;
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+
+    fn target() -> null::Server {
+        let config = null::Config::parse(&json!({"seed": 3}).to_string()).expect("a config");
+        let server = null::Server::start(&config).expect("a free port");
+        for container in 0..2 {
+            let mut stream = TcpStream::connect(server.address()).expect("it listens");
+            write!(stream, "PUT /wb-w-{container} HTTP/1.1\r\nConnection: close\r\n\r\n").expect("sent");
+            stream.read_to_end(&mut Vec::new()).expect("answered");
+        }
+        server
+    }
+
+    fn engine(server: &null::Server, operations: &serde_json::Value, size: u64, threads: usize) -> Engine {
+        let workload = json!({"name": "w", "objects": {"size": size, "containers": 2, "per_container": 5},
+            "operations": operations, "pick": "uniform", "rate_per_s": null, "verify": true});
+        let config = json!({"api": "s3", "host": "127.0.0.1", "port": server.address().port(), "tls": false, "ca_file": null,
+            "base_path": "", "access_key": "a", "secret_key": "b", "region": "r", "token": "", "bucket_prefix": "wb",
+            "request_timeout_s": 10.0, "threads": threads, "verify": false, "seed": 3, "workload": workload});
+        Engine::new(Config::parse(&config.to_string()).expect("a config")).expect("an engine")
+    }
+
+    fn idle(engine: &Engine) -> Progress {
+        assert!(engine.shared.wait_idle(Duration::from_secs(20)), "still busy");
+        engine.progress().expect("alive")
+    }
+
+    #[test]
+    fn what_is_written_is_read_whole_and_deleted() {
+        let server = target();
+        for size in [0, 4096, 2_000_000] {
+            let engine = engine(&server, &json!({"read": 2.0, "write": 1.0, "delete": 1.0, "list": 1.0, "head": 1.0}), size, 2);
+            engine.prepare(0, 10, 1, 3).expect("ten objects");
+            assert_eq!(idle(&engine).done, 10);
+            engine.open_window();
+            for worker in 0..4 {
+                engine.add_worker(worker, 4, 0).expect("a new worker");
+            }
+            while engine.progress().expect("alive").done < 200 {
+                std::thread::yield_now();
+            }
+            engine.close_window();
+            assert_eq!(engine.stop(Duration::from_secs(20)), Ok(0));
+            engine.delete("written", 4).expect("a word it knows");
+            idle(&engine);
+            engine.delete("objects", 4).expect("a word it knows");
+            let progress = idle(&engine);
+            assert_eq!((progress.failed, progress.last_error), (0, None));
+            assert!(lock(&engine.shared.ledger).is_empty());
+        }
+    }
+
+    #[test]
+    fn an_engine_that_is_dropped_at_work_ends_its_threads() {
+        let server = target();
+        let engine = engine(&server, &json!({"write": 1.0}), 100_000, 2);
+        for worker in 0..8 {
+            engine.add_worker(worker, 8, 0).expect("a new worker");
+        }
+        while engine.started() < 8 {
+            std::thread::yield_now();
+        }
+        let shared = Arc::downgrade(&engine.shared);
+        drop(engine);
+        assert!(shared.upgrade().is_none());
     }
 }

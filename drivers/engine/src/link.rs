@@ -105,12 +105,15 @@ impl Link {
     /// `WouldBlock` when there is no room; else what ended the connection.
     pub fn send(&mut self, first: &[u8], second: &[u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return sys::send(self.socket.as_raw_fd(), first, second) };
+        // What is held goes first: only when the socket refuses it does a new event tell of room.
+        flush(tls, &mut self.socket)?;
         let mut taken = tls.writer().write(first)?;
         if taken == first.len() {
             taken += tls.writer().write(second)?;
         }
-        match self.flush() {
+        match flush(tls, &mut self.socket) {
             Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
+            // Full before the handshake is done: it goes on when something is received.
             _ if taken == 0 => Err(ErrorKind::WouldBlock.into()),
             _ => Ok(taken),
         }
@@ -121,12 +124,7 @@ impl Link {
     /// # Errors
     /// `WouldBlock` when there is no room; else what ended the connection.
     pub fn flush(&mut self) -> io::Result<()> {
-        if let Some(tls) = &mut self.tls {
-            while tls.wants_write() {
-                tls.write_tls(&mut self.socket)?;
-            }
-        }
-        Ok(())
+        self.tls.as_mut().map_or(Ok(()), |tls| flush(tls, &mut self.socket))
     }
 
     /// Receives into `into`; 0 bytes: the peer closed.
@@ -146,11 +144,9 @@ impl Link {
                 return Ok(0);
             }
             tls.process_new_packets().map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
-            while tls.wants_write() {
-                match tls.write_tls(&mut self.socket) {
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                    other => other?,
-                };
+            match flush(tls, &mut self.socket) {
+                Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(error),
+                _ => {}
             }
         }
     }
@@ -162,4 +158,11 @@ impl Link {
     pub fn discard(&mut self, most: usize) -> io::Result<usize> {
         sys::discard(self.socket.as_raw_fd(), most)
     }
+}
+
+fn flush(tls: &mut ClientConnection, socket: &mut Socket) -> io::Result<()> {
+    while tls.wants_write() {
+        tls.write_tls(socket)?;
+    }
+    Ok(())
 }

@@ -21,6 +21,8 @@ const BATCH: usize = 128;
 const SCRATCH_BYTES: usize = 64 * 1024;
 const BELL: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
+/// How long before an answer is due the thread stops sleeping: waking a core that sleeps can take so long.
+const AWAKE_NS: u64 = 100_000;
 const LISTENER: u64 = u64::MAX - 2;
 
 /// What all threads share.
@@ -182,8 +184,12 @@ impl Thread {
 
     fn run(mut self) -> io::Result<()> {
         loop {
-            self.timer.arm(self.due.peek().map_or(u64::MAX, |Reverse((at, ..))| *at))?;
-            let count = self.epoll.wait(if self.again.is_empty() { -1 } else { 0 })?;
+            let next = self.due.peek().map_or(u64::MAX, |Reverse((at, ..))| at.saturating_sub(AWAKE_NS));
+            let awake = !self.again.is_empty() || (!self.due.is_empty() && next <= now_ns());
+            if !awake {
+                self.timer.arm(next)?;
+            }
+            let count = self.epoll.wait(if awake { 0 } else { -1 })?;
             for index in 0..count {
                 let ready = self.epoll.ready(index);
                 match ready.token {

@@ -1,0 +1,157 @@
+"""How exactly the engine measures: what it says of a null target whose delay is known.
+
+    python benchmarks/driver_accuracy.py --json FILE [--quick]
+
+The target holds every answer back by the delay, so the true latency is the delay and what the kernel takes for the way
+there and back. While the engine measures, an independent probe (a blocking socket in a process of its own) asks the same
+target; its figures tell what of an error is the machine's: a target or client that did not get its CPU in time is late for
+both. Goal: p90 within 1 % + 0.1 ms of the delay, and the maximum too where the probe's is. The engine's CPU is 0, the target's 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from hdrh.histogram import HdrHistogram
+from nulltarget import NullTarget, workload
+
+from drivers.engine import _native
+
+CLIENT_CPU, TARGET_CPU = 0, 1
+SEED = 2014
+SIZE_BYTES = 4096
+CONNECTIONS = 4
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one client saw of one delay. Errors are measured less true; `within`: at most 1 % + 0.1 ms."""
+
+    client: str
+    delay_ms: float
+    connections: int
+    samples: int
+    p50_ms: float
+    p90_ms: float
+    p99_ms: float
+    max_ms: float
+    p90_error_ms: float
+    p90_error_percent: float
+    p90_within: bool
+    max_error_ms: float
+    max_error_percent: float
+    max_within: bool
+
+
+def row(client: str, delay_ms: float, connections: int, samples: int, values_ms: Sequence[float]) -> Row:
+    """A row of p50, p90, p99 and the maximum."""
+    p50, p90, p99, largest = (round(value, 3) for value in values_ms)
+    bound_ms = 0.01 * delay_ms + 0.1
+    return Row(
+        client, delay_ms, connections, samples, p50, p90, p99, largest,
+        round(p90 - delay_ms, 3), round((p90 / delay_ms - 1) * 100, 2), abs(p90 - delay_ms) <= bound_ms,
+        round(largest - delay_ms, 3), round((largest / delay_ms - 1) * 100, 2), abs(largest - delay_ms) <= bound_ms,
+    )  # fmt: skip
+
+
+def probe(port: int, path: str, seconds: float) -> None:
+    """Ask with a blocking socket for some seconds; prints the latencies in nanoseconds as JSON. Runs in its own process."""
+    request = f"GET {path} HTTP/1.1\r\nHost: probe\r\n\r\n".encode()
+    latencies_ns = []
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        ends_s = time.monotonic() + seconds
+        while time.monotonic() < ends_s:
+            began_ns = time.perf_counter_ns()
+            connection.sendall(request)
+            got = connection.recv(65536)
+            while len(got) < got.index(b"\r\n\r\n") + 4 + SIZE_BYTES:
+                got += connection.recv(65536)
+            latencies_ns.append(time.perf_counter_ns() - began_ns)
+    print(json.dumps(latencies_ns))
+
+
+def idle(engine: _native.Engine) -> bool:
+    """Whether no worker runs; raises SystemExit when something failed."""
+    progress = json.loads(engine.progress())
+    if progress["failed"]:
+        raise SystemExit(f"engine: {progress['errors']}: {progress['last_error']}")
+    return not progress["running"]
+
+
+def measure(delay_ms: float, window_s: float) -> list[Row]:
+    """What the engine and the probe see of a delay at the same time."""
+    with NullTarget(seed=SEED, core=TARGET_CPU, delay_ms=delay_ms) as target:
+        work = workload("read", SIZE_BYTES, 100)
+        bucket = f"bench-{work['name']}-0"
+        target.make_bucket(bucket)
+        engine = _native.Engine(json.dumps(target.config(work, seed=SEED)))
+        engine.prepare(0, 100, 1, CONNECTIONS)
+        while not idle(engine):
+            time.sleep(0.01)
+        for worker in range(CONNECTIONS):
+            engine.add_worker(worker, CONNECTIONS, 0)
+        time.sleep(0.3)
+        argv = [sys.executable, __file__, "--probe", str(target.port), f"/{bucket}/{_native.object_name(0)}", str(window_s)]
+        engine.open_window()
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+            out, _ = process.communicate(timeout=60 + window_s)
+        engine.close_window()
+        [tally] = json.loads(engine.snapshot())["tallies"]
+        idle(engine)
+        engine.stop(10.0)
+    histogram = HdrHistogram.decode(tally["latency"])
+    values_ms = [histogram.get_value_at_percentile(share) / 1000 for share in (50, 90, 99)]
+    latencies_ns = sorted(json.loads(out))
+    count = len(latencies_ns)
+    probed_ms = [latencies_ns[min(count - 1, int(count * share))] / 1e6 for share in (0.5, 0.9, 0.99)]
+    return [
+        row("engine", delay_ms, CONNECTIONS, tally["count"], [*values_ms, tally["max_us"] / 1000]),
+        row("probe", delay_ms, 1, count, [*probed_ms, latencies_ns[-1] / 1e6]),
+    ]
+
+
+def show(rows: list[Row]) -> None:
+    """A table for people."""
+    print(
+        f"{'client':7} {'delay_ms':>8} {'samples':>8} {'p50_ms':>8} {'p90_ms':>8} {'p99_ms':>8} {'max_ms':>8} "
+        f"{'p90 error':>18} {'max error':>18}"
+    )
+    for one in rows:
+        verdicts = ["ok" if good else "--" for good in (one.p90_within, one.max_within)]
+        print(
+            f"{one.client:7} {one.delay_ms:8g} {one.samples:8} {one.p50_ms:8.3f} {one.p90_ms:8.3f} {one.p99_ms:8.3f} "
+            f"{one.max_ms:8.3f} {one.p90_error_ms:7.3f}ms {one.p90_error_percent:4.1f}% {verdicts[0]} "
+            f"{one.max_error_ms:7.3f}ms {one.max_error_percent:4.1f}% {verdicts[1]}"
+        )
+
+
+def main() -> None:
+    """Measure, print the table, write the rows."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, help="write the rows to this file")
+    parser.add_argument("--quick", action="store_true", help="2 s a delay instead of 10 s")
+    parser.add_argument("--delays", type=float, nargs="+", default=[1.0, 2.0, 5.0, 10.0, 20.0, 100.0], metavar="MS")
+    parser.add_argument("--probe", nargs=3, metavar=("PORT", "PATH", "SECONDS"), help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.probe:
+        probe(int(asked.probe[0]), asked.probe[1], float(asked.probe[2]))
+        return
+    os.sched_setaffinity(0, {CLIENT_CPU})
+    rows = [one for delay_ms in asked.delays for one in measure(delay_ms, 2.0 if asked.quick else 10.0)]
+    show(rows)
+    if asked.json:
+        asked.json.write_text(json.dumps([asdict(one) for one in rows], indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
