@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
 from gateways.host import Host, Service
 from gateways.together import together
-from ground.errors import ServiceFailed
+from ground.errors import ServiceFailed, VerificationFailed
+
+_DIES_WITHIN_S = 5.0
+_PAUSE_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,22 @@ def start(daemons: Sequence[Daemon]) -> None:
     ordered = sorted(daemons, key=lambda daemon: daemon.host.name)
     groups = [list(group) for _, group in groupby(ordered, key=lambda daemon: daemon.host.name)]
     together([partial(group[0].host.start, [daemon.service for daemon in group]) for group in groups])
+
+
+@contextlib.contextmanager
+def blaming(daemons: Sequence[Daemon]) -> Iterator[None]:
+    """When what is done here fails for a wrong answer, and one of the daemons has died or dies soon, that is the error.
+
+    Somebody else may have answered on the port of a daemon that is about to find it taken.
+    """
+    try:
+        yield
+    except VerificationFailed:
+        deadline = time.monotonic() + _DIES_WITHIN_S
+        while time.monotonic() < deadline:
+            check(daemons)
+            time.sleep(_PAUSE_S)
+        raise
 
 
 def check(daemons: Sequence[Daemon]) -> None:

@@ -69,8 +69,10 @@ def await_ports(client: Host, daemons: Sequence[Daemon], say: Say, *, deadline_s
                     say(f"waiting for {len(waiting)} of {len(names)} ports, such as that of {next(iter(waiting.values()))}")
                 if time.monotonic() > deadline + 10:
                     break
-    for daemon in waiting.values():
+    # All are looked at once more: what answers on the port of one that died is somebody else.
+    for daemon in daemons:
         daemon.check()
+    for daemon in waiting.values():
         raise daemon.failed(f"port {daemon.port} did not answer within {deadline_s:g} s, though the process is there")
 
 

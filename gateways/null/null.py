@@ -113,7 +113,8 @@ class Null(Gateway):
         if settings.fail_share or settings.stall_after_s is not None:
             facts["verified"] = "no: it is to fail or to stall"
         else:
-            checks = verify(client, endpoints, stores_bodies=False)
+            with daemon.blaming([target]):
+                checks = verify(client, endpoints, stores_bodies=False)
             facts["verified"] = f"{len(checks)} operations over S3 and Swift, reads by length"
         return NullStanding(target, endpoints, facts)
 

@@ -95,6 +95,7 @@ def _sections(
             "osd_crush_chooseleaf_type": 1 if pool.failure_domain == "host" else 0,
         },
         "client": {
+            "rgw_frontends": frontend(rgw),
             "rgw_thread_pool_size": rgw.threads,
             "rgw_max_concurrent_requests": rgw.max_concurrent_requests,
             "rgw_override_bucket_index_max_shards": rgw.index_shards,
@@ -117,5 +118,5 @@ def _sections(
             "crush_location": f"root=default host={host}",
         }
     for name, address in gateways.items():
-        sections[name] = {"public_addr": address, "rgw_frontends": frontend(rgw)}
+        sections[name] = {"public_addr": address}
     return sections

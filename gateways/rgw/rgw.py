@@ -145,7 +145,8 @@ class Rise:
             await_ports(self.client, [radosgw], self.say)
             self._make_user()
             endpoints = self._endpoints()
-            checks = verify(self.client, endpoints)
+            with daemon.blaming(self.started):
+                checks = verify(self.client, endpoints)
             self.say(f"verified: {len(checks)} operations over S3 and Swift; waiting for a healthy cluster")
             self._start([Daemon(self.mon_host, Service("mgr", ("ceph-mgr", "-f", "-i", "a")), logs=("mgr.a.log",))])
             self._quieten(monitor)

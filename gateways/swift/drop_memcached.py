@@ -1,7 +1,7 @@
 """Empties memcached but for tempauth's token, as a program on the proxy host.
 
-stdin is JSON `{"address": ..., "port": n, "keep": [[prefix, user], ...]}`, users as tempauth names them; stdout is JSON
-`{"deleted": n, "kept": n}`. flush_all would take the token as well, and every client's next request would fail with 401.
+stdin is JSON `{"address": ..., "port": n, "prefix": ..., "user": ...}`, prefix and user as tempauth names them; stdout is
+JSON `{"dropped": n, "kept": n}`. Without this care every client's next request would fail with 401.
 """
 
 from __future__ import annotations
@@ -11,7 +11,16 @@ import io
 import json
 import socket
 import sys
-from urllib.parse import unquote
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    """An entry of memcached: its key there, flags, seconds left (-1: for ever) and value."""
+
+    key: str
+    flags: int
+    left_s: int
+    value: bytes
 
 
 def stored(key: str) -> str:
@@ -19,52 +28,56 @@ def stored(key: str) -> str:
     return hashlib.md5(key.encode(), usedforsecurity=False).hexdigest()
 
 
-def read(wire: io.BufferedRWPair, key: str) -> bytes | None:
-    """The value stored under a key of memcached's; None when there is none."""
-    wire.write(f"get {key}\r\n".encode())
+def read(wire: io.BufferedRWPair, key: str) -> Entry | None:
+    """The entry of a key of memcached's; None when there is none."""
+    wire.write(f"mg {key} f t v\r\n".encode())
     wire.flush()
-    head = wire.readline().split()
-    if head[0] == b"END":
+    head = wire.readline().decode().split()
+    if head[0] == "EN":
         return None
-    value = wire.read(int(head[3]))
+    if head[0] != "VA":
+        raise ValueError(f"memcached answered {' '.join(head)} for {key}")
+    value = wire.read(int(head[1]))
     wire.readline()
-    if wire.readline() != b"END\r\n":
-        raise ValueError(f"memcached answered more than one value for {key}")
-    return value
+    told = {word[0]: int(word[1:]) for word in head[2:]}
+    return Entry(key, told["f"], told["t"], value)
 
 
-def keys(wire: io.BufferedRWPair) -> list[str]:
-    """Every key that memcached holds."""
-    wire.write(b"lru_crawler metadump all\r\n")
+def count(wire: io.BufferedRWPair) -> int:
+    """How many entries memcached holds."""
+    wire.write(b"stats\r\n")
     wire.flush()
-    found = []
-    while (line := wire.readline()) != b"END\r\n":
-        if not line.startswith(b"key="):
-            raise ValueError(f"memcached refused to list its keys: {line.decode(errors='replace').strip()}")
-        found.append(unquote(line.split()[0][4:].decode()))
-    return found
+    found = {}
+    while (line := wire.readline().decode().split())[0] != "END":
+        found[line[1]] = line[2]
+    return int(found["curr_items"])
 
 
-def delete(wire: io.BufferedRWPair, key: str) -> bool:
-    """Whether the key was there and is not any more."""
-    wire.write(f"delete {key}\r\n".encode())
+def flush(wire: io.BufferedRWPair, keep: list[Entry]) -> None:
+    """Drop everything and put some entries back, in one message: no request can come between, but on another connection."""
+    message = b"flush_all\r\n"
+    for entry in keep:
+        left_s = max(entry.left_s, 0)
+        message += f"set {entry.key} {entry.flags} {left_s} {len(entry.value)}\r\n".encode() + entry.value + b"\r\n"
+    wire.write(message)
     wire.flush()
-    return wire.readline() == b"DELETED\r\n"
+    answers = [wire.readline() for _ in range(1 + len(keep))]
+    if answers != [b"OK\r\n", *[b"STORED\r\n"] * len(keep)]:
+        raise ValueError(f"memcached answered {answers}")
 
 
 def main() -> None:
     """Do it and say what was done."""
     order = json.load(sys.stdin)
     with socket.create_connection((order["address"], order["port"]), timeout=30) as connection, connection.makefile("rwb") as wire:
-        keep = set()
-        for prefix, user in order["keep"]:
-            name = stored(f"{prefix}/user/{user}")
-            token = read(wire, name)
-            if token is not None:
-                keep |= {name, stored(f"{prefix}/token/{json.loads(token)}")}
-        found = keys(wire)
-        deleted = sum(delete(wire, key) for key in found if key not in keep)
-    json.dump({"deleted": deleted, "kept": len(keep & set(found))}, sys.stdout)
+        keep = []
+        user = read(wire, stored(f"{order['prefix']}/user/{order['user']}"))
+        if user is not None:
+            token = read(wire, stored(f"{order['prefix']}/token/{json.loads(user.value)}"))
+            keep = [entry for entry in (user, token) if entry is not None]
+        held = count(wire)
+        flush(wire, keep)
+    json.dump({"dropped": held - len(keep), "kept": len(keep)}, sys.stdout)
 
 
 if __name__ == "__main__":

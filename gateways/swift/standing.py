@@ -59,12 +59,13 @@ class SwiftStanding(Standing):
         order = {
             "address": self._proxy.address,
             "port": config.MEMCACHED_PORT,
-            "keep": [[_RESELLER, f"{config.ACCOUNT}:{config.USER}"]],
+            "prefix": _RESELLER,
+            "user": f"{config.ACCOUNT}:{config.USER}",
         }
         command = program.ship(self._proxy, "gateways.swift.drop_memcached")
         done = json.loads(self._proxy.run(command, stdin=json.dumps(order)).stdout)
         return (
-            f"memcached: {done['deleted']} entries dropped",
+            f"memcached: {done['dropped']} entries dropped",
             f"not dropped: {done['kept']} entries of memcached, the user's token: clients need not authenticate again",
         )
 

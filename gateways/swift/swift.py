@@ -94,7 +94,8 @@ class Rise:
         self.say("waiting for the storage servers and the proxy")
         await_ports(self.client, self.started, self.say)
         endpoints = self._endpoints()
-        checks = verify(self.client, endpoints)
+        with daemon.blaming(self.started):
+            checks = verify(self.client, endpoints)
         self.say(f"verified: {len(checks)} operations over {' and '.join(one.api for one in endpoints)}")
         if self.settings.background:
             self._start_background()

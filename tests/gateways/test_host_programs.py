@@ -59,15 +59,19 @@ class Memcached(socketserver.StreamRequestHandler):
         held: dict[str, bytes] = self.server.held  # type: ignore[attr-defined]
         for line in self.rfile:
             words = line.decode().split()
-            if words[0] == "get":
+            if words[0] == "mg":
                 value = held.get(words[1])
-                self.wfile.write(b"" if value is None else b"VALUE %s 2 %d\r\n%s\r\n" % (words[1].encode(), len(value), value))
-                self.wfile.write(b"END\r\n")
-            elif words[0] == "lru_crawler":
-                self.wfile.writelines(b"key=%s exp=-1 la=1 cas=1 fetch=no cls=1 size=9\r\n" % key.encode() for key in held)
-                self.wfile.write(b"END\r\n")
+                self.wfile.write(b"EN\r\n" if value is None else b"VA %d f2 t600\r\n%s\r\n" % (len(value), value))
+            elif words[0] == "stats":
+                self.wfile.write(b"STAT pid 1\r\nSTAT curr_items %d\r\nEND\r\n" % len(held))
+            elif words[0] == "flush_all":
+                held.clear()
+                self.wfile.write(b"OK\r\n")
             else:
-                self.wfile.write(b"DELETED\r\n" if held.pop(words[1], None) is not None else b"NOT_FOUND\r\n")
+                assert words[0] == "set"
+                assert words[2:4] == ["2", "600"]
+                held[words[1]] = self.rfile.read(int(words[4]) + 2)[:-2]
+                self.wfile.write(b"STORED\r\n")
 
 
 @pytest.fixture
@@ -83,7 +87,7 @@ def memcached() -> Iterator[socketserver.TCPServer]:
 
 def drop(server: socketserver.TCPServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> dict[str, int]:
     address, port = server.server_address[:2]
-    order = json.dumps({"address": address, "port": port, "keep": [["AUTH_", "weigh:bench"]]})
+    order = json.dumps({"address": address, "port": port, "prefix": "AUTH_", "user": "weigh:bench"})
     read, write = os.pipe()
     os.write(write, order.encode())
     os.close(write)
@@ -100,15 +104,15 @@ def test_memcached_is_emptied_but_for_the_users_token(
     user, token = drop_memcached.stored("AUTH_/user/weigh:bench"), drop_memcached.stored("AUTH_/token/AUTH_tk1")
     other = {"a": b"1", "b": b"2", drop_memcached.stored("AUTH_/token/of somebody else"): b"3"}
     memcached.held.update({user: b'"AUTH_tk1"', token: b"[1, 2]", **other})  # type: ignore[attr-defined]
-    assert drop(memcached, monkeypatch, capsys) == {"deleted": 3, "kept": 2}
-    assert set(memcached.held) == {user, token}  # type: ignore[attr-defined]
+    assert drop(memcached, monkeypatch, capsys) == {"dropped": 3, "kept": 2}
+    assert memcached.held == {user: b'"AUTH_tk1"', token: b"[1, 2]"}  # type: ignore[attr-defined]
 
 
 def test_memcached_without_a_token_is_emptied_altogether(
     memcached: socketserver.TCPServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     memcached.held.update({"a": b"1"})  # type: ignore[attr-defined]
-    assert drop(memcached, monkeypatch, capsys) == {"deleted": 1, "kept": 0}
+    assert drop(memcached, monkeypatch, capsys) == {"dropped": 1, "kept": 0}
     assert memcached.held == {}  # type: ignore[attr-defined]
 
 

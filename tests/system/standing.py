@@ -1,0 +1,53 @@
+"""A layout that stands on lab hosts, with changes to its file, for tests."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from gateways.gateway import Endpoint
+from topologies.deployment import Deployment, deploy
+from topologies.images import ensure
+from topologies.lab.runc import Runc
+from topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
+from weighbridge.surroundings import place
+
+WITNESS = Path(__file__).with_name("witness.py")
+
+
+@contextmanager
+def standing(layout: str, folder: Path, change: Callable[[str], str] = str, hardware: str = "lab-small") -> Iterator[Deployment]:
+    """The shipped layout `layout`, its text changed, standing on the shipped hardware until the block ends."""
+    path = folder / f"{layout}.yaml"
+    path.write_text(change(shipped_layouts()[layout].read_text()))
+    hosts = load_hardware(shipped_hardware()[hardware])
+    planned = load_layout(path, hosts)
+    ensure(planned.gateway.releases[planned.gateway.release], print, store=place().images)
+    with deploy(planned, hosts, place(), print, logs=folder / "logs") as deployment:
+        yield deployment
+
+
+def endpoint(deployment: Deployment, api: str) -> Endpoint:
+    return next(one for one in deployment.endpoints if one.api == api)
+
+
+def witness(deployment: Deployment, api: str) -> dict[str, Any]:
+    """What boto3 or python-swiftclient saw from the client host."""
+    order = endpoint(deployment, api).model_dump_json()
+    done = deployment.client.run([sys.executable, str(WITNESS)], stdin=order, timeout_s=300)
+    seen: dict[str, Any] = json.loads(done.stdout)
+    return seen
+
+
+def left_over() -> list[str]:
+    """Containers, mounts and folders of deployments of this state that are still there."""
+    where = place()
+    mounts = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it ended while it was looked at
+            mounts |= {line for line in (process / "mounts").read_text().splitlines() if str(where.deployments) in line}
+    return [*map(str, Runc(where.state / "runc").containers()), *mounts, *map(str, where.deployments.glob("*"))]

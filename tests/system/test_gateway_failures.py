@@ -1,0 +1,58 @@
+"""Real gateways that cannot come up, and one with its background daemons: each a deployment of its own."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from ground.errors import CommandFailed, ServiceFailed
+
+sys.path.insert(0, str(Path(__file__).parent))
+from standing import left_over, standing
+
+pytestmark = pytest.mark.system
+
+IMPOSSIBLE = [
+    # radosgw ends by itself; the daemon's own words are shown
+    ("rgw-beast", "{client: {rgw_frontends: beast endpoint=nowhere}}", ServiceFailed, r"(?s)radosgw: died.*\| .*nowhere"),
+    # Ceph takes an unknown option in silence, and the running daemon is asked for it
+    ("rgw-beast", "{osd: {osd_op_num_shard: 3}}", ServiceFailed, "does not know the option 'osd_op_num_shard'"),
+    # a command fails before any daemon runs
+    ("rgw-beast", "{osd: {osd_data: /nowhere}}", CommandFailed, "(?s)store-.*ceph-osd --mkfs.*/nowhere"),
+    # the mon has the port already, and answers on it
+    ("rgw-on-mon", "{}", ServiceFailed, r"(?s)store-1: radosgw: died.*\| .*(in use|bind)"),
+    (
+        "swift",
+        '{object: {DEFAULT: {bind_port: "none"}}}',
+        ServiceFailed,
+        r"(?s)object-server: died.*\| bind_port wasn't properly set",
+    ),
+    (
+        "swift",
+        '{proxy: {"pipeline:main": {pipeline: healthcheck nonsense proxy-server}}}',
+        ServiceFailed,
+        "(?s)proxy-server: died.*nonsense",
+    ),
+]
+
+
+@pytest.mark.parametrize(("layout", "options", "error", "message"), IMPOSSIBLE)
+def test_what_cannot_come_up_says_why_and_leaves_nothing(
+    tmp_path: Path, layout: str, options: str, error: type[Exception], message: str
+) -> None:
+    def change(text: str) -> str:
+        if layout == "rgw-on-mon":
+            text = text.replace("radosgw: [gateway-1]", "radosgw: [store-1]").replace("frontend: beast", "port: 3300")
+        return f"{text}  options: {options}\n"
+
+    with pytest.raises(error, match=message), standing("swift" if layout == "swift" else "rgw-beast", tmp_path, change):
+        pass
+    assert left_over() == []
+
+
+def test_background_daemons_run_when_the_layout_says_so(tmp_path: Path) -> None:
+    with standing("swift", tmp_path, lambda text: text.replace("background: false", "background: true")) as deployment:
+        deployment.standing.check()
+        running = deployment.hosts["store-1"].run(["ps", "axo", "args"]).stdout
+        assert all(f"swift-{name} " in running for name in ("object-replicator", "container-updater", "account-reaper"))
+        assert deployment.facts()["background daemons"] == "replicators, auditors, updaters and reaper run"

@@ -1,0 +1,100 @@
+"""A real Ceph RGW on lab hosts: what boto3 and python-swiftclient see of it."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateways.host import Service
+from ground.errors import ServiceFailed
+from topologies.deployment import Deployment
+
+sys.path.insert(0, str(Path(__file__).parent))
+from standing import standing, witness
+from witness import ODD_NAMES
+
+pytestmark = pytest.mark.system
+
+BULK = """
+import json, os, sys, boto3
+from botocore.config import Config
+e = json.loads(sys.argv[1])
+s3 = boto3.client("s3", endpoint_url=e["url"], aws_access_key_id=e["user"], aws_secret_access_key=e["key"], region_name=e["region"],
+                  config=Config(s3={"addressing_style": "path"}, request_checksum_calculation="when_required"))
+s3.create_bucket(Bucket="bulk")
+for _ in range(2):
+    s3.put_object(Bucket="bulk", Key="big", Body=os.urandom(12 << 20))
+s3.delete_object(Bucket="bulk", Key="big")
+s3.delete_bucket(Bucket="bulk")
+"""
+
+
+@pytest.fixture(scope="module")
+def rgw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    with standing("rgw-beast", tmp_path_factory.mktemp("rgw")) as deployment:
+        yield deployment
+
+
+@pytest.mark.parametrize("api", ["s3", "swift"])
+def test_an_independent_client_reads_what_it_wrote_under_odd_names_too(rgw: Deployment, api: str) -> None:
+    seen = witness(rgw, api)
+    assert seen["same"] == ODD_NAMES
+    assert sorted(seen["listed"]) == sorted(ODD_NAMES)
+    assert (seen["range"], seen["length"]) == (True, 1000)
+    assert seen["gone"] == ("NoSuchKey" if api == "s3" else 404)
+    assert seen.get("multipart", True)
+
+
+def test_settling_ends_the_garbage_collection_that_deletions_left(rgw: Deployment) -> None:
+    endpoint = next(one for one in rgw.endpoints if one.api == "s3")
+    rgw.client.run([sys.executable, "-c", BULK, endpoint.model_dump_json()], timeout_s=120)
+    waiting = rgw.hosts["gateway-1"].run(["radosgw-admin", "gc", "list", "--include-all"]).stdout
+    assert len(json.loads(waiting)) > 0
+    assert rgw.standing.settle() == ("RGW garbage collection run to its end, 0 entries left",)
+
+
+def test_caches_are_dropped_in_each_daemon_and_objects_stay(rgw: Deployment) -> None:
+    words = rgw.standing.drop_caches()
+    assert any("3 OSDs" in line for line in words)
+    assert any("RocksDB" in line and line.startswith("not dropped") for line in words)
+    assert witness(rgw, "swift")["same"] == ODD_NAMES
+
+
+def test_facts_are_what_the_daemons_say(rgw: Deployment) -> None:
+    facts = rgw.facts()
+    assert "16.2" in facts["radosgw"]
+    assert facts["rgw: rgw_frontends"] == "beast port=8000 tcp_nodelay=1"
+    assert facts["osd: bdev_aio_poll_ms"] == "250"
+    assert facts["osd: osd_max_scrubs"] == "0"
+    assert facts["replicas"].startswith("3,")
+
+
+def test_the_cluster_is_clean_and_stays_as_it_was_laid_out(rgw: Deployment) -> None:
+    pools = json.loads(rgw.hosts["store-1"].run(["ceph", "osd", "pool", "ls", "detail", "-f", "json"]).stdout)
+    data = next(one for one in pools if one["pool_name"] == "default.rgw.buckets.data")
+    assert (data["size"], data["min_size"], data["pg_num"], data["pg_autoscale_mode"]) == (3, 2, 32, "off")
+    assert json.loads(rgw.hosts["store-1"].run(["ceph", "balancer", "status", "-f", "json"]).stdout)["active"] is False
+    assert rgw.hosts["store-1"].run(["ceph", "health"]).stdout.strip() == "HEALTH_OK"
+
+
+def test_no_secret_stands_in_the_rendered_configuration(rgw: Deployment) -> None:
+    texts = [one.text for one in rgw.standing.rendered]
+    keyring = rgw.hosts["store-1"].run(["cat", "/etc/ceph/keyring"]).stdout
+    keys = [line.removeprefix("key = ") for line in keyring.splitlines() if line.startswith("key = ")]
+    assert len(keys) == 7
+    secrets = [*keys, *(one.key.get_secret_value() for one in rgw.endpoints)]
+    assert not [secret for secret in secrets for text in texts if secret in text]
+    assert any("key = ***" in text for text in texts)
+
+
+def test_a_daemon_that_ends_is_noticed(rgw: Deployment) -> None:
+    host = rgw.hosts["store-1"]
+    host.stop("mgr")
+    try:
+        with pytest.raises(ServiceFailed, match="store-1: mgr: died"):
+            rgw.standing.check()
+    finally:
+        host.start([Service("mgr", ("ceph-mgr", "-f", "-i", "a"))])
+    rgw.standing.check()

@@ -1,0 +1,107 @@
+"""A real OpenStack Swift on lab hosts: what boto3 and python-swiftclient see of it."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateways import daemon
+from gateways.daemon import Daemon
+from gateways.host import Service
+from gateways.ports import await_ports
+from ground.errors import ServiceFailed
+from topologies.deployment import Deployment
+
+sys.path.insert(0, str(Path(__file__).parent))
+from standing import endpoint, standing, witness
+from witness import ODD_NAMES
+
+pytestmark = pytest.mark.system
+
+TOKEN = """
+import sys, urllib.request
+ask = urllib.request.Request(sys.argv[1], headers={"X-Auth-User": sys.argv[2], "X-Auth-Key": sys.argv[3]})
+with urllib.request.urlopen(ask) as answer:
+    print(answer.headers["X-Storage-Url"], answer.headers["X-Auth-Token"])
+"""
+ACCOUNT = """
+import sys, urllib.request
+with urllib.request.urlopen(urllib.request.Request(sys.argv[1], headers={"X-Auth-Token": sys.argv[2]})) as answer:
+    print(answer.status)
+"""
+
+
+def steps(deployment: Deployment, program: str) -> str:
+    """What a line of Python with a python-swiftclient connection `client` prints on the client host."""
+    own = endpoint(deployment, "swift")
+    head = f"import sys, swiftclient; client = swiftclient.Connection({own.url!r}, {own.user!r}, sys.stdin.read(), retries=0); "
+    return deployment.client.run([sys.executable, "-c", head + program], stdin=own.key.get_secret_value()).stdout
+
+
+@pytest.fixture(scope="module")
+def swift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    with standing("swift-s3api", tmp_path_factory.mktemp("swift")) as deployment:
+        yield deployment
+
+
+@pytest.mark.parametrize("api", ["s3", "swift"])
+def test_an_independent_client_reads_what_it_wrote_under_odd_names_too(swift: Deployment, api: str) -> None:
+    seen = witness(swift, api)
+    assert seen["same"] == ODD_NAMES
+    assert sorted(seen["listed"]) == sorted(ODD_NAMES)
+    assert (seen["range"], seen["length"]) == (True, 1000)
+    assert seen["gone"] == ("NoSuchKey" if api == "s3" else 404)
+    assert seen.get("multipart", True)
+
+
+def test_memcached_is_emptied_and_a_clients_token_stays_good(swift: Deployment) -> None:
+    own = endpoint(swift, "swift")
+    asked = [sys.executable, "-c", TOKEN, own.url, own.user, own.key.get_secret_value()]
+    url, token = swift.client.run(asked).stdout.split()
+    dropped, kept = swift.standing.drop_caches()
+    assert dropped.startswith("memcached: ")
+    assert kept.startswith("not dropped: 2 entries")
+    assert swift.client.run([sys.executable, "-c", ACCOUNT, url, token]).stdout.strip() in {"200", "204"}
+
+
+def test_container_updates_that_were_put_off_are_sent_when_it_settles(swift: Deployment) -> None:
+    assert swift.standing.settle() == ("no container updates were put off (async_pending)",)
+    host = swift.hosts["store-1"]
+    argv = ("swift-container-server", "/etc/swift/container-server.conf")
+    container = Daemon(host, Service("container-server", argv, {"EVENTLET_NO_GREENDNS": "yes"}), 6201, ("swift.log",))
+    steps(swift, 'client.put_container("late")')
+    host.stop("container-server")
+    try:
+        steps(swift, '[client.put_object("late", f"o{n}", b"x") for n in range(8)]')
+    finally:
+        daemon.start([container])
+        await_ports(swift.client, [container], print)
+    assert swift.standing.settle() == ("8 container updates that were put off (async_pending) sent, 0 left",)
+    assert steps(swift, 'print(len(client.get_container("late")[1]))').strip() == "8"
+    steps(swift, '[client.delete_object("late", f"o{n}") for n in range(8)]; client.delete_container("late")')
+
+
+def test_the_pipeline_in_the_facts_is_the_one_that_runs(swift: Deployment) -> None:
+    pipeline = swift.facts()["pipeline"].split()
+    assert pipeline[:3] == ["catch_errors", "gatekeeper", "healthcheck"]
+    assert pipeline.index("s3api") < pipeline.index("tempauth") < pipeline.index("proxy-server")
+    assert "python3-swift 2.30" in swift.facts()["packages"]
+
+
+def test_no_secret_stands_in_the_rendered_configuration(swift: Deployment) -> None:
+    texts = [one.text for one in swift.standing.rendered]
+    assert not [one for one in swift.endpoints for text in texts if one.key.get_secret_value() in text]
+    assert any("swift_hash_path_suffix = ***" in text for text in texts)
+    assert any("user_weigh_bench = *** .admin" in text for text in texts)
+
+
+def test_a_server_that_ends_is_noticed(swift: Deployment) -> None:
+    host = swift.hosts["gateway-1"]
+    host.stop("memcached")
+    try:
+        with pytest.raises(ServiceFailed, match="gateway-1: memcached: died"):
+            swift.standing.check()
+    finally:
+        host.start([Service("memcached", ("memcached", "-u", "memcache", "-l", host.address, "-p", "11211"))])
+    swift.standing.check()
