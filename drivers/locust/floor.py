@@ -9,12 +9,13 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import gevent
 import gevent.event
 from locust import User, task
 from locust.env import Environment
+from locust.runners import MasterRunner, WorkerRunner
 
 from drivers.locust.allowance import Allowance
 from drivers.locust.station import Begin, Station
@@ -98,6 +99,27 @@ class OneStation(Floor):
         self._runner.quit()
 
 
+class PatientMaster(MasterRunner):
+    """Locust's master, but for its heartbeats: three late ones make it give a worker up, and stop the test with the last.
+
+    A process on a share of a CPU may well be held up for that long. Whether one has died is asked of the process itself.
+    """
+
+    def heartbeat_worker(self) -> NoReturn:
+        """Judge nobody."""
+        gevent.event.Event().wait()
+        raise AssertionError("nobody sets the event")
+
+
+class PatientWorker(WorkerRunner):
+    """Locust's worker, but for its heartbeats, which go by a clock that may be set: it ends with its parent anyway."""
+
+    def heartbeat_timeout_checker(self) -> NoReturn:
+        """Judge nobody."""
+        gevent.event.Event().wait()
+        raise AssertionError("nobody sets the event")
+
+
 class ManyStations(Floor):
     """Stations in processes of their own, joined to this one by Locust's messages over loopback."""
 
@@ -110,7 +132,8 @@ class ManyStations(Floor):
         self._processes: list[subprocess.Popen[bytes]] = []
         self.environment = Environment(user_classes=[_no_user_here()])
         # Loopback only, at a port that is free: 0 has Locust's own server choose it.
-        self._runner = self.environment.create_master_runner("127.0.0.1", 0)
+        self._runner = PatientMaster(self.environment, "127.0.0.1", 0)
+        self.environment.runner = self._runner
         self._runner.register_message(ANSWER, self._answered)
         self._runner.register_message(HERE, self._arrived)
         try:
@@ -210,7 +233,8 @@ class ManyStations(Floor):
 def serve(setup: Setup, port: int, number: int, until: gevent.event.Event, allowance: Allowance) -> None:
     """Be station `number` of a master at this port of loopback, until told to end."""
     station = Station(setup, allowance)
-    runner = station.environment.create_worker_runner("127.0.0.1", port)
+    runner = PatientWorker(station.environment, "127.0.0.1", port)
+    station.environment.runner = runner
     # Locust would otherwise read its configuration files here, which are none of this suite's.
     station.environment.parsed_options = cast("Any", _Options())
 

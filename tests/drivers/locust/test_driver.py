@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -269,6 +270,31 @@ def test_a_worker_process_that_dies_fails_the_step_and_says_which(null: Callable
         assert running.process.wait(10) == 3
     assert time.monotonic() - started < 30
     assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_worker_processes_that_are_held_up_for_seconds_are_waited_for(null: Callable[..., Null], tmp_path: Path) -> None:
+    reads = workload({"read": 1}, runtime=1.5)
+    held: list[threading.Timer] = []
+    with driver(tmp_path) as running:
+        running.setup(setup_for(null(delay_ms=5.0).target("s3"), processes=2))
+        running.prepare(Prepare(workload=reads))
+        children = psutil.Process(running.process.pid).children()
+
+        def hold_up(progress: Progress) -> None:
+            if progress.phase == "measure" and not held:
+                for child in children:
+                    child.suspend()
+                    # Longer than Locust's three heartbeats of a second.
+                    held.append(threading.Timer(6.0, child.resume))
+                    held[-1].start()
+
+        measurement = running.step(Step(workload=reads, workers=4), hold_up).measurement
+        running.quit()
+    for timer in held:
+        timer.join()
+    check_whole(measurement)
+    assert measurement.window_s > 5
+    assert by_operation(measurement)["read"].count > 0
 
 
 def test_worker_processes_do_not_outlive_a_driver_that_is_killed(null: Callable[..., Null], tmp_path: Path) -> None:
