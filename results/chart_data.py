@@ -13,7 +13,7 @@ from itertools import groupby
 
 from ground.record import Record
 from results.figures import show_ms
-from results.findings import Finding, subject
+from results.findings import Finding, kind_of, overall, subjects
 from results.summary import Row, csv_cell
 
 
@@ -56,29 +56,21 @@ class Panel(Record):
 
 def throughput_panels(rows: Sequence[Row], findings: Sequence[Finding]) -> tuple[Panel, ...]:
     """Panels of throughput in op/s, with every repeat as a dot."""
-    return tuple(_panel(cells, findings, "throughput_ops_s", None, several) for cells, several in _groups(rows))
+    return _panels(rows, findings, "throughput_ops_s", None)
 
 
 def latency_panels(rows: Sequence[Row], findings: Sequence[Finding]) -> tuple[Panel, ...]:
     """Panels of p90 and max in ms. A p90 of too few samples is None; its max is there all the same."""
-    return tuple(_panel(cells, findings, "p90_ms", "max_ms", several) for cells, several in _groups(rows))
+    return _panels(rows, findings, "p90_ms", "max_ms")
 
 
-def _groups(rows: Sequence[Row]) -> Iterable[tuple[list[Row], bool]]:
-    several = len({row.api for row in rows}) > 1
-    for _, group in groupby(rows, key=lambda row: (row.workload, row.operation, row.api)):
-        yield list(group), several
+def _panels(rows: Sequence[Row], findings: Sequence[Finding], field: str, top: str | None) -> tuple[Panel, ...]:
+    names, pairs = subjects(rows), overall(findings)
+    return tuple(_panel(list(cells), names[kind], pairs.get(kind, []), field, top) for kind, cells in groupby(rows, key=kind_of))
 
 
-def _panel(cells: Sequence[Row], findings: Sequence[Finding], field: str, top: str | None, several: bool) -> Panel:
+def _panel(cells: Sequence[Row], about: str, mine: Sequence[Finding], field: str, top: str | None) -> Panel:
     head = cells[0]
-    about = subject(head, api=several)
-    mine = [
-        finding
-        for finding in findings
-        if (finding.workload, finding.operation, finding.api) == (head.workload, head.operation, head.api)
-        and finding.workers is None
-    ]
     marks: list[Mark] = []
     dots: list[Dot] = []
     for layout in dict.fromkeys(row.layout for row in cells):

@@ -28,7 +28,7 @@ from results.chart_data import (
 )
 from results.chart_theme import Style, config, font_folder, styles
 from results.figures import show_figure
-from results.findings import Finding, headline, subject
+from results.findings import Finding, headline, kind_of, subjects
 from results.resolved import PlannedLayout
 from results.statistics import REPEATS_FOR_A_CLAIM
 from results.store import write_whole
@@ -140,10 +140,11 @@ def write_charts(drawn: Sequence[Chart], folder: Path) -> tuple[Path, ...]:
 def _latency_headline(rows: Sequence[Row]) -> str:
     """The widest of the gaps between p90s at one worker count, in words."""
     best: tuple[float, Row, Row] | None = None
+    names = subjects(rows)
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         if row.valid and row.p90_ms:
-            groups.setdefault((row.workload, row.operation, row.api, row.workers), []).append(row)
+            groups.setdefault((*kind_of(row), row.workers), []).append(row)
     for cells in groups.values():
         low, high = min(cells, key=lambda row: row.p90_ms or 0), max(cells, key=lambda row: row.p90_ms or 0)
         gap = (high.p90_ms or 0) / (low.p90_ms or 1)
@@ -153,7 +154,7 @@ def _latency_headline(rows: Sequence[Row]) -> str:
         return "p90 and the slowest request by worker count"
     _, low, high = best
     return (
-        f"p90 differs most in {subject(low, api=False)} at {low.workers} worker{'s' * (low.workers > 1)}: "
+        f"p90 differs most in {names[kind_of(low)]} at {low.workers} worker{'s' * (low.workers > 1)}: "
         f"{show_figure(low.p90_ms)} ms on {low.layout}, {show_figure(high.p90_ms)} ms on {high.layout}"
     )
 

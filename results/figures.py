@@ -25,7 +25,7 @@ def show_ms(value: float | None) -> str:
 
 
 def show_ratio(value: float) -> str:
-    """How many times: two significant digits and the sign (1.8, 12, 0.93), three next to 1 (1.04)."""
+    """How many times: two significant digits and the sign (1.8, 2.0, 12), three next to 1 (1.04)."""
     if value < 1.095:
         return f"{value:.2f}×"
-    return f"{value:.2g}×" if value < 99.5 else f"{value:,.0f}×"
+    return f"{value:.1f}×" if value < 9.95 else f"{value:,.0f}×"

@@ -7,7 +7,7 @@ claim; where something is not valid or missing, it says so instead of a number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
@@ -31,6 +31,8 @@ _NOUNS: Final[dict[Operation, str]] = {
 _APIS: Final[dict[Api, str]] = {"swift": "Swift API", "s3": "S3 API"}
 
 Sides = Sequence[tuple[Row, Row]]
+Kind = tuple[str, Operation, Api]
+"""A kind of requests: workload, operation and API."""
 
 
 class Finding(Record):
@@ -58,10 +60,10 @@ def find(rows: Sequence[Row]) -> tuple[Finding, ...]:
     Every layout is compared with the first; rows must be in the order that `summarize` gives.
     """
     found: list[Finding] = []
-    several = len({row.api for row in rows}) > 1
-    for _, group in groupby(rows, key=lambda row: (row.workload, row.operation, row.api)):
+    names = subjects(rows)
+    for kind, group in groupby(rows, key=kind_of):
         cells = list(group)
-        about = subject(cells[0], api=several)
+        about = names[kind]
         by_layout = {name: [row for row in cells if row.layout == name] for name in dict.fromkeys(row.layout for row in cells)}
         first, *others = by_layout.values()
         for other in others:
@@ -71,8 +73,23 @@ def find(rows: Sequence[Row]) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def subject(row: Row, *, api: bool) -> str:
-    """What a row is about: `1 MB reads`, `listings`; with `api` also `over the S3 API`."""
+def kind_of(row: Row | Finding) -> Kind:
+    """The kind of requests that a row or a finding is about."""
+    return row.workload, row.operation, row.api
+
+
+def subjects(rows: Sequence[Row]) -> dict[Kind, str]:
+    """What each kind of requests is called: `1 MB reads`, `listings`.
+
+    The API is named where there are two, and the workload where two would be called the same.
+    """
+    several = len({row.api for row in rows}) > 1
+    names = {kind_of(row): _subject(row, api=several) for row in rows}
+    called = list(names.values())
+    return {kind: f"{name} of {kind[0]}" if called.count(name) > 1 else name for kind, name in names.items()}
+
+
+def _subject(row: Row, *, api: bool) -> str:
     noun = _NOUNS[row.operation]
     if row.operation in WITH_BODIES and row.object_size_bytes is not None:
         noun = f"{show_bytes(row.object_size_bytes)} {noun}"
@@ -80,11 +97,11 @@ def subject(row: Row, *, api: bool) -> str:
 
 
 def headline(findings: Sequence[Finding]) -> str:
-    """One sentence over all of a run: which layout leads in how many kinds of requests."""
-    kinds: dict[tuple[str, str, str], list[Finding]] = {}
-    for finding in findings:
-        if finding.workers is None:
-            kinds.setdefault((finding.workload, finding.operation, finding.api), []).append(finding)
+    """One sentence over all of a run: which layout leads in how many kinds of requests.
+
+    Too close to call are leads of less than NEAR, and those that enough repeats for a claim do not show.
+    """
+    kinds = overall(findings)
     if not kinds:
         return "One layout was weighed: there is nothing to compare it with"
     leads: dict[str, list[float]] = {}
@@ -94,7 +111,10 @@ def headline(findings: Sequence[Finding]) -> str:
         if len(scores) < 2:
             continue
         (leader, best), (_, second) = sorted(scores.items(), key=lambda item: -item[1])[:2]
-        if best >= second * (1 + NEAR):
+        nearest = min(
+            (pair.ratio for pair in pairs if pair.ratio and leader in (pair.faster, pair.slower)), key=lambda one: one.value
+        )
+        if best >= second * (1 + NEAR) and (nearest.shown or nearest.repeats < REPEATS_FOR_A_CLAIM):
             leads.setdefault(leader, []).append(best / second)
         else:
             close += 1
@@ -109,9 +129,9 @@ def headline(findings: Sequence[Finding]) -> str:
         return f"{name} leads in {where}, by {low}{f' to {high}' if low != high else ''}"
     parts = [f"{name} leads in {len(margins)} of {len(kinds)} kinds of requests" for name, margins in ordered[:1]]
     parts += [f"{name} in {len(margins)}" for name, margins in ordered[1:]]
-    parts += [f"{close} {'is' if close == 1 else 'are'} within {NEAR:.0%}"] * bool(close)
+    parts += [f"{close} too close to call"] * bool(close)
     parts += [f"{lacking} could not be compared"] * bool(lacking)
-    return ", ".join(parts)
+    return ", ".join(parts) if leads else f"No layout leads: {', '.join(parts)}"
 
 
 def _scores(pairs: Sequence[Finding]) -> dict[str, float]:
@@ -247,9 +267,13 @@ def _finding(a: Row, order: tuple[Row, Row], measure: Ratio | None, workers: int
     )
 
 
-def overall(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """The findings that go over all worker counts."""
-    return (finding for finding in findings if finding.workers is None)
+def overall(findings: Sequence[Finding]) -> dict[Kind, list[Finding]]:
+    """The findings that go over all worker counts, by kind of requests."""
+    kinds: dict[Kind, list[Finding]] = {}
+    for finding in findings:
+        if finding.workers is None:
+            kinds.setdefault(kind_of(finding), []).append(finding)
+    return kinds
 
 
 def _upper(text: str) -> str:

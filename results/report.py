@@ -24,7 +24,7 @@ from results.chart_data import Panel
 from results.chart_theme import styles
 from results.charts import Chart
 from results.figures import show_figure, show_ms, show_ratio
-from results.findings import Finding, headline, overall, subject
+from results.findings import Finding, headline, overall, subjects
 from results.manifest import Manifest, Sheet
 from results.reference import STUDY_2014, study_2014
 from results.resolved import ResolvedPlan
@@ -71,7 +71,7 @@ def report(
         plan=plan,
         plan_yaml=plan_yaml,
         headline=headline(findings),
-        findings=tuple(overall(findings)),
+        kinds=_kinds(rows, findings),
         details=tuple(finding for finding in findings if finding.workers is not None),
         cards=_cards(rows, findings, colours),
         charts=charts,
@@ -97,17 +97,17 @@ def report(
 
 
 def _cards(rows: Sequence[Row], findings: Sequence[Finding], colours: dict[str, str]) -> tuple[Card, ...]:
-    several = len({row.api for row in rows}) > 1
-    names = {(row.workload, row.operation, row.api): subject(row, api=several) for row in rows}
     made = []
-    for finding in overall(findings):
-        about = names[finding.workload, finding.operation, finding.api]
+    for about, pairs in _kinds(rows, findings).items():
+        finding = _foremost(pairs)
         if finding.ratio is None:
             made.append(Card(figure="–", text=f"{about}: {finding.brief}", detail="see below why", colour="var(--muted)"))
             continue
         low, high = finding.ratio.low, finding.ratio.high
         interval = f"95 % interval {show_ratio(low)} to {show_ratio(high)}, " if low is not None and high is not None else ""
-        claim = "" if finding.ratio.repeats >= REPEATS_FOR_A_CLAIM else ", no claim"
+        claim = (
+            ", no claim" if finding.ratio.repeats < REPEATS_FOR_A_CLAIM else "" if finding.ratio.shown else ", no difference shown"
+        )
         made.append(
             Card(
                 figure=show_ratio(finding.ratio.value),
@@ -117,6 +117,21 @@ def _cards(rows: Sequence[Row], findings: Sequence[Finding], colours: dict[str, 
             )
         )
     return tuple(made)
+
+
+def _kinds(rows: Sequence[Row], findings: Sequence[Finding]) -> dict[str, list[Finding]]:
+    """The findings over all worker counts by what they are about: `1 MB reads`."""
+    names = subjects(rows)
+    return {names[kind]: pairs for kind, pairs in overall(findings).items()}
+
+
+def _foremost(pairs: Sequence[Finding]) -> Finding:
+    """Of several layouts against the first: the one farthest ahead of it, else the one that comes nearest to it."""
+    known = [pair for pair in pairs if pair.ratio is not None]
+    ahead = [pair for pair in known if pair.faster != pair.baseline]
+    if ahead:
+        return max(ahead, key=lambda pair: pair.ratio.value if pair.ratio else 0)
+    return min(known or pairs, key=lambda pair: pair.ratio.value if pair.ratio else 0)
 
 
 def _panel_table(panel: Panel, *, logarithmic: bool) -> tuple[tuple[str, ...], ...]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from results.findings import find, headline, overall
+from results.findings import Finding, find, headline, overall
 from results.store import RunStore
 from results.summary import Point, Row, summarize
 
@@ -32,6 +32,10 @@ def row(
     return Row.model_validate({**given, **more})
 
 
+def wholes(found: Sequence[Finding]) -> list[Finding]:
+    return [finding for pairs in overall(found).values() for finding in pairs]
+
+
 def test_one_repeat_gives_a_ratio_and_says_that_it_makes_no_claim() -> None:
     _, cell = find([row("rgw-beast", 8, [180.0], p90_ms=20), row("swift", 8, [100.0], p90_ms=34)])
     assert cell.text == (
@@ -43,7 +47,7 @@ def test_one_repeat_gives_a_ratio_and_says_that_it_makes_no_claim() -> None:
 def test_the_faster_layout_is_named_first_whichever_it_is() -> None:
     _, cell = find([row("rgw-beast", 8, [50.0]), row("swift", 8, [100.0])])
     assert (cell.faster, cell.slower, cell.baseline) == ("swift", "rgw-beast", "rgw-beast")
-    assert cell.text.startswith("swift serves 2× rgw-beast’s 1 MB reads")
+    assert cell.text.startswith("swift serves 2.0× rgw-beast’s 1 MB reads")
 
 
 def test_five_repeats_give_an_interval_and_say_whether_a_difference_was_shown() -> None:
@@ -83,7 +87,7 @@ def test_over_worker_counts_the_ratio_is_the_geometric_mean_of_the_comparable_on
     whole = find(rows)[0]
     assert whole.ratio is not None
     assert whole.ratio.value == pytest.approx(4)
-    assert "at 1 to 4 workers (2× to 8× by worker count)" in whole.text
+    assert "at 1 to 4 workers (2.0× to 8.0× by worker count)" in whole.text
     assert whole.text.endswith("Not comparable at 8 workers.")
 
 
@@ -94,7 +98,7 @@ def test_it_is_said_where_the_slower_one_leads() -> None:
 
 
 def test_every_layout_is_compared_with_the_first() -> None:
-    found = list(overall(find([row("a", 1, [100.0]), row("b", 1, [200.0]), row("c", 1, [300.0])])))
+    found = wholes(find([row("a", 1, [100.0]), row("b", 1, [200.0]), row("c", 1, [300.0])]))
     assert [(one.faster, one.slower) for one in found] == [("b", "a"), ("c", "a")]
     assert headline(found) == "c leads in the requests replayed, by 1.5×"
 
@@ -102,7 +106,12 @@ def test_every_layout_is_compared_with_the_first() -> None:
 def test_the_headline_counts_kinds_of_requests_and_hides_none() -> None:
     kinds = {"one": (200.0, 100.0), "two": (100.0, 300.0), "three": (100.0, 101.0), "four": (100.0, 0.0)}
     rows = [row(name, 1, [rate], workload=kind) for kind, pair in kinds.items() for name, rate in zip("ab", pair, strict=True)]
-    assert headline(find(rows)) == "a leads in 1 of 4 kinds of requests, b in 1, 1 is within 5%, 1 could not be compared"
+    assert headline(find(rows)) == "a leads in 1 of 4 kinds of requests, b in 1, 1 too close to call, 1 could not be compared"
+
+
+def test_a_lead_that_enough_repeats_do_not_show_is_too_close_to_call() -> None:
+    noisy = [row("a", 1, [100.0, 300.0, 80.0, 250.0, 90.0]), row("b", 1, [100.0, 90.0, 110.0, 200.0, 95.0])]
+    assert headline(find(noisy)) == "No layout leads: 1 too close to call"
 
 
 def test_one_layout_alone_has_no_findings() -> None:
@@ -112,14 +121,19 @@ def test_one_layout_alone_has_no_findings() -> None:
 
 def test_two_apis_are_told_apart() -> None:
     rows = [row(name, 1, [100.0], api=api) for api in ("swift", "s3") for name in ("a", "b")]
-    assert ["Swift API" in one.text for one in overall(find(rows))] == [True, False]
-    assert ["S3 API" in one.text for one in overall(find(rows))] == [False, True]
+    assert ["Swift API" in one.text for one in wholes(find(rows))] == [True, False]
+    assert ["S3 API" in one.text for one in wholes(find(rows))] == [False, True]
 
 
 def test_a_run_with_missing_steps_gives_findings_for_the_rest(run: RunStore) -> None:
     found = find(summarize(run.plan(), run.steps()))
-    assert len(list(overall(found))) == 3
-    assert all(one.ratio is not None for one in overall(found))
+    assert len(wholes(found)) == 3
+    assert all(one.ratio is not None for one in wholes(found))
     assert [one.text for one in found if one.ratio is None] == [
         "64 MB reads at 8 workers cannot be compared (swift: not measured)."
     ]
+
+
+def test_two_workloads_of_the_same_requests_are_told_apart_by_name() -> None:
+    rows = [row(name, 1, [100.0], workload=workload) for workload in ("hot", "cold") for name in ("a", "b")]
+    assert ["1 MB reads of hot" in one.text for one in wholes(find(rows))] == [True, False]
