@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -591,3 +593,20 @@ def test_an_interruption_while_hosts_start_takes_them_away(tmp_path: Path, state
         assert conductor.wait(30) != 0
     assert_gone(label, folder, state)
     assert not list((state / "claims").iterdir())
+
+
+def test_a_checkout_below_tmp_is_seen_by_hosts_that_make_the_load_and_a_folder_may_have_blanks(
+    tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkout = Path(tempfile.mkdtemp(prefix="checkout ", dir="/tmp"))
+    try:
+        (checkout / "program").write_text("here\n")
+        monkeypatch.setattr("topologies.lab.lab._python_of_this_process", lambda: (checkout,))
+        with raised(labelled("blanks"), tmp_path / "a folder", state) as hosts:
+            client = hosts.hosts["client-1"]
+            assert client.run(["cat", str(checkout / "program")]).stdout == "here\n"
+            with pytest.raises(CommandFailed, match="Read-only file system"):
+                client.run(["touch", str(checkout / "other")])
+            assert client.run(["find", "/tmp", "-mindepth", "1", "-maxdepth", "1"]).stdout == f"{checkout}\n"
+    finally:
+        shutil.rmtree(checkout)

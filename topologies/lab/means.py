@@ -120,7 +120,7 @@ def _memory(hardware: Hardware) -> Mean:
     lines = (line.partition(":") for line in Path("/proc/meminfo").read_text().splitlines())
     available = next(int(value.split()[0]) * 1024 for name, _, value in lines if name == "MemAvailable")
     return Mean(
-        f"{show_bytes(wanted)} of memory ({show_bytes(available)} available)",
+        f"{wanted / 2**30:.1f} GiB of memory ({available / 2**30:.1f} GiB available)",
         available >= wanted,
         f"the hosts of {hardware.name} together",
         "end other programs, or choose hardware with less",
@@ -134,7 +134,7 @@ def _disk(hardware: Hardware, home: Path) -> tuple[Mean, ...]:
     kind = _file_system(there)
     return (
         Mean(
-            f"{show_bytes(IMAGES_BYTES)} of disk at {there} ({show_bytes(free)} free)",
+            f"{show_bytes(IMAGES_BYTES)} of disk at {there} ({free / 2**30:.1f} GiB free)",
             free >= IMAGES_BYTES,
             f"root images, logs and what is written to disks (they may grow to {show_bytes(disks)})",
             "make room, or set WEIGHBRIDGE_HOME to a folder that has it",
