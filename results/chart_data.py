@@ -15,6 +15,7 @@ from ground.record import Record
 from results.figures import show_ms
 from results.findings import Finding, kind_of, overall, subjects
 from results.summary import Row, csv_cell
+from results.validity import samples_needed
 
 
 class Mark(Record):
@@ -109,14 +110,16 @@ def _panel(cells: Sequence[Row], about: str, mine: Sequence[Finding], field: str
 
 
 def _slowest(cells: Sequence[Row]) -> str:
-    """The lowest and the highest p90 at the largest worker count where there are two."""
+    """The lowest and the highest p90 at the largest worker count where there are two; nothing to say of one layout alone."""
+    if all(row.p90_ms is None for row in cells):
+        return f"too few samples for a p90: it needs {samples_needed(90)}"
     for workers in sorted({row.workers for row in cells}, reverse=True):
         known = sorted((row.p90_ms, row.layout) for row in cells if row.workers == workers and row.valid and row.p90_ms is not None)
         if len(known) > 1:
             (low, fast), (high, slow) = known[0], known[-1]
             at = f"{workers} worker{'s' * (workers > 1)}"
             return f"p90 at {at}: {show_ms(low)} ms {fast}, {show_ms(high)} ms {slow}"
-    return "no p90 to compare"
+    return "no p90 to compare" if len({row.layout for row in cells}) > 1 else ""
 
 
 def _best(findings: Sequence[Finding]) -> str:

@@ -96,7 +96,7 @@ def charts(
         Chart(
             name="throughput-by-workers",
             title="Throughput by workers",
-            finding=headline(findings),
+            finding=headline(findings) if len(layouts) > 1 else f"What {layouts[0].name} serves by worker count",
             caption=f"Operations per second by worker count; {dots}. {crossed}{few}",
             csv=throughput_csv(rows),
             panels=throughput_panels(rows, findings),

@@ -70,7 +70,7 @@ def report(
         manifest=manifest,
         plan=plan,
         plan_yaml=plan_yaml,
-        headline=headline(findings),
+        headline=headline(findings) if len(plan.layouts) > 1 else f"{plan.layouts[0].name}, weighed alone",
         kinds=_kinds(rows, findings),
         details=tuple(finding for finding in findings if finding.workers is not None),
         cards=_cards(rows, findings, colours),
