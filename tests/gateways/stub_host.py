@@ -1,0 +1,73 @@
+"""A host that starts nothing: it writes down what is asked of it and gives the answers it was told to give."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from gateways.host import Completed, Counters, Host, Service
+
+Answer = Callable[[Sequence[str], str], str]
+"""argv, stdin -> stdout of a command."""
+
+
+class StubHost(Host):
+    """`events` is shared by the hosts of a deployment: (host, what) in the order in which it was asked."""
+
+    def __init__(
+        self, name: str, address: str, folder: Path, events: list[tuple[str, str]], answer: Answer, programs: Mapping[str, str]
+    ) -> None:
+        self.name = name
+        self.address = address
+        self.disks = ("/dev/wb0", "/dev/wb1") if name.startswith("store") else ()
+        self.files: dict[str, str | bytes] = {}
+        self.services: dict[str, Service] = {}
+        self.dead: set[str] = set()
+        self._folder = folder
+        self._events = events
+        self._answer = answer
+        self._programs = programs
+
+    def put(self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root") -> None:
+        self.files[path] = content
+
+    def run(
+        self, argv: Sequence[str], *, stdin: str | bytes = b"", env: Mapping[str, str] | None = None, timeout_s: float = 60
+    ) -> Completed:
+        self._events.append((self.name, " ".join(argv)))
+        return Completed(self._answer(argv, stdin if isinstance(stdin, str) else stdin.decode()), "")
+
+    def start(self, services: Sequence[Service]) -> None:
+        for service in services:
+            self._events.append((self.name, f"start {service.name}"))
+            self.services[service.name] = service
+
+    def stop(self, service: str, *, timeout_s: float = 10) -> None:
+        self.dead.add(service)
+
+    def alive(self, service: str) -> bool:
+        return service not in self.dead
+
+    def log(self, name: str) -> Path:
+        return self._folder / f"{self.name}-{name}"
+
+    def spawn(self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        stub = next(program for name, program in self._programs.items() if name in " ".join(argv))
+        return subprocess.Popen([sys.executable, "-c", stub], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def counters(self) -> Counters:
+        return Counters()
+
+    def drop_kernel_caches(self) -> str:
+        return "nothing"
+
+
+PORTS = """
+import json, sys
+for index in range(len(json.loads(sys.stdin.readline())["ports"])):
+    print(index, flush=True)
+sys.stdin.read()
+"""
+"""Stands in for gateways.ports: every port answers at once."""

@@ -1,0 +1,233 @@
+"""The order of a bring-up and what is written on the way, on hosts that start nothing."""
+
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from stub_host import PORTS, StubHost
+
+from gateways.gateway import Standing
+from gateways.rgw.rgw import Rgw
+from gateways.rgw.settings import Place as RgwPlace
+from gateways.rgw.settings import Settings as RgwSettings
+from gateways.swift.settings import Place as SwiftPlace
+from gateways.swift.settings import Settings as SwiftSettings
+from gateways.swift.swift import Swift
+from ground.errors import CommandFailed, ServiceFailed, VerificationFailed
+
+NAMES = ("client-1", "gateway-1", "store-1", "store-2", "store-3")
+STORES = ("store-1", "store-2", "store-3")
+
+MON = """
+import json, sys
+log = open({log!r}, "a")
+osds = 0
+for line in sys.stdin:
+    answers = []
+    for command in json.loads(line):
+        what = command["prefix"]
+        log.write(json.dumps(command) + "\\n"); log.flush()
+        osds += what == "osd new"
+        output = {{"osd stat": {{"num_up_osds": osds}}, "status": {{"health": {{"status": "HEALTH_OK", "checks": {{}}}},
+                  "pgmap": {{"num_pgs": 80, "pgs_by_state": [{{"state_name": "active+clean", "count": 80}}]}}}}}}.get(what, "")
+        answers.append([{refused}.get(what, 0), json.dumps(output) if output else "", "no"])
+    print(json.dumps(answers), flush=True)
+"""
+
+
+class Stage:
+    """Stub hosts, and what was asked of them."""
+
+    def __init__(self, folder: Path, refused: Mapping[str, int] | None = None) -> None:
+        self.events: list[tuple[str, str]] = []
+        self.mon_log = folder / "mon"
+        self.unknown: set[str] = set()
+        self.verified = json.dumps({"checks": [{"api": "s3", "operation": "PUT", "status": 200, "took_ms": 1.0}]})
+        programs = {"gateways.ports": PORTS, "ask_mon": MON.format(log=str(self.mon_log), refused=dict(refused or {}))}
+        self.hosts = {
+            name: StubHost(name, f"10.0.0.{index}", folder, self.events, self.answer, programs) for index, name in enumerate(NAMES)
+        }
+
+    def answer(self, argv: Sequence[str], stdin: str) -> str:
+        line = " ".join(argv)
+        if "gateways.verify" in line:
+            return self.verified
+        if "ask_daemon" in line:
+            return json.dumps([self.option(command) for _, command in json.loads(stdin)])
+        if "make_rings" in line:
+            return json.dumps(dict.fromkeys(json.loads(stdin)["rings"], "cmluZw=="))
+        return "[]" if "gc list" in line else "0"
+
+    def option(self, command: Mapping[str, str]) -> str:
+        if command["prefix"] != "config get":
+            return ""
+        return '{"error": "no"}' if command["var"] in self.unknown else json.dumps({command["var"]: "1"})
+
+    def when(self, pattern: str) -> list[int]:
+        """Places, in the order of events, of those that match."""
+        return [index for index, (host, what) in enumerate(self.events) if re.search(pattern, f"{host} {what}")]
+
+    def rgw(self, settings: RgwSettings | None = None) -> Standing:
+        place = RgwPlace(mon="store-1", osd=STORES, radosgw=("gateway-1",))
+        return Rgw("ceph-16", place, settings or RgwSettings()).bring_up(self.hosts, self.hosts["client-1"], print)
+
+    def swift(self, settings: SwiftSettings | None = None) -> Standing:
+        place = SwiftPlace(proxy=("gateway-1",), storage=STORES)
+        return Swift("swift-2.30", place, settings or SwiftSettings()).bring_up(self.hosts, self.hosts["client-1"], print)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
+
+
+def test_ceph_comes_up_in_the_order_that_makes_it_short(stage: Stage) -> None:
+    stage.rgw()
+    mkfs, osds = stage.when("ceph-osd --mkfs"), stage.when(r"start osd\.")
+    assert stage.when("start mon") < osds
+    assert max(mkfs) < min(osds)
+    assert len(osds) == 6
+    order = [max(osds), *stage.when("start radosgw"), *stage.when("radosgw-admin metadata put"), *stage.when("gateways.verify")]
+    order += stage.when("start mgr")
+    assert order == sorted(order)
+    assert len(order) == 5
+
+
+def test_an_osd_for_every_disk_and_every_pool_before_radosgw_wants_it(stage: Stage) -> None:
+    stage.rgw()
+    commands = [json.loads(line) for line in stage.mon_log.read_text().splitlines()]
+    assert [one["id"] for one in commands if one["prefix"] == "osd new"] == [0, 1, 2, 3, 4, 5]
+    made = {one["pool"] for one in commands if one["prefix"] == "osd pool create"}
+    assert made == {one["pool"] for one in commands if one["prefix"] == "osd pool application enable"}
+    assert len(made) == 7
+    assert {one["name"]: one["value"] for one in commands if one["prefix"] == "config set"}["mgr/balancer/active"] == "false"
+
+
+def test_only_the_disks_that_the_layout_wants_get_an_osd(stage: Stage) -> None:
+    stage.rgw(RgwSettings.model_validate({"osd": {"disks": 1}}))
+    assert len(stage.when(r"start osd\.")) == 3
+
+
+def test_no_secret_is_on_any_command_line(stage: Stage) -> None:
+    for standing in (stage.rgw(), stage.swift(SwiftSettings(s3api=True))):
+        secrets = [endpoint.key.get_secret_value() for endpoint in standing.endpoints]
+        assert not [what for _, what in stage.events for secret in secrets if secret in what]
+
+
+def test_what_is_rendered_is_what_was_written_with_its_secrets_masked(stage: Stage) -> None:
+    for standing in (stage.rgw(), stage.swift(SwiftSettings(s3api=True))):
+        secrets = [endpoint.key.get_secret_value() for endpoint in standing.endpoints]
+        assert standing.rendered
+        for one in standing.rendered:
+            written = stage.hosts[one.host].files[one.path]
+            assert isinstance(written, str)
+            assert len(written.splitlines()) == len(one.text.splitlines())
+            assert not [secret for secret in secrets if secret in one.text]
+
+
+def test_the_keyring_is_for_root_alone(stage: Stage) -> None:
+    standing = stage.rgw()
+    shown = next(one for one in standing.rendered if one.path == "/etc/ceph/keyring")
+    assert "key = ***" in shown.text
+    assert "==" not in shown.text
+
+
+def test_an_option_that_ceph_does_not_know_is_an_error_not_a_silence(stage: Stage) -> None:
+    stage.unknown.add("osd_op_num_shard")
+    with pytest.raises(ServiceFailed, match=r"osd\.0: does not know the option 'osd_op_num_shard'"):
+        stage.rgw(RgwSettings.model_validate({"options": {"osd": {"osd_op_num_shard": 3}}}))
+
+
+def test_a_command_that_the_mon_refuses_ends_the_bring_up_with_its_words(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, refused={"osd pool create": -34})
+    with pytest.raises(CommandFailed, match=r"(?s)osd pool create.*ended with -34\nno"):
+        stage.rgw()
+    assert not stage.when("start radosgw")
+
+
+def test_a_refused_drop_of_caches_is_an_error(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    standing = stage.rgw()
+    assert any("6 OSDs" in line for line in standing.drop_caches())
+    monkeypatch.setattr(stage, "option", lambda command: "unknown command" if command["prefix"] == "cache drop" else "")
+    with pytest.raises(ServiceFailed, match="caches not dropped: unknown command"):
+        standing.drop_caches()
+
+
+def test_swifts_servers_start_when_rings_and_disks_are_ready(stage: Stage) -> None:
+    stage.swift()
+    servers = stage.when(r"start (proxy|account|container|object)-server")
+    assert len(servers) == 10
+    assert max([*stage.when("make_rings"), *stage.when("mkfs.xfs")]) < min(servers)
+    assert max(servers) < stage.when("gateways.verify")[0]
+    assert all(
+        f"/etc/swift/{kind}.ring.gz" in stage.hosts[name].files for name in NAMES[1:] for kind in ("account", "container", "object")
+    )
+
+
+def test_each_host_has_a_reader_of_its_log_before_any_server(stage: Stage) -> None:
+    stage.swift()
+    assert max(stage.when("start syslog")) < min(stage.when("start account-server"))
+    assert len(stage.when("start syslog")) == 4
+
+
+def test_databases_get_a_disk_of_their_own_where_there_are_two(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, list[dict[str, object]]]] = []
+    answer = stage.answer
+
+    def listen(argv: Sequence[str], stdin: str) -> str:
+        if "make_rings" in " ".join(argv):
+            asked.append(json.loads(stdin)["rings"])
+        return answer(argv, stdin)
+
+    for host in stage.hosts.values():
+        monkeypatch.setattr(host, "_answer", listen)
+    stage.swift()
+    stage.swift(SwiftSettings(disks=1))
+    two, one = asked
+    for rings in (two, one):
+        assert {place["device"] for place in rings["object"]} == {"d0"}
+        assert {place["device"] for place in rings["account"]} == {"db0"}
+        assert [place["zone"] for place in rings["container"]] == [1, 2, 3]
+    mounts = [what for host, what in stage.events if host == "store-1" and "mkfs.xfs" in what]
+    assert "/dev/wb0 /srv/database/db0" in mounts[0]
+    assert "/dev/wb1 /srv/node/d0" in mounts[0]
+    assert "/dev/wb0 /srv/node/d0" in mounts[1]
+    assert "mount --bind /srv/node/d0 /srv/database/db0" in mounts[1]
+
+
+def test_background_daemons_start_after_verification_and_only_when_wanted(stage: Stage) -> None:
+    stage.swift()
+    assert not stage.when("start object-replicator")
+    standing = stage.swift(SwiftSettings(background=True))
+    replicators = stage.when("start object-replicator")
+    assert len(replicators) == 3
+    assert min(replicators) > stage.when("gateways.verify")[1]
+    assert standing.facts["background daemons"] == "replicators, auditors, updaters and reaper run"
+
+
+def test_the_pipeline_that_runs_comes_from_the_proxys_log(stage: Stage) -> None:
+    assert stage.swift().facts["pipeline"] == "healthcheck cache tempauth proxy-server (as configured)"
+    log = stage.hosts["gateway-1"].log("swift.log")
+    log.write_text('proxy-server: Pipeline was modified. New pipeline is "catch_errors cache tempauth proxy-server".\n')
+    assert stage.swift().facts["pipeline"] == "catch_errors cache tempauth proxy-server (as the proxy logged it)"
+
+
+def test_a_wrong_answer_is_told_as_it_is_when_every_daemon_lives(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateways.daemon._DIES_WITHIN_S", 0.2)
+    failed = {"api": "swift", "url": "http://u", "operation": "GET", "what": "200 was expected", "status": 503, "body": "busy"}
+    stage.verified = json.dumps({"failed": failed})
+    with pytest.raises(VerificationFailed, match=r"swift GET at http://u: 200 was expected \(status 503\)\nbusy"):
+        stage.swift()
+
+
+def test_a_dead_daemon_is_blamed_for_a_wrong_answer(stage: Stage) -> None:
+    failed = {"api": "swift", "url": "http://u", "operation": "GET", "what": "200 was expected", "status": 503, "body": "busy"}
+    stage.verified = json.dumps({"failed": failed})
+    stage.hosts["store-2"].dead.add("object-server")
+    with pytest.raises(ServiceFailed, match="store-2: object-server: died"):
+        stage.swift()

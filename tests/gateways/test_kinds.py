@@ -1,0 +1,78 @@
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateways import KINDS
+from gateways.host import Host
+from gateways.null.null import Null, Place, Settings
+from topologies.fake import FakeHost
+from topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Iterator[dict[str, Host]]:
+    both = {name: FakeHost(name, f"127.77.{len(name)}.1", tmp_path / name) for name in ("client-1", "gateway-1")}
+    yield dict(both)
+    for host in both.values():
+        host.close()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_kind_is_found_by_the_name_it_gives_itself(name: str) -> None:
+    assert KINDS[name].kind == name
+    assert KINDS[name].releases
+
+
+def test_a_kind_that_is_not_there_is_a_plain_key_error() -> None:
+    assert KINDS.get("ceph") is None
+    with pytest.raises(KeyError):
+        KINDS["ceph"]
+
+
+def test_small_programs_start_without_the_records_they_do_not_need() -> None:
+    program = "import sys, gateways.ports, gateways.verify; sys.exit('pydantic' in sys.modules or 'botocore' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["rgw-beast", "swift", "swift-s3api", "null"])
+def test_each_layout_that_ships_fits_the_hardware_that_ships(name: str) -> None:
+    planned = load_layout(shipped_layouts()[name], load_hardware(shipped_hardware()["lab-small"]))
+    assert planned.layout.name == name
+
+
+def test_both_stores_are_laid_out_on_the_same_hosts_and_disks() -> None:
+    hardware = load_hardware(shipped_hardware()["lab-small"])
+    rgw, swift = (load_layout(shipped_layouts()[name], hardware).gateway.needs() for name in ("rgw-beast", "swift"))
+    assert {name: need.disks for name, need in rgw.items()} == {name: need.disks for name, need in swift.items()}
+
+
+def test_the_null_gateway_answers_both_apis(hosts: dict[str, Host]) -> None:
+    null = Null("engine", Place(target="gateway-1"), Settings(delay_ms=1))
+    standing = null.bring_up(hosts, hosts["client-1"], print)
+    assert tuple(one.api for one in standing.endpoints) == null.apis()
+    assert standing.facts["verified"].startswith("14 operations")
+    assert standing.facts["delay"] == "1 ms before each answer"
+    standing.check()
+
+
+def test_a_null_target_that_is_to_fail_is_not_verified(hosts: dict[str, Host]) -> None:
+    standing = Null("engine", Place(target="gateway-1"), Settings(fail_share=1.0)).bring_up(hosts, hosts["client-1"], print)
+    assert standing.facts["verified"].startswith("no:")
+
+
+def test_the_null_targets_key_is_on_no_command_line(hosts: dict[str, Host]) -> None:
+    standing = Null("engine", Place(target="gateway-1"), Settings()).bring_up(hosts, hosts["client-1"], print)
+    key = standing.endpoints[0].key.get_secret_value()
+    lines = [_command_line(path) for path in Path("/proc").glob("[0-9]*/cmdline")]
+    assert not [line for line in lines if key.encode() in line]
+    assert any(b"null-target" in line for line in lines)
+
+
+def _command_line(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""  # it ended while it was looked at
