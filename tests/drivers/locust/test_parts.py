@@ -19,11 +19,12 @@ from pydantic import SecretStr
 from drivers.engine._native import content
 from drivers.locust.account import Place, signature
 from drivers.locust.allowance import allowance
+from drivers.locust.client import Body
 from drivers.locust.crew import Pulse, Window
 from drivers.locust.figures import feed, summary
 from drivers.locust.merge import merged, merged_pulses
 from drivers.locust.recorder import Recorder
-from drivers.locust.sdk import Body, way_class
+from drivers.locust.sdk import way_class
 from drivers.locust.station import Begin
 from drivers.order import Target
 from ground.errors import DriverError
