@@ -18,8 +18,8 @@ class Engine:
 
     def __init__(self, config: str) -> None: ...
     def prepare(self, first: int, count: int, stride: int, parallel: int) -> None:
-        """Start writing objects `first`, `first + stride`, ... (`count` of them) of the workload with `parallel` workers; returns at
-        once. A write that fails is tried up to 10 times, with rests of 10 ms to 1 s; every failure is in `progress`. The job
+        """Start writing objects `first`, `first + stride`, ... (`count` of them) of the workload with `parallel` workers; returns
+        at once. A write that fails is tried up to 10 times, with rests of 10 ms to 1 s; every failure is in `progress`. The job
         ends early when an object cannot be written: all are there when `done` grew by `count`. Raises ValueError when the
         workload has no such objects.
         """
@@ -42,10 +42,12 @@ class Engine:
         Afterwards workers can be added anew. Raises RuntimeError when an I/O thread died.
         """
     def progress(self) -> str:
-        """JSON {"running": int, "exhausted": int, "done": int, "failed": int, "bytes": int, "errors": {class: count}, "last_error": str|null}
-        since the engine was made, recorded or not. `running`: workers not ended; `exhausted`: workers that ran out of objects
-        to delete; `last_error`: status and first bytes of the last failed answer, for people. Raises RuntimeError when an I/O thread died.
+        """JSON {"running": int, "exhausted": int, "done": int, "failed": int, "bytes": int, "errors": {class: count},
+        "last_error": str|null} since the engine was made, recorded or not. `running`: workers not ended; `exhausted`: workers
+        that ran out of objects to delete; `last_error`: status and first bytes of the last failed answer, for people.
+        Raises RuntimeError when an I/O thread died.
         """
+
     def snapshot(self) -> str:
         """JSON {"tallies": [...results.measurement.Tally...], "seconds": [...Second...], "window_s": float} of the window so far;
         histograms are V2 deflate base64, 1..3600000000 us, 3 digits, as HdrHistogram's own tools read them. The last second may

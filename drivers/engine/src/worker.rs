@@ -262,14 +262,13 @@ impl Worker {
         if self.leaving {
             return Verdict::End;
         }
-        let now = now_ns();
         if self.request.is_none() {
             self.request = self.next(bench);
         }
         let Some(request) = self.request else { return Verdict::End };
         if let Source::Step(Step { pace: Some((next_ns, apart_ns)), .. }) = &mut self.source {
             let intended = *next_ns as u64;
-            if intended > now {
+            if intended > now_ns() {
                 return Verdict::Rest(intended);
             }
             *next_ns += *apart_ns;
@@ -392,8 +391,11 @@ impl Worker {
                 }
                 Err(error) => return self.fail(bench, Failure::Reset, &error.to_string()),
             };
+            // One look at the clock serves both ends of an answer that comes in one piece.
+            let mut received_ns = None;
             if self.first_byte_ns == 0 {
                 self.first_byte_ns = now_ns();
+                received_ns = Some(self.first_byte_ns);
             }
             let progress = if count == 0 {
                 self.closed()
@@ -404,7 +406,7 @@ impl Worker {
                 self.take(bench, count)
             };
             match progress {
-                Progress::Whole => return self.answered(bench),
+                Progress::Whole => return self.answered(bench, received_ns.unwrap_or_else(now_ns)),
                 Progress::Failed(class, what) => return self.fail(bench, class, &what),
                 // Fewer bytes than asked for: the socket is empty, and what comes next is a new event; unless the end of
                 // the stream was part of this one.
@@ -521,9 +523,8 @@ impl Worker {
         }
     }
 
-    /// The answer is whole: judges it.
-    fn answered(&mut self, bench: &mut Bench<'_>) -> Verdict {
-        let now = now_ns();
+    /// The answer is whole since `now`: judges it.
+    fn answered(&mut self, bench: &mut Bench<'_>, now: u64) -> Verdict {
         let (Some(head), Some(request)) = (self.head.take(), self.request) else { return Verdict::Wait };
         let early = self.sent < self.to_send;
         if head.close || early || self.hung_up {
