@@ -7,6 +7,8 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from hdrh.histogram import HdrHistogram
+from hdrh.log import HistogramLogReader
 
 from ground.errors import InvalidMeasurement, UsageError
 from results.fake_run import WORKLOADS, fake_run
@@ -198,3 +200,17 @@ def test_a_histogram_that_was_merged_from_repeats_counts_all_of_them(run: RunSto
     tallies = [tally for one in run.steps() if one.measurement for tally in one.measurement.tallies if tally.latency]
     merged = Histogram.merged(Histogram.decode(tally.latency) for tally in tallies if tally.latency)
     assert merged.count == sum(tally.count for tally in tallies)
+
+
+def test_the_histogram_logs_are_read_by_hdrhistograms_own_reader(run: RunStore) -> None:
+    measured = next(one for one in run.steps() if one.measurement is not None)
+    assert measured.measurement is not None
+    (tally,) = measured.measurement.tallies
+    path = run.folder / "latency" / f"{measured.key.file_name}.hlog"
+    reader = HistogramLogReader(str(path), HdrHistogram(1, 3_600_000_000, 3))
+    try:
+        interval = reader.get_next_interval_histogram()
+    finally:
+        reader.close()
+    assert (interval.get_tag(), interval.get_total_count()) == (tally.operation, tally.count)
+    assert interval.get_start_time_stamp() == 1_415_102_400_000
