@@ -37,6 +37,7 @@ class Card(Record):
     """A ratio as it is put on a screen."""
 
     figure: str
+    about: str
     text: str
     detail: str
     colour: str
@@ -101,7 +102,7 @@ def _cards(rows: Sequence[Row], findings: Sequence[Finding], colours: dict[str, 
     for about, pairs in _kinds(rows, findings).items():
         finding = _foremost(pairs)
         if finding.ratio is None:
-            made.append(Card(figure="–", text=f"{about}: {finding.brief}", detail="see below why", colour="var(--muted)"))
+            made.append(Card(figure="–", about=about, text=finding.brief, detail="see below why", colour="var(--muted)"))
             continue
         low, high = finding.ratio.low, finding.ratio.high
         interval = f"95 % interval {show_ratio(low)} to {show_ratio(high)}, " if low is not None and high is not None else ""
@@ -111,7 +112,8 @@ def _cards(rows: Sequence[Row], findings: Sequence[Finding], colours: dict[str, 
         made.append(
             Card(
                 figure=show_ratio(finding.ratio.value),
-                text=f"{finding.faster} over {finding.slower}, {about}",
+                about=about,
+                text=f"{finding.faster} over {finding.slower}",
                 detail=f"{interval}n = {finding.ratio.repeats}{claim}",
                 colour=colours[finding.faster],
             )
