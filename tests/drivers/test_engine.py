@@ -268,27 +268,31 @@ def test_at_a_constant_rate_so_many_requests_are_made(null: Make, bench: Make) -
     time.sleep(1.0)
     engine.engine.close_window()
     snapshot = engine.snapshot()
-    assert abs(snapshot["by"]["read"]["count"] - 400 * snapshot["window_s"]) <= 8
+    # Never more than were meant to start; fewer only as far as a busy machine is late at the end of the window.
+    assert 0.75 * 400 * snapshot["window_s"] <= snapshot["by"]["read"]["count"] <= 400 * snapshot["window_s"] + 8
 
 
-def test_at_a_constant_rate_a_stall_counts_from_the_intended_start(null: Make, bench: Make) -> None:
-    # Stalls for 0.6 s, 0.5 s after the first request. One worker at 100/s: 60 requests were meant to start in the meantime,
-    # the first of which waits 0.6 s, the last next to nothing: the median of those beyond 0.1 s is near 0.35 s.
-    counts = {}
-    for rate_per_s in (100.0, None):
-        served = null(stall_after_s=0.5, stall_s=0.6)
-        engine = prepared(served, bench, shape(rate_per_s=rate_per_s))
-        engine.engine.open_window()
-        engine.start(1)
-        time.sleep(1.4)
-        engine.engine.close_window()
-        histogram = HdrHistogram.decode(engine.snapshot()["by"]["read"]["latency"])
-        slow = sum(
-            item.count_added_in_this_iter_step for item in histogram.get_recorded_iterator() if item.value_iterated_to > 100_000
-        )
-        counts[rate_per_s] = slow
-    assert counts[None] == 1
-    assert 40 <= counts[100.0] <= 61
+@pytest.mark.parametrize(("rate_per_s", "fewest", "most"), [(100.0, 40, 150), (None, 1, 5)])
+def test_a_stall_counts_from_the_intended_start_of_each_request_only_at_a_constant_rate(
+    scripted: Make, bench: Make, rate_per_s: float | None, fewest: int, most: int
+) -> None:
+    # One answer takes 0.6 s. At 100/s 60 requests were meant to start in the meantime, about 50 of which wait 0.1 s and more;
+    # a closed loop sees one.
+    def answer(connection: Any, head: bytes) -> bool:
+        if len(served.asked) == 20:
+            time.sleep(0.6)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + b"x" * 1000)
+        return True
+
+    served: Served = scripted(answer)
+    engine = bench(served, shape(rate_per_s=rate_per_s))
+    engine.engine.open_window()
+    engine.engine.add_worker(0, 1, 0)
+    until(lambda: engine.progress["done"] >= 150, "requests")
+    engine.engine.close_window()
+    items = HdrHistogram.decode(engine.snapshot()["by"]["read"]["latency"]).get_recorded_iterator()
+    slow = sum(item.count_added_in_this_iter_step for item in items if item.value_iterated_to > 100_000)
+    assert fewest <= slow <= most
 
 
 def test_a_delay_of_the_target_is_measured(null: Make, bench: Make) -> None:

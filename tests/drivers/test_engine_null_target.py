@@ -77,13 +77,14 @@ def test_s3_errors_are_those_of_s3(null: Make) -> None:
     client = s3(null())
     client.create_bucket(Bucket="b")
     client.put_object(Bucket="b", Key="o", Body=b"x")
-    for call, wanted in (
+    calls: list[tuple[Callable[[], Any], tuple[int, str]]] = [
         (lambda: client.get_object(Bucket="b", Key="none"), (404, "NoSuchKey")),
         (lambda: client.get_object(Bucket="none", Key="o"), (404, "NoSuchBucket")),
         (lambda: client.put_object(Bucket="none", Key="o", Body=b""), (404, "NoSuchBucket")),
         (lambda: client.delete_bucket(Bucket="b"), (409, "BucketNotEmpty")),
         (lambda: client.create_multipart_upload(Bucket="b", Key="o"), (501, "NotImplemented")),
-    ):
+    ]
+    for call, wanted in calls:
         with pytest.raises(botocore.exceptions.ClientError) as error:
             call()
         assert code(error) == wanted
