@@ -34,7 +34,7 @@ DEADLINE_S = 180.0
 """How long a port may take. Generous: Swift's servers took 5 s on an idle machine and 32 s on a busy one."""
 
 _CONNECT_TIMEOUT_S = 1.0
-_PAUSE_S = 0.02
+_PAUSE_S = 0.05
 _WATCH_S = 0.5
 _SAY_S = 10.0
 

@@ -25,7 +25,7 @@ from gateways.rgw.settings import RELEASES, Place, Settings
 from gateways.rgw.standing import RgwStanding, facts
 from gateways.together import together
 from gateways.verify import verify
-from ground.errors import ServiceFailed
+from ground.errors import ServiceFailed, UsageError
 from ground.record import Record
 
 _UID = "weigh"
@@ -123,7 +123,11 @@ class Rise:
         return tuple(Osd(number, host, device, str(uuid.uuid4())) for number, (host, device) in enumerate(places))
 
     def run(self) -> Standing:
-        """Do it all; returns what stands. Raises ServiceFailed, CommandFailed or VerificationFailed."""
+        """Do it all; returns what stands. Raises UsageError, ServiceFailed, CommandFailed or VerificationFailed."""
+        if len(self.osds) < self.settings.pools.replicas:
+            raise UsageError(
+                f"{self.settings.pools.replicas} replicas need as many OSDs; the disks of the osd hosts make {len(self.osds)}"
+            )
         rendered = self._configure()
         self.say(f"making the mon on {self.mon_host.name} and {len(self.osds)} OSDs")
         makers: list[Callable[[], None]] = [partial(self._make_osds, name) for name in self.gateway.place.osd]

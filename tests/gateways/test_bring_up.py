@@ -18,7 +18,7 @@ from gateways.rgw.settings import Settings as RgwSettings
 from gateways.swift.settings import Place as SwiftPlace
 from gateways.swift.settings import Settings as SwiftSettings
 from gateways.swift.swift import Swift
-from ground.errors import CommandFailed, ServiceFailed, VerificationFailed
+from ground.errors import CommandFailed, ServiceFailed, UsageError, VerificationFailed
 
 NAMES = ("client-1", "gateway-1", "store-1", "store-2", "store-3")
 STORES = ("store-1", "store-2", "store-3")
@@ -111,6 +111,13 @@ def test_an_osd_for_every_disk_and_every_pool_before_radosgw_wants_it(stage: Sta
 def test_only_the_disks_that_the_layout_wants_get_an_osd(stage: Stage) -> None:
     stage.rgw(RgwSettings.model_validate({"osd": {"disks": 1}}))
     assert len(stage.when(r"start osd\.")) == 3
+
+
+def test_replicas_without_osds_for_them_are_refused_before_anything_is_started(stage: Stage) -> None:
+    few = RgwSettings.model_validate({"pools": {"replicas": 7, "failure_domain": "osd"}})
+    with pytest.raises(UsageError, match="7 replicas need as many OSDs; the disks of the osd hosts make 6"):
+        stage.rgw(few)
+    assert stage.events == []
 
 
 def test_no_secret_is_on_any_command_line(stage: Stage) -> None:
