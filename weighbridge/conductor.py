@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -81,19 +82,25 @@ class Conductor:
             say(f"taking {visit.layout} down")
 
     def _measure_api(self, deployment: Deployment, visit: Visit, endpoint: Endpoint) -> None:
-        """All workloads over one API. A driver that fails loses its workload, not the run."""
-        for workload in self._suite.workloads:
-            keys = [
-                StepKey(layout=visit.layout, api=endpoint.api, workload=workload.name, workers=workers, repeat=visit.repeat)
-                for workers in workload.workers
-            ]
-            left = iter(keys)
+        """All workloads over one API by one driver; one that fails loses the rest of its workload, and the next gets a new one."""
+        waiting = deque((workload, self._keys(visit, endpoint, workload)) for workload in self._suite.workloads)
+        while waiting:
             try:
                 with self._driving(deployment, visit, endpoint) as driver:
-                    self._measure_workload(deployment, driver, workload, left)
+                    while waiting:
+                        workload, keys = waiting[0]
+                        self._measure_workload(deployment, driver, workload, keys)
+                        waiting.popleft()
             except (DriverError, TargetError) as error:
-                # What was asked for and not measured is written down as just that: never lost, never a number.
-                self._not_measured(left, error)
+                self._display.say(_reason(error))
+                self._store.event("failed", str(error), layout=visit.layout)
+                if waiting:
+                    # What was asked for and not measured is written down as just that: never lost, never a number.
+                    self._not_measured(waiting.popleft()[1], error)
+
+    def _keys(self, visit: Visit, endpoint: Endpoint, workload: Workload) -> Iterator[StepKey]:
+        for workers in workload.workers:
+            yield StepKey(layout=visit.layout, api=endpoint.api, workload=workload.name, workers=workers, repeat=visit.repeat)
 
     @contextmanager
     def _driving(self, deployment: Deployment, visit: Visit, endpoint: Endpoint) -> Iterator[DriverProcess]:
@@ -153,7 +160,6 @@ class Conductor:
         return StepResult(key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=self._number - 1)
 
     def _not_measured(self, keys: Iterator[StepKey], error: WeighbridgeError) -> None:
-        self._display.say(_reason(error))
         for key in keys:
             self._number += 1
             note = f"not measured, since an earlier step failed: {_reason(error)}"

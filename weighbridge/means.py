@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from topologies.lab.means import Mean, means
-
 from ground.errors import MissingMeans
 from topologies.deployment import Place
 from topologies.hardware import Hardware
+from topologies.lab.means import Mean, means
 
 
 def means_for(hardware: Hardware, place: Place) -> tuple[Mean, ...]:
