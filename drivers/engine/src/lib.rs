@@ -4,11 +4,12 @@
 //! door (Python)                what _native.pyi promises; nothing else here knows Python
 //!   engine                     workers on I/O threads, window, snapshot
 //!     reactor -> worker        epoll thread -> one connection with one request outstanding
-//!       request, sign, http, link, content, picker, job, recorder
+//!       request, sign, answer, http, link, content, picker, job, recorder
 //!   null                       a small S3 and Swift server that stores no bodies
 //! sys                          the system calls, all of the unsafe code
 //! ```
 
+pub mod answer;
 pub mod config;
 pub mod content;
 pub mod engine;

@@ -4,7 +4,7 @@
 //! (or any further failure of a prepare or delete job) twice as long, up to 1 s, so that a dead target is not hammered.
 //! Nothing is sent twice behind the measurement's back: a connection that ends under a request is a `reset`.
 
-use crate::http::{Framing, Head, Malformed, parse_head};
+use crate::answer::{Answer, Asked, Progress};
 use crate::job::Job;
 use crate::link::Link;
 use crate::picker::{Object, Picker, Request};
@@ -90,23 +90,11 @@ pub struct Worker {
     out: Vec<u8>,
     sent: u64,
     to_send: u64,
-    /// Start of an answer whose head is not whole yet.
-    head_bytes: Vec<u8>,
-    head: Option<Head>,
-    received: u64,
-    wrong: bool,
-    excerpt: Vec<u8>,
+    answer: Answer,
     started_ns: u64,
     first_byte_ns: u64,
     deadline_ns: u64,
     failures: u32,
-}
-
-/// Bytes of the current answer: where a receive loop stands.
-enum Progress {
-    More,
-    Whole,
-    Failed(Failure, String),
 }
 
 impl Worker {
@@ -125,11 +113,7 @@ impl Worker {
             out: Vec::with_capacity(1024),
             sent: 0,
             to_send: 0,
-            head_bytes: Vec::new(),
-            head: None,
-            received: 0,
-            wrong: false,
-            excerpt: Vec::new(),
+            answer: Answer::default(),
             started_ns: 0,
             first_byte_ns: 0,
             deadline_ns: u64::MAX,
@@ -284,11 +268,7 @@ impl Worker {
         let body = if request.operation == Operation::Write { request.size } else { 0 };
         self.to_send = self.out.len() as u64 + body;
         self.sent = 0;
-        self.head_bytes.clear();
-        self.head = None;
-        self.received = 0;
-        self.wrong = false;
-        self.excerpt.clear();
+        self.answer.reset();
         let start = now_ns();
         self.started_ns = self.started_ns.min(start);
         self.first_byte_ns = 0;
@@ -373,11 +353,12 @@ impl Worker {
     fn receive(&mut self, bench: &mut Bench<'_>) -> Verdict {
         let mut turn = 0;
         loop {
-            let Some(link) = &mut self.link else { return Verdict::Wait };
+            let (Some(link), Some(request)) = (&mut self.link, &self.request) else { return Verdict::Wait };
             if turn >= TURN_BYTES {
                 return Verdict::Again;
             }
-            let thrown = Self::to_discard(self.head.as_ref(), self.received, self.request.as_ref(), bench, link);
+            let asked = Asked { request, content: &bench.shared.content, verify: bench.shared.config.verify };
+            let thrown = if link.discards() { self.answer.unseen(&asked) } else { 0 };
             let wanted = if thrown > 0 { thrown } else { bench.scratch.len() as u64 };
             let result = if thrown > 0 { link.discard(thrown as usize) } else { link.recv(bench.scratch) };
             let count = match result {
@@ -397,175 +378,41 @@ impl Worker {
                 self.first_byte_ns = now_ns();
                 received_ns = Some(self.first_byte_ns);
             }
-            let progress = if count == 0 {
-                self.closed()
-            } else if thrown > 0 {
-                self.received += count as u64;
-                self.is_whole()
-            } else {
-                self.take(bench, count)
+            let progress = match count {
+                0 => self.answer.end(),
+                _ if thrown > 0 => self.answer.skip(count as u64),
+                _ => self.answer.take(&bench.scratch[..count], &asked),
             };
+            // Fewer bytes than asked for: the socket is empty, and what comes next is a new event; unless the end of the
+            // stream was part of this one.
+            let drained = (count as u64) < wanted && !self.hung_up && link.discards();
             match progress {
                 Progress::Whole => return self.answered(bench, received_ns.unwrap_or_else(now_ns)),
-                Progress::Failed(class, what) => return self.fail(bench, class, &what),
-                // Fewer bytes than asked for: the socket is empty, and what comes next is a new event; unless the end of
-                // the stream was part of this one.
-                Progress::More if (count as u64) < wanted && !self.hung_up && self.is_plain() => return Verdict::Wait,
+                Progress::Failed(class, what) => return self.fail(bench, class, what),
+                Progress::More if drained => return Verdict::Wait,
                 Progress::More => turn += count as u64,
             }
         }
     }
 
-    fn is_plain(&self) -> bool {
-        self.link.as_ref().is_some_and(Link::discards)
-    }
-
-    /// How many bytes of the body may be thrown away by the kernel, unseen.
-    fn to_discard(head: Option<&Head>, received: u64, request: Option<&Request>, bench: &Bench<'_>, link: &Link) -> u64 {
-        match (head, request) {
-            (Some(Head { status: 200..=299, framing: Framing::Length(length), .. }), Some(request))
-                if link.discards() && !(bench.shared.config.verify && request.operation == Operation::Read) =>
-            {
-                // A body's last bytes are worth a copy less than a system call of their own would cost.
-                length - received
-            }
-            _ => 0,
-        }
-    }
-
-    /// The peer closed.
-    fn closed(&self) -> Progress {
-        match &self.head {
-            Some(Head { framing: Framing::UntilClose, .. }) => Progress::Whole,
-            Some(_) => Progress::Failed(Failure::ShortBody, "closed in the middle of a body".into()),
-            None => Progress::Failed(Failure::Reset, "closed before an answer".into()),
-        }
-    }
-
-    /// Takes in `count` bytes of scratch.
-    fn take(&mut self, bench: &mut Bench<'_>, count: usize) -> Progress {
-        let result = if self.head.is_some() {
-            self.take_body(bench, 0, count)
-        } else if self.head_bytes.is_empty() {
-            match parse_head(&bench.scratch[..count], self.to_head()) {
-                Ok(Some((head, length))) => {
-                    self.head = Some(head);
-                    self.take_body(bench, length, count)
-                }
-                Ok(None) => {
-                    self.head_bytes.extend_from_slice(&bench.scratch[..count]);
-                    Ok(())
-                }
-                Err(malformed) => Err(malformed),
-            }
-        } else {
-            let before = self.head_bytes.len();
-            self.head_bytes.extend_from_slice(&bench.scratch[..count]);
-            match parse_head(&self.head_bytes, self.to_head()) {
-                Ok(Some((head, length))) => {
-                    self.head = Some(head);
-                    self.take_body(bench, length.saturating_sub(before), count)
-                }
-                Ok(None) => Ok(()),
-                Err(malformed) => Err(malformed),
-            }
-        };
-        match result {
-            Ok(()) => self.is_whole(),
-            Err(Malformed(what)) => Progress::Failed(Failure::Protocol, what.into()),
-        }
-    }
-
-    fn to_head(&self) -> bool {
-        self.request.is_some_and(|request| request.operation == Operation::Head)
-    }
-
-    /// Takes in bytes `from .. to` of scratch as body.
-    fn take_body(&mut self, bench: &mut Bench<'_>, from: usize, to: usize) -> Result<(), Malformed> {
-        let (Some(head), Some(request)) = (&mut self.head, &self.request) else { return Ok(()) };
-        let bytes = &bench.scratch[from..to];
-        let good = head.status < 300;
-        let check = good && bench.shared.config.verify && request.operation == Operation::Read;
-        let content = &bench.shared.content;
-        let before = self.received;
-        let (received, wrong, excerpt) = (&mut self.received, &mut self.wrong, &mut self.excerpt);
-        let mut sink = |part: &[u8]| {
-            if check && !*wrong {
-                *wrong = !content.holds(request.size, *received, part);
-            }
-            if !good && excerpt.len() < 300 {
-                excerpt.extend_from_slice(&part[..part.len().min(300 - excerpt.len())]);
-            }
-            *received += part.len() as u64;
-        };
-        let used = match &mut head.framing {
-            Framing::Length(length) => {
-                let part = bytes.len().min(length.saturating_sub(before) as usize);
-                sink(&bytes[..part]);
-                part
-            }
-            Framing::Chunked(chunked) => chunked.take(bytes, sink)?,
-            Framing::UntilClose => {
-                sink(bytes);
-                bytes.len()
-            }
-        };
-        // Bytes after an answer that nobody asked for: the connection cannot be trusted with the next request.
-        head.close |= used < bytes.len();
-        Ok(())
-    }
-
-    fn is_whole(&self) -> Progress {
-        match &self.head {
-            Some(Head { framing: Framing::Length(length), .. }) if self.received >= *length => Progress::Whole,
-            Some(Head { framing: Framing::Chunked(chunked), .. }) if chunked.is_done() => Progress::Whole,
-            _ => Progress::More,
-        }
-    }
-
-    /// The answer is whole since `now`: judges it.
+    /// The answer is whole since `now`.
     fn answered(&mut self, bench: &mut Bench<'_>, now: u64) -> Verdict {
-        let (Some(head), Some(request)) = (self.head.take(), self.request) else { return Verdict::Wait };
+        let Some(request) = self.request else { return Verdict::Wait };
         let early = self.sent < self.to_send;
-        if head.close || early || self.hung_up {
+        if self.answer.closes() || early || self.hung_up {
             self.link = None;
         }
-        let status = head.status;
         let deleting = matches!(self.source, Source::Job { .. }) && request.operation == Operation::Delete;
-        let wanted = match request.operation {
-            Operation::Read => status == 200,
-            _ => (200..300).contains(&status) || (deleting && status == 404),
-        };
-        if !wanted {
-            let excerpt = String::from_utf8_lossy(&self.excerpt).into_owned();
-            return self.fail(bench, Failure::Http(status), &format!("{status}: {excerpt}"));
+        match self.answer.judge(&request, deleting) {
+            Err((class, what)) => self.fail(bench, class, &what),
+            Ok(()) if early => self.fail(bench, Failure::Protocol, "a success before the whole body was sent"),
+            Ok(()) => self.succeed(bench, &request, now),
         }
-        if early {
-            return self.fail(bench, Failure::Protocol, &format!("{status} before the whole body was sent"));
-        }
-        let length = match request.operation {
-            Operation::Read => Some(self.received),
-            Operation::Head => head.length,
-            _ => None,
-        };
-        match length {
-            Some(length) if length < request.size => {
-                return self.fail(bench, Failure::ShortBody, &format!("{length} bytes of {}", request.size));
-            }
-            Some(length) if length > request.size => {
-                return self.fail(bench, Failure::WrongContent, &format!("{length} bytes of an object of {}", request.size));
-            }
-            _ if self.wrong => {
-                return self.fail(bench, Failure::WrongContent, "other bytes than were written");
-            }
-            _ => {}
-        }
-        self.succeed(bench, &request, now)
     }
 
     fn succeed(&mut self, bench: &mut Bench<'_>, request: &Request, now: u64) -> Verdict {
         let bytes = match request.operation {
-            Operation::Read | Operation::List => self.received,
+            Operation::Read | Operation::List => self.answer.received(),
             Operation::Write => request.size,
             Operation::Delete | Operation::Head => 0,
         };
