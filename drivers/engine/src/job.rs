@@ -56,8 +56,7 @@ impl Job {
             Items::Prepared { first, stride, .. } => {
                 let (container, index) = workload.place(first + turn * stride);
                 let size = workload.object_size(config.seed, container, index);
-                let whose = Whose { workers: 0, repeat: 0, worker: 0 };
-                (Request { operation, container, object: Object::Prepared(index), size }, whose)
+                (Request { operation, container, object: Object::Prepared(index), size }, Whose::NOBODY)
             }
             Items::Written(written) => {
                 let (whose, index) = written[turn as usize];

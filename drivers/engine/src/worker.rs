@@ -5,16 +5,14 @@
 //! Nothing is sent twice behind the measurement's back: a connection that ends under a request is a `reset`.
 
 use crate::answer::{Answer, Asked, Progress};
-use crate::job::Job;
 use crate::link::Link;
-use crate::picker::{Object, Picker, Request};
+use crate::picker::Request;
 use crate::reactor::Bench;
 use crate::recorder::{Failure, Sample};
-use crate::shared::lock;
+use crate::source::{Setback, Source, Step};
 use crate::sys::{Ready, now_ns};
-use crate::workload::{Operation, Whose};
+use crate::workload::Operation;
 use std::io::ErrorKind;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Bytes one worker moves before others get their turn.
@@ -25,32 +23,6 @@ const PIECE_BYTES: usize = 256 * 1024;
 
 const REST_NS: u64 = 10_000_000;
 const LONGEST_REST_NS: u64 = 1_000_000_000;
-const MOST_TRIES: u32 = 10;
-
-/// Where a worker's requests come from.
-#[derive(Debug)]
-pub enum Source {
-    /// A step: an endless sequence.
-    Step(Step),
-    /// A prepare or delete job shared by several workers.
-    Job {
-        /// The job.
-        job: Arc<Job>,
-        /// What this worker does now, and how often it was tried.
-        item: Option<(Request, Whose, u32)>,
-    },
-}
-
-/// The part of a step one worker does.
-#[derive(Debug)]
-pub struct Step {
-    /// Its sequence.
-    pub picker: Picker,
-    /// At a constant rate: when its next request is meant to start, and how far apart they are, in nanoseconds.
-    pub pace: Option<(f64, f64)>,
-    /// Writes that failed or whose deletion did: they may be there, so a clean-up must try.
-    pub doubtful: Vec<u64>,
-}
 
 /// What the thread does with a worker next.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -124,10 +96,7 @@ impl Worker {
     /// Number of the step worker; `None` for one of a job.
     #[must_use]
     pub fn number(&self) -> Option<u64> {
-        match &self.source {
-            Source::Step(step) => Some(step.picker.whose().worker),
-            Source::Job { .. } => None,
-        }
+        self.source.number()
     }
 
     /// Serial number of its connection.
@@ -161,24 +130,8 @@ impl Worker {
     }
 
     /// It has ended: notes what it wrote and did not delete.
-    pub fn settle(mut self, bench: &mut Bench<'_>) {
-        if let (Source::Step(step), Some(request)) = (&mut self.source, self.request.take()) {
-            // Cut off in hand: the object may or may not be there.
-            if let (Operation::Write | Operation::Delete, Object::Written(index)) = (request.operation, request.object) {
-                step.picker.withdraw(index);
-                step.doubtful.push(index);
-            }
-        }
-        match self.source {
-            Source::Step(step) => {
-                let whose = *step.picker.whose();
-                let mut ledger = lock(&bench.shared.ledger);
-                ledger.extend(step.doubtful.into_iter().map(|index| (whose, index)));
-                ledger.extend(step.picker.into_kept().into_iter().map(|index| (whose, index)));
-            }
-            Source::Job { job, item: Some((request, whose, _)) } => job.give_back(&request, whose),
-            Source::Job { .. } => {}
-        }
+    pub fn settle(self, bench: &mut Bench<'_>) {
+        self.source.settle(self.request.as_ref(), &bench.shared.ledger);
     }
 
     /// Goes on with whatever comes next: after a rest, or as the first thing it does.
@@ -224,9 +177,7 @@ impl Worker {
                 self.send(bench)
             }
             Phase::Receiving => {
-                if ready.writable
-                    && let Some(link) = &mut self.link
-                {
+                if let Some(link) = self.link.as_mut().filter(|_| ready.writable) {
                     // TLS may hold the end of the request; what ended the connection is seen by receiving.
                     let _ = link.flush();
                 }
@@ -260,10 +211,7 @@ impl Worker {
         } else {
             self.started_ns = u64::MAX; // set when it is about to be sent
         }
-        let whose = match &self.source {
-            Source::Step(step) => *step.picker.whose(),
-            Source::Job { item, .. } => item.as_ref().expect("a job's request has its item").1,
-        };
+        let whose = self.source.whose();
         bench.scribe.write(&mut self.out, &request, &whose, bench.unix_s);
         let body = if request.operation == Operation::Write { request.size } else { 0 };
         self.to_send = self.out.len() as u64 + body;
@@ -294,25 +242,15 @@ impl Worker {
     }
 
     fn next(&mut self, bench: &Bench<'_>) -> Option<Request> {
-        match &mut self.source {
-            Source::Step(step) => {
-                let next = step.picker.next();
-                if next.is_none() {
-                    bench.shared.exhausted.fetch_add(1, Ordering::SeqCst);
-                    if !self.finished_one {
-                        // Nothing to delete at all: it must not keep the others waiting for its first request.
-                        bench.shared.started.fetch_add(1, Ordering::SeqCst);
-                    }
-                }
-                next
-            }
-            Source::Job { job, item } => {
-                if item.is_none() {
-                    *item = job.take(&bench.shared.config).map(|(request, whose)| (request, whose, 0));
-                }
-                item.as_ref().map(|(request, ..)| *request)
+        let next = self.source.next(&bench.shared.config);
+        if next.is_none() && self.number().is_some() {
+            bench.shared.exhausted.fetch_add(1, Ordering::SeqCst);
+            if !self.finished_one {
+                // Nothing to delete at all: it must not keep the others waiting for its first request.
+                bench.shared.started.fetch_add(1, Ordering::SeqCst);
             }
         }
+        next
     }
 
     fn send(&mut self, bench: &mut Bench<'_>) -> Verdict {
@@ -402,7 +340,7 @@ impl Worker {
         if self.answer.closes() || early || self.hung_up {
             self.link = None;
         }
-        let deleting = matches!(self.source, Source::Job { .. }) && request.operation == Operation::Delete;
+        let deleting = self.number().is_none() && request.operation == Operation::Delete;
         match self.answer.judge(&request, deleting) {
             Err((class, what)) => self.fail(bench, class, &what),
             Ok(()) if early => self.fail(bench, Failure::Protocol, "a success before the whole body was sent"),
@@ -421,20 +359,12 @@ impl Worker {
         desk.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.failures = 0;
         self.request = None;
-        match &mut self.source {
-            Source::Job { item, .. } => *item = None,
-            Source::Step(_) if !self.leaving => {
-                if let Some(second) = bench.shared.window.second(now) {
-                    let sample = Sample {
-                        latency_ns: now.saturating_sub(self.started_ns),
-                        first_byte_ns: (request.operation == Operation::Read)
-                            .then(|| self.first_byte_ns.saturating_sub(self.started_ns)),
-                        bytes,
-                    };
-                    bench.recorder.success(request.operation, second, &sample);
-                }
-            }
-            Source::Step(_) => {}
+        self.source.succeeded();
+        if let Some(second) = self.second(bench, now) {
+            let since_ns = |at_ns: u64| at_ns.saturating_sub(self.started_ns);
+            let first_byte_ns = (request.operation == Operation::Read).then(|| since_ns(self.first_byte_ns));
+            let sample = Sample { latency_ns: since_ns(now), first_byte_ns, bytes };
+            bench.recorder.success(request.operation, second, &sample);
         }
         self.finished(bench);
         self.phase = Phase::Resting;
@@ -451,48 +381,32 @@ impl Worker {
         }
         self.phase = Phase::Resting;
         self.failures += 1;
-        let patient = match &mut self.source {
-            Source::Step(step) => {
-                if let Object::Written(index) = request.object {
-                    match request.operation {
-                        Operation::Write => {
-                            step.picker.withdraw(index);
-                            step.doubtful.push(index);
-                        }
-                        Operation::Delete => step.doubtful.push(index),
-                        _ => {}
-                    }
-                }
-                self.request = None;
-                if !self.leaving
-                    && let Some(second) = bench.shared.window.second(now)
-                {
-                    bench.recorder.failure(request.operation, second, class);
-                }
-                class != Failure::Connect
-            }
-            Source::Job { job, item } => {
-                // Tried again a few times: an object that is missing would spoil every step after it.
-                if let Some((.., tries)) = item {
-                    *tries += 1;
-                    if *tries >= MOST_TRIES {
-                        job.abandon();
-                        return Verdict::End;
-                    }
-                }
-                false
-            }
+        if let Some(second) = self.second(bench, now) {
+            bench.recorder.failure(request.operation, second, class);
+        }
+        let doubled = match self.source.failed(&request, class) {
+            Setback::GiveUp => return Verdict::End,
+            Setback::GoOn => 0,
+            Setback::BackOff => self.failures.saturating_sub(1).min(7),
         };
+        if self.number().is_some() {
+            self.request = None;
+        }
         self.finished(bench);
         if self.leaving {
             return Verdict::End;
         }
-        let doubled = if patient { 0 } else { self.failures.saturating_sub(1).min(7) };
         Verdict::Rest(now + (REST_NS << doubled).min(LONGEST_REST_NS))
     }
 
+    /// In which second of the window something of this worker that ended at `now` is recorded, if at all.
+    fn second(&self, bench: &Bench<'_>, now: u64) -> Option<usize> {
+        let counts = self.number().is_some() && !self.leaving;
+        counts.then(|| bench.shared.window.second(now)).flatten()
+    }
+
     fn finished(&mut self, bench: &Bench<'_>) {
-        if !self.finished_one && matches!(self.source, Source::Step(_)) {
+        if !self.finished_one && self.number().is_some() {
             bench.shared.started.fetch_add(1, Ordering::SeqCst);
         }
         self.finished_one = true;

@@ -256,6 +256,11 @@ pub struct Whose {
     pub worker: u64,
 }
 
+impl Whose {
+    /// For objects that no worker of a step wrote.
+    pub const NOBODY: Self = Self { workers: 0, repeat: 0, worker: 0 };
+}
+
 /// Appends the name of a prepared object.
 pub fn put_object_name(out: &mut Vec<u8>, index: u64) {
     out.extend_from_slice(b"object-");

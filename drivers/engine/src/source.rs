@@ -1,0 +1,138 @@
+//! Where a worker's requests come from, and what becomes of those that failed.
+
+use crate::config::Config;
+use crate::job::Job;
+use crate::picker::{Object, Picker, Request};
+use crate::recorder::Failure;
+use crate::shared::{Ledger, lock};
+use crate::workload::{Operation, Whose};
+use std::sync::Arc;
+
+/// How often a job tries an object.
+const MOST_TRIES: u32 = 10;
+
+/// Where a worker's requests come from.
+#[derive(Debug)]
+pub enum Source {
+    /// A step: an endless sequence.
+    Step(Step),
+    /// A prepare or delete job shared by several workers.
+    Job {
+        /// The job.
+        job: Arc<Job>,
+        /// What this worker does now, and how often it was tried.
+        item: Option<(Request, Whose, u32)>,
+    },
+}
+
+/// The part of a step one worker does.
+#[derive(Debug)]
+pub struct Step {
+    /// Its sequence.
+    pub picker: Picker,
+    /// At a constant rate: when its next request is meant to start, and how far apart they are, in nanoseconds.
+    pub pace: Option<(f64, f64)>,
+    /// Writes that failed or whose deletion did: they may be there, so a clean-up must try.
+    pub doubtful: Vec<u64>,
+}
+
+/// What follows from a failure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Setback {
+    /// On with the next request after a short rest.
+    GoOn,
+    /// A rest that doubles with every failure in a row.
+    BackOff,
+    /// No more of this.
+    GiveUp,
+}
+
+impl Source {
+    /// Number of the step worker; `None` for one of a job.
+    #[must_use]
+    pub fn number(&self) -> Option<u64> {
+        match self {
+            Self::Step(step) => Some(step.picker.whose().worker),
+            Self::Job { .. } => None,
+        }
+    }
+
+    /// Whose objects the current request is about.
+    #[must_use]
+    pub fn whose(&self) -> Whose {
+        match self {
+            Self::Step(step) => *step.picker.whose(),
+            Self::Job { item, .. } => item.as_ref().map_or(Whose::NOBODY, |(_, whose, _)| *whose),
+        }
+    }
+
+    /// The next request, or in a job the same again until it succeeded; `None` at the end.
+    pub fn next(&mut self, config: &Config) -> Option<Request> {
+        match self {
+            Self::Step(step) => step.picker.next(),
+            Self::Job { job, item } => {
+                if item.is_none() {
+                    *item = job.take(config).map(|(request, whose)| (request, whose, 0));
+                }
+                item.as_ref().map(|(request, ..)| *request)
+            }
+        }
+    }
+
+    /// The request succeeded.
+    pub fn succeeded(&mut self) {
+        if let Self::Job { item, .. } = self {
+            *item = None;
+        }
+    }
+
+    /// The request failed.
+    pub fn failed(&mut self, request: &Request, class: Failure) -> Setback {
+        match self {
+            Self::Step(step) => {
+                step.doubt(request);
+                if class == Failure::Connect { Setback::BackOff } else { Setback::GoOn }
+            }
+            Self::Job { job, item } => {
+                // Tried again a few times: an object that is missing would spoil every step after it.
+                let tries = item.as_mut().map_or(MOST_TRIES, |(.., tries)| {
+                    *tries += 1;
+                    *tries
+                });
+                if tries < MOST_TRIES {
+                    return Setback::BackOff;
+                }
+                job.abandon();
+                Setback::GiveUp
+            }
+        }
+    }
+
+    /// The worker has ended, with this request not done: notes in the ledger what it wrote and did not delete.
+    pub fn settle(self, unfinished: Option<&Request>, ledger: &Ledger) {
+        match self {
+            Self::Step(mut step) => {
+                if let Some(request) = unfinished {
+                    step.doubt(request);
+                }
+                let whose = *step.picker.whose();
+                let indices = step.doubtful.into_iter().chain(step.picker.into_kept());
+                lock(ledger).extend(indices.map(|index| (whose, index)));
+            }
+            Self::Job { job, item: Some((request, whose, _)) } => job.give_back(&request, whose),
+            Self::Job { .. } => {}
+        }
+    }
+}
+
+impl Step {
+    /// Whether the object of a write or delete that was not seen to succeed is there, nobody knows.
+    fn doubt(&mut self, request: &Request) {
+        if let (Operation::Write | Operation::Delete, Object::Written(index)) = (request.operation, request.object) {
+            if request.operation == Operation::Write {
+                self.picker.withdraw(index);
+            }
+            self.doubtful.push(index);
+        }
+    }
+}
