@@ -75,10 +75,15 @@ class ServiceFailed(TargetError):
     def __init__(self, host: str, service: str, what: str, *, log: str, tail: Sequence[str], advice: str = "") -> None:
         self.host = host
         self.service = service
+        self.what = what
         self.log = log
         self.tail = tuple(tail)
         lines = "\n".join(f"  | {line}" for line in tail) or "  | (the log is empty)"
         super().__init__(f"{host}: {service}: {what}\nlast lines of {log}:\n{lines}", advice=advice)
+
+    def moved(self, log: str) -> ServiceFailed:
+        """The same error with another place of the log: hosts go, their logs are kept elsewhere."""
+        return ServiceFailed(self.host, self.service, self.what, log=log, tail=self.tail, advice=self.advice)
 
 
 class VerificationFailed(TargetError):

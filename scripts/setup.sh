@@ -41,10 +41,8 @@ want setpriv util-linux
 want mkfs.xfs xfsprogs
 want gpg gpg
 want cc gcc
-want python3 python3
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || wanted="$wanted debian-archive-keyring"
-command -v python3 >/dev/null 2>&1 && python3 -c 'import ensurepip' 2>/dev/null || wanted="$wanted python3-venv"
-# The engine is built against libpython's ABI only, so no python3-dev is wanted.
+# The engine is built against Python's stable ABI, so no python3-dev is wanted.
 if [ "$purpose" = test ]; then
   want wrk wrk
   want curl curl
@@ -73,35 +71,61 @@ rust_lacking=no
 rust_is_enough || rust_lacking=yes
 if [ "$purpose" = test ] && ! { cargo clippy --version && cargo fmt --version; } >/dev/null 2>&1; then rust_lacking=yes; fi
 
-if [ -n "$wanted" ] || [ "$rust_lacking" = yes ]; then
-  command -v apt-get >/dev/null 2>&1 || fail "this machine lacks:$wanted (Rust >= $least_rust: $rust_lacking); it has no apt-get, so install them by its own package manager and run this again"
+python_wanted=""
+if ! command -v python3 >/dev/null 2>&1 || ! python3 -c 'import ensurepip, venv' 2>/dev/null; then python_wanted="python3 python3-venv"; fi
+
+install() {
+  say "installing $*"
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+if [ -n "$wanted$python_wanted" ] || [ "$rust_lacking" = yes ]; then
+  command -v apt-get >/dev/null 2>&1 || fail "this machine lacks:$wanted $python_wanted (Rust >= $least_rust: $rust_lacking); it has no apt-get: install them by its own package manager and run this again"
   say "refreshing the list of packages"
   as_root apt-get update -qq
   if [ "$rust_lacking" = yes ]; then
     rust=$(rust_packages) || fail "no package of this release has Rust >= $least_rust; install it (rustup has it) and run this again"
     wanted="$wanted $rust"
   fi
-  say "installing:$wanted"
   # shellcheck disable=SC2086
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends $wanted >/dev/null
+  [ -z "$python_wanted" ] || install $python_wanted
 fi
-
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "Python >= 3.11 is wanted, this is $(python3 --version)"
-rust_is_enough || fail "Rust >= $least_rust is wanted, this is $(rustc --version 2>/dev/null || echo none)"
 
 if ! [ -x "$venv/bin/python" ]; then
   say "making the virtual environment $venv"
   python3 -m venv "$venv"
 fi
+pip() { "$venv/bin/python" -m pip --quiet --disable-pip-version-check "$@"; }
 
 # One stamp for each purpose, made of what the result depends on: a second `make compare` starts at once.
 stamp="$venv/.setup-$purpose"
-now=$(cat pyproject.toml drivers/engine/Cargo.toml drivers/engine/Cargo.lock drivers/engine/src/*.rs | cksum)-$(pwd)
-if [ "$(cat "$stamp" 2>/dev/null || true)" != "$now" ] || ! ls drivers/engine/_native*.so >/dev/null 2>&1; then
-  extras=""
-  [ "$purpose" = test ] && extras="[test]"
-  say "installing Python packages and building the engine (a minute or two the first time)"
-  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e ".$extras"
+now=$(cat pyproject.toml drivers/engine/Cargo.toml drivers/engine/Cargo.lock drivers/engine/src/*.rs drivers/engine/src/*/*.rs | cksum)-$(pwd)
+stale=no
+if [ "$(cat "$stamp" 2>/dev/null || true)" != "$now" ] || ! ls drivers/engine/_native*.so >/dev/null 2>&1; then stale=yes; fi
+
+# Python's packages are fetched while the system's are installed: each waits for other things.
+fetching=""
+if [ "$stale" = yes ]; then
+  say "installing Python packages into $venv"
+  "$venv/bin/python" - "$purpose" >"$venv/.requirements" <<'PYTHON'
+import pathlib, sys, tomllib
+project = tomllib.loads(pathlib.Path("pyproject.toml").read_text())
+wanted = project["build-system"]["requires"] + project["project"]["dependencies"]
+wanted += project["project"]["optional-dependencies"]["test"] if sys.argv[1] == "test" else []
+print("\n".join(wanted))
+PYTHON
+  pip install --requirement "$venv/.requirements" &
+  fetching=$!
+fi
+# shellcheck disable=SC2086
+[ -z "$wanted" ] || install $wanted
+[ -z "$fetching" ] || wait "$fetching" || fail "Python's packages could not be installed (see above)"
+rust_is_enough || fail "Rust >= $least_rust is wanted, this is $(rustc --version 2>/dev/null || echo none)"
+
+if [ "$stale" = yes ]; then
+  say "building the engine (a minute or two)"
+  pip install --no-build-isolation --no-deps --editable .
   printf '%s' "$now" >"$stamp"
 fi
 say "ready"

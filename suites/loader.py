@@ -27,7 +27,10 @@ def find(name: str) -> Path:
     known = shipped()
     if stem in known and (path.parent == Path() or path.parent.name == "suites"):
         return known[stem]
-    raise UsageError(f"no suite {name!r}{did_you_mean(stem, list(known))}", advice="Give the path of a YAML file, or the name of a shipped suite.")
+    raise UsageError(
+        f"no suite {name!r}{did_you_mean(stem, list(known))}",
+        advice="Give the path of a YAML file, or the name of a shipped suite.",
+    )
 
 
 def load(path: Path) -> Suite:
@@ -47,7 +50,9 @@ def _faults(document: Document, suite: Suite) -> list[Fault]:
         place = ("workloads", number)
         longest = len(f"wb-00000000-{workload.name}-{workload.objects.containers - 1}")
         if longest > 63:
-            faults.append(document.fault_at((*place, "name"), f"{workload.name!r} makes bucket names longer than S3's 63 characters"))
+            faults.append(
+                document.fault_at((*place, "name"), f"{workload.name!r} makes bucket names longer than S3's 63 characters")
+            )
         if workload.objects.largest_bytes > 5 * 10**9 and "s3" in suite.api and "write" in workload.operations:
             faults.append(document.fault_at((*place, "objects", "size"), "S3 takes at most 5 GB in one PUT"))
     return faults

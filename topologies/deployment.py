@@ -14,6 +14,7 @@ from typing import Self
 
 from gateways.gateway import Endpoint, Gateway, Say, Standing
 from gateways.host import Host
+from ground.errors import ServiceFailed
 from ground.record import Record
 from topologies.fake import FakeHosts
 from topologies.hardware import Hardware
@@ -60,7 +61,7 @@ class Deployment:
     """A gateway that stands on hosts; a context manager whose end takes everything away."""
 
     def __init__(
-        self, planned: Planned, hardware: Hardware, *, hosts: Hosts, standing: Standing, took_s: float, stack: ExitStack
+        self, planned: Planned, hardware: Hardware, *, hosts: Hosts, standing: Standing, kept: Path, took_s: float, stack: ExitStack
     ) -> None:
         self.label = hosts.deployment
         self.layout = planned.layout
@@ -70,6 +71,7 @@ class Deployment:
         self.took_s = took_s
         """Seconds from nothing (images cached) to verified and limited."""
         self._hosts = hosts
+        self._kept = kept
         self._stack = stack
 
     @property
@@ -92,6 +94,13 @@ class Deployment:
         dropped += dict.fromkeys(host.drop_kernel_caches() for host in self.hosts.values())
         return tuple(dropped)
 
+    def check(self) -> None:
+        """Raise ServiceFailed when a service of the gateway has died; its log is named where it will be kept."""
+        try:
+            self.standing.check()
+        except ServiceFailed as error:
+            raise _moved(error, self._hosts, self._kept) from error
+
     def keep(self) -> None:
         """Leave it standing when this object goes (`weighbridge up`)."""
         self._stack.pop_all()
@@ -108,7 +117,10 @@ class Deployment:
 
 
 def deploy(planned: Planned, hardware: Hardware, place: Place, say: Say, *, logs: Path | None = None) -> Deployment:
-    """Stand a checked layout up and put the limits of the hardware on; `logs` is where its hosts' logs are kept at the end.
+    """Stand a checked layout up and put the limits of the hardware on.
+
+    `logs` is where its hosts' logs are kept at the end; without it they are kept, below `logs` of the home folder, only when
+    a service does not come up.
 
     Raises ServiceFailed, CommandFailed or VerificationFailed; everything that was started is then gone again.
     """
@@ -121,14 +133,19 @@ def deploy(planned: Planned, hardware: Hardware, place: Place, say: Say, *, logs
         folder.mkdir(parents=True, mode=0o700)
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         hosts = raise_hosts(label, folder)
+        kept = place.home / "logs" / label if logs is None else logs
         if logs is not None:
-            stack.callback(_keep_logs, hosts, logs)
+            stack.callback(_keep_logs, hosts, kept)
         stack.callback(hosts.close)
         client = hosts.hosts[hardware.clients[0]]
-        standing = planned.gateway.bring_up(hosts.hosts, client, say)
+        try:
+            standing = planned.gateway.bring_up(hosts.hosts, client, say)
+        except ServiceFailed as error:
+            _keep_logs(hosts, kept)
+            raise _moved(error, hosts, kept) from error
         hosts.limit()
         took_s = time.monotonic() - started
-        deployment = Deployment(planned, hardware, hosts=hosts, standing=standing, took_s=took_s, stack=stack.pop_all())
+        deployment = Deployment(planned, hardware, hosts=hosts, standing=standing, kept=kept, took_s=took_s, stack=stack.pop_all())
     _write(folder, deployment)
     return deployment
 
@@ -173,6 +190,15 @@ def _keep_logs(hosts: Hosts, folder: Path) -> None:
         source = host.log("")
         if source.is_dir():
             shutil.copytree(source, folder / name, dirs_exist_ok=True, ignore_dangling_symlinks=True, ignore=_special)
+
+
+def _moved(error: ServiceFailed, hosts: Hosts, kept: Path) -> ServiceFailed:
+    """The error with its log named where it is kept."""
+    log = Path(error.log)
+    host = hosts.hosts.get(error.host)
+    if host is None or not log.is_relative_to(host.log("")):
+        return error
+    return error.moved(str(kept / error.host / log.relative_to(host.log(""))))
 
 
 def _special(folder: str, names: list[str]) -> set[str]:

@@ -34,7 +34,7 @@ class FakeHost(Host):
         self._programs: list[subprocess.Popen[bytes]] = []
         (folder / "log").mkdir(parents=True, exist_ok=True)
 
-    def put(self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root") -> None:  # noqa: ARG002 - no users here
+    def put(self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root") -> None:
         """Write a file below the host's folder."""
         target = self.folder / "root" / path.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -136,7 +136,7 @@ class Conductor:
             self._write(result)
             self._cleaned(deployment, driver.cleanup(Cleanup(workload=workload, what="written"), self._display.progress))
             self._note("settled", deployment, deployment.standing.settle())
-            deployment.standing.check()
+            deployment.check()
         self._display.say(f"cleaning up {workload.name}")
         self._cleaned(deployment, driver.cleanup(Cleanup(workload=workload, what="all"), self._display.progress))
 

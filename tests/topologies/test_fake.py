@@ -1,4 +1,5 @@
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ HARDWARE = Hardware.model_validate({"name": "small", "kind": "fake", "hosts": {"
 
 
 @pytest.fixture
-def hosts(tmp_path: Path):
+def hosts(tmp_path: Path) -> Iterator[FakeHosts]:
     with FakeHosts("trial", HARDWARE, tmp_path, ["client-1", "gateway-1"]) as hosts:
         yield hosts
 
@@ -38,7 +39,9 @@ def test_a_command_that_takes_too_long_is_ended(hosts: FakeHosts) -> None:
 
 def test_a_service_logs_lives_and_is_ended(hosts: FakeHosts) -> None:
     host = hosts.hosts["gateway-1"]
-    host.start([Service("talker", (sys.executable, "-uc", "import time, os; print(os.environ['WORD']); time.sleep(600)"), {"WORD": "hi"})])
+    host.start(
+        [Service("talker", (sys.executable, "-uc", "import time, os; print(os.environ['WORD']); time.sleep(600)"), {"WORD": "hi"})]
+    )
     assert host.alive("talker")
     while not host.tail("talker.out"):
         assert host.alive("talker")

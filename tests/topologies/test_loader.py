@@ -42,7 +42,9 @@ def test_the_lab_promises_no_more_cpu_than_two_cores_have() -> None:
 
 def test_an_unknown_gateway_or_release_is_answered_with_the_closest_known_one(tmp_path: Path) -> None:
     assert "trial.yaml:3:10: no gateway 'nul' (did you mean 'null'?)" in faults_of(tmp_path, LAYOUT.replace('"null"', "nul"))
-    assert "trial.yaml:4:10: no release 'engin' of null (did you mean 'engine'?)" in faults_of(tmp_path, LAYOUT.replace("engine", "engin"))
+    assert "trial.yaml:4:10: no release 'engin' of null (did you mean 'engine'?)" in faults_of(
+        tmp_path, LAYOUT.replace("engine", "engin")
+    )
 
 
 def test_a_fault_inside_place_or_settings_has_its_own_place_in_the_file(tmp_path: Path) -> None:

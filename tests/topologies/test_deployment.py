@@ -1,0 +1,47 @@
+from pathlib import Path
+
+import pytest
+
+from gateways.gateway import Say, Standing
+from gateways.host import Host, Service
+from ground.errors import ServiceFailed
+from topologies.deployment import deploy, standing
+from weighbridge.testing import Run, StubGateway
+
+
+class Doomed(StubGateway):
+    """Its service says why it ends, and the gateway says so with the service's log."""
+
+    def bring_up(self, hosts: dict[str, Host], client: Host, say: Say) -> Standing:
+        host = hosts["gateway-1"]
+        host.start([Service("doomed", ("sh", "-c", "echo no more room"))])
+        while host.alive("doomed"):
+            pass
+        raise ServiceFailed(host.name, "doomed", "ended", log=str(host.log("doomed.out")), tail=host.tail("doomed.out"))
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_the_log_of_a_service_that_failed_is_kept_where_the_error_says(run: Run, tmp_path: Path, named: bool) -> None:
+    planned = run.planned[0]
+    object.__setattr__(planned, "gateway", Doomed())
+    with pytest.raises(ServiceFailed, match="no more room") as error:
+        deploy(planned, run.hardware, run.place, lambda text: None, logs=tmp_path / "kept" if named else None)
+    assert Path(error.value.log).read_text() == "no more room\n"
+    assert str(tmp_path / ("kept" if named else "home/logs")) in str(error.value)
+    assert not list(run.place.deployments.iterdir())
+
+
+def test_what_stands_is_written_down_for_root_alone_and_gone_when_it_is_taken_away(run: Run) -> None:
+    with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
+        (stands,) = standing(run.place)
+        assert (stands.label, stands.layout) == (deployment.label, "rgw-a")
+        assert stands.endpoints[0].key.get_secret_value() == "planted-secret"
+        record = run.place.deployments / deployment.label / "deployment.json"
+        assert record.stat().st_mode & 0o077 == 0
+    assert standing(run.place) == ()
+
+
+def test_logs_of_hosts_are_kept_where_the_run_wants_them(run: Run, tmp_path: Path) -> None:
+    with deploy(run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs") as deployment:
+        deployment.hosts["gateway-1"].log("stub.out").write_text("hello")
+    assert (tmp_path / "logs" / "gateway-1" / "stub.out").read_text() == "hello"
