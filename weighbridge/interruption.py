@@ -10,8 +10,11 @@ from types import FrameType
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Interrupted(KeyboardInterrupt):
-    """The run was asked to end. `signal` says by what; the exit status is 128 + its number, as shells have it."""
+class Interrupted(BaseException):
+    """The run was asked to end. `signal` says by what; the exit status is 128 + its number, as shells have it.
+
+    Not a KeyboardInterrupt, which click would turn into an error of its own without the number.
+    """
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)

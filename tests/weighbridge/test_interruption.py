@@ -1,0 +1,33 @@
+import os
+import signal
+
+import click
+import pytest
+
+from weighbridge.interruption import Interrupted, interruptible
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_becomes_one_exception_that_click_lets_through_with_its_number(number: signal.Signals) -> None:
+    @click.command()
+    def verb() -> None:
+        with interruptible():
+            os.kill(os.getpid(), number)
+
+    with pytest.raises(Interrupted) as error:
+        verb.main([], standalone_mode=False)
+    assert error.value.signal == number
+
+
+def test_signals_after_the_first_do_not_disturb_the_teardown_and_handlers_come_back() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    torn_down = False
+    with pytest.raises(Interrupted), interruptible():
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGINT)
+            torn_down = True
+    assert torn_down
+    assert signal.getsignal(signal.SIGTERM) is before
