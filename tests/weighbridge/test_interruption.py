@@ -21,13 +21,18 @@ def test_a_signal_becomes_one_exception_that_click_lets_through_with_its_number(
 
 def test_signals_after_the_first_do_not_disturb_the_teardown_and_handlers_come_back() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    torn_down = False
-    with pytest.raises(Interrupted), interruptible():
-        try:
-            os.kill(os.getpid(), signal.SIGTERM)
-        finally:
-            os.kill(os.getpid(), signal.SIGTERM)
-            os.kill(os.getpid(), signal.SIGINT)
-            torn_down = True
+    torn_down = []
+
+    def work() -> None:
+        with interruptible():
+            try:
+                os.kill(os.getpid(), signal.SIGTERM)
+            finally:
+                os.kill(os.getpid(), signal.SIGTERM)
+                os.kill(os.getpid(), signal.SIGINT)
+                torn_down.append(True)
+
+    with pytest.raises(Interrupted):
+        work()
     assert torn_down
     assert signal.getsignal(signal.SIGTERM) is before
