@@ -145,9 +145,9 @@ def deploy(planned: Planned, hardware: Hardware, place: Place, say: Say, *, logs
             raise _moved(error, hosts, kept) from error
         hosts.limit()
         took_s = time.monotonic() - started
-        deployment = Deployment(planned, hardware, hosts=hosts, standing=standing, kept=kept, took_s=took_s, stack=stack.pop_all())
-    _write(folder, deployment)
-    return deployment
+        _write(folder, planned, hardware, hosts, standing)
+        # Only now is it the caller's to take away: until here any error, of the record's disk too, takes everything with it.
+        return Deployment(planned, hardware, hosts=hosts, standing=standing, kept=kept, took_s=took_s, stack=stack.pop_all())
 
 
 def _raiser(gateway: Gateway, hardware: Hardware, place: Place, names: list[str], say: Say) -> Callable[[str, Path], Hosts]:
@@ -163,15 +163,15 @@ def _raiser(gateway: Gateway, hardware: Hardware, place: Place, names: list[str]
     return lambda label, folder: raise_lab(label, hardware, images, say, folder=folder, names=names, state=place.state)
 
 
-def _write(folder: Path, deployment: Deployment) -> None:
+def _write(folder: Path, planned: Planned, hardware: Hardware, hosts: Hosts, standing: Standing) -> None:
     stands = Stands(
-        label=deployment.label,
-        layout=deployment.layout.name,
-        hardware=deployment.hardware.name,
+        label=hosts.deployment,
+        layout=planned.layout.name,
+        hardware=hardware.name,
         since=datetime.now(UTC).isoformat(timespec="seconds"),
-        hosts={name: host.address for name, host in deployment.hosts.items()},
-        clients=deployment.hardware.clients,
-        endpoints=deployment.endpoints,
+        hosts={name: host.address for name, host in hosts.hosts.items()},
+        clients=hardware.clients,
+        endpoints=standing.endpoints,
     )
     path = folder / RECORD
     path.touch(mode=0o600)

@@ -45,3 +45,24 @@ def test_logs_of_hosts_are_kept_where_the_run_wants_them(run: Run, tmp_path: Pat
     with deploy(run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs") as deployment:
         deployment.hosts["gateway-1"].log("stub.out").write_text("hello")
     assert (tmp_path / "logs" / "gateway-1" / "stub.out").read_text() == "hello"
+
+
+def test_a_deployment_that_cannot_be_written_down_is_taken_away_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Host] = []
+
+    class Recorded(StubGateway):
+        def bring_up(self, hosts: dict[str, Host], client: Host, say: Say) -> Standing:
+            started.append(hosts["gateway-1"])
+            return super().bring_up(hosts, client, say)
+
+    planned = run.planned[0]
+    object.__setattr__(planned, "gateway", Recorded())
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("topologies.deployment._write", full)
+    with pytest.raises(OSError, match="No space left"):
+        deploy(planned, run.hardware, run.place, lambda text: None)
+    assert not started[0].alive("stub")
+    assert not list(run.place.deployments.iterdir())
