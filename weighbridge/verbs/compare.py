@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from ground.errors import EXIT_FINE, EXIT_INVALID, UsageError
+from ground.errors import EXIT_FINE, EXIT_INVALID, EXIT_TARGET, UsageError
 from weighbridge.verbs.options import hardware, shown
+
+if TYPE_CHECKING:
+    from results.step import StepResult
 
 
 @click.command("compare")
@@ -78,4 +83,11 @@ def compare(suite: str, layouts: list[str], hardware: str | None, *, driver: str
         store.set_state("done")
     derived = derive(store.folder)
     print_outcome(derived, screen)
-    return EXIT_FINE if derived.comparable else EXIT_INVALID
+    return exit_code(store.latest().values(), comparable=derived.comparable)
+
+
+def exit_code(steps: Iterable[StepResult], *, comparable: bool) -> int:
+    """3 when a step could not be measured at all (a gateway or its driver failed), 4 when nothing may be ranked, else 0."""
+    if any(step.measurement is None for step in steps):
+        return EXIT_TARGET
+    return EXIT_FINE if comparable else EXIT_INVALID
