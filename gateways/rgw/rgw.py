@@ -39,7 +39,8 @@ _POLL_S = 0.05
 # seconds at the default. The running OSDs are set back to the default before anything is measured.
 _FAST_POLL = "--bdev-aio-poll-ms=10"
 _POLL_MS = "250"
-_MKFS = "--no-mon-config --bluestore-fsck-on-mkfs=false"
+# Ceph's log is written by a thread of its own: a process that fails at once may otherwise be gone before it has said why.
+_MKFS = "--no-mon-config --bluestore-fsck-on-mkfs=false --log-flush-on-exit=true"
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+OURS = re.compile(r"ceph-\w+|radosgw|swift-[\w-]+|memcached|runc|drivers\.(locust|fake)|null-target|infinity")
+"""Programs that hosts run, and those that start and load them; `infinity` is what keeps a host's first process waiting."""
+
 
 @dataclass(frozen=True)
 class Traces:
@@ -28,11 +31,12 @@ def traces(*folders: Path) -> Traces:
             mounts |= {
                 line for line in (process / "mounts").read_text().splitlines() if re.search("overlay|weighbridge|/dev/loop", line)
             }
-            line = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
         except OSError:
             continue  # it ended while it was looked at
-        if re.search(r"ceph-|radosgw|swift-|memcached|runc|drivers\.(locust|fake)|null-target|sleep infinity", line):
-            processes.add(f"{process.name} {line[:120]}")
+        # Whole words of the command's beginning: a text that somebody else's program was given may name anything.
+        if any(OURS.fullmatch(Path(word).name) for word in words[:4]):
+            processes.add(f"{process.name} {' '.join(words)[:120]}")
     loops = {path.parent.parent.name for path in Path("/sys/block").glob("loop*/loop/backing_file")}
     cgroups = {str(path) for path in Path("/sys/fs/cgroup").rglob("*weighbridge*") if path.is_dir()}
     files = {str(path) for folder in folders if folder.exists() for path in folder.rglob("*")}
