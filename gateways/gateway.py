@@ -4,15 +4,35 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Protocol
 
 from pydantic import Field, SecretStr, field_serializer
 
 from gateways.host import Host
+from gateways.probe import Probe
 from ground.record import Record
 
 Say = Callable[[str], None]
 """Told what is being done, one short line each."""
+
+Tier = Literal["gateway", "storage", "shared"]
+"""What a host's CPU is spent on: answering clients, keeping data, or both on one host."""
+
+
+class Site(Protocol):
+    """Where a host is, as far as configuration files want to know it: a Host, or one that is yet to be."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the hardware file."""
+
+    @property
+    def address(self) -> str:
+        """Its address on the deployment's network."""
+
+    @property
+    def disks(self) -> tuple[str, ...]:
+        """Device paths of its disks."""
 
 
 class Image(Record):
@@ -29,6 +49,7 @@ class HostNeed(Record):
 
     roles: tuple[str, ...]
     disks: Annotated[int, Field(ge=0)] = 0
+    tier: Tier = "gateway"
 
 
 class Endpoint(Record):
@@ -73,6 +94,10 @@ class Standing(ABC):
     def check(self) -> None:
         """Raise ServiceFailed when a service of the gateway has died."""
 
+    def probes(self) -> tuple[Probe, ...]:
+        """Programs on its hosts that tell every second what its daemons count of themselves; none where it has nothing to tell."""
+        return ()
+
 
 class Gateway(ABC):
     """One kind of gateway with its release, placement and settings, before it stands."""
@@ -94,6 +119,17 @@ class Gateway(ABC):
     @abstractmethod
     def needs(self) -> Mapping[str, HostNeed]:
         """What is asked of each host that the placement names."""
+
+    @abstractmethod
+    def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
+        """Every configuration file that `bring_up` would write to hosts at these places, with `***` for secrets; starts nothing."""
+
+    @abstractmethod
+    def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
+        """Have the gateway's own programs check what `render` gives, on hosts that run nothing yet; no daemon is started.
+
+        Raises UsageError with every option that they do not know, each with the closest ones that they do.
+        """
 
     @abstractmethod
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:

@@ -150,6 +150,23 @@ def deploy(planned: Planned, hardware: Hardware, place: Place, say: Say, *, logs
         return Deployment(planned, hardware, hosts=hosts, standing=standing, kept=kept, took_s=took_s, stack=stack.pop_all())
 
 
+def preflight(planned: Planned, hardware: Hardware, place: Place, say: Say) -> None:
+    """Have a layout's own programs check its configuration, on hosts that are raised for it and taken away again.
+
+    For all layouts of a run before the first is measured: what the last of them gets wrong would else be found hours later.
+    Builds the image where there is none. Raises UsageError with what is wrong, CommandFailed.
+    """
+    names = [name for name in hardware.hosts if name in planned.gateway.needs()]
+    raise_hosts = _raiser(planned.gateway, hardware, place, names, say)
+    label = f"{planned.layout.name[:20]}-{secrets.token_hex(3)}"
+    folder = place.deployments / label
+    with ExitStack() as stack:
+        folder.mkdir(parents=True, mode=0o700)
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        hosts = stack.enter_context(raise_hosts(label, folder))
+        planned.gateway.preflight(hosts.hosts, say)
+
+
 def _raiser(gateway: Gateway, hardware: Hardware, place: Place, names: list[str], say: Say) -> Callable[[str, Path], Hosts]:
     """How the hosts of this kind are raised; images are built here, so that this is not counted as time to stand."""
     if hardware.kind == "fake":

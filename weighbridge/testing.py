@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Standing
+from gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Site, Standing
 from gateways.host import Host, Service
-from ground.errors import ServiceFailed
+from ground.errors import ServiceFailed, UsageError
 from ground.record import Record
 from results.manifest import Sheet
 from results.store import RunStore
@@ -66,6 +66,7 @@ class StubGateway(Gateway):
         self.checks = 0
         self.dies_at = 0
         self.fails_to_start = False
+        self.unknown_option = ""
         self.answers: tuple[Any, ...] = ("swift",)
 
     def needs(self) -> Mapping[str, HostNeed]:
@@ -73,6 +74,14 @@ class StubGateway(Gateway):
 
     def apis(self) -> tuple[Any, ...]:
         return self.answers
+
+    def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
+        return tuple(Rendered(host=site.name, path="/etc/stub.conf", text=f"address = {site.address}\n") for site in sites.values())
+
+    def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
+        self.did.append("preflight")
+        if self.unknown_option:
+            raise UsageError(f"no option {self.unknown_option!r}")
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
         host = hosts["gateway-1"]

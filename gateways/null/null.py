@@ -11,7 +11,7 @@ from pydantic import Field, SecretStr
 
 from gateways import daemon, program
 from gateways.daemon import Daemon
-from gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Standing
+from gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Site, Standing
 from gateways.host import Host, Service
 from gateways.ports import await_ports
 from gateways.verify import verify
@@ -86,6 +86,13 @@ class Null(Gateway):
     def needs(self) -> Mapping[str, HostNeed]:
         """One host, no disk."""
         return {self.place.target: HostNeed(roles=("null target",))}
+
+    def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
+        """It has no configuration files."""
+        return ()
+
+    def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
+        """Its options are the suite's own, checked when the layout was read."""
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
         """Start the null target and, unless it is to fail or stall on purpose, verify it."""

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from gateways import daemon, ini
 from gateways.daemon import Daemon
-from gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Standing
+from gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Site, Standing
 from gateways.host import Host, Service
 from gateways.ports import await_ports
 from gateways.rgw.config import CONF, KEYRING, ceph_conf, pools
@@ -86,6 +86,13 @@ class Rgw(Gateway):
                 roles.setdefault(name, []).append(role)
         disks = self.settings.osd.disks or 1
         return {name: HostNeed(roles=tuple(of), disks=disks if "osd" in of else 0) for name, of in roles.items()}
+
+    def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
+        """See Gateway."""
+        raise NotImplementedError
+
+    def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
+        """See Gateway."""
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
         """Stand the cluster up; see the class Rise for the order."""

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from gateways import daemon, ini, program
 from gateways.daemon import Daemon
-from gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Standing
+from gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Site, Standing
 from gateways.host import Host, Service
 from gateways.ports import await_ports
 from gateways.swift import config
@@ -59,6 +59,13 @@ class Swift(Gateway):
         """Disks for the storage hosts."""
         stores = {name: HostNeed(roles=("storage",), disks=self.settings.disks or 1) for name in self.place.storage}
         return {**{name: HostNeed(roles=("proxy", "memcached")) for name in self.place.proxy}, **stores}
+
+    def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
+        """See Gateway."""
+        raise NotImplementedError
+
+    def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
+        """See Gateway."""
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
         """Stand it up; see the class Rise for the order."""

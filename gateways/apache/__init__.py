@@ -1,0 +1,1 @@
+"""Apache in front of radosgw, by mod_proxy_http or FastCGI."""

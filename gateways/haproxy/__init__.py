@@ -1,0 +1,1 @@
+"""HAProxy in front of several radosgw or Swift proxies."""

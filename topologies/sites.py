@@ -1,0 +1,31 @@
+"""Where hosts of a hardware file would be, for showing configuration files of a layout that does not stand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from topologies.hardware import Hardware
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Name, address and disks that a host of this hardware gets when it stands."""
+
+    name: str
+    address: str
+    disks: tuple[str, ...]
+
+
+def sites(hardware: Hardware) -> Mapping[str, Spot]:
+    """All hosts by name. Pretended hosts get addresses by chance: theirs are stand-ins."""
+    from topologies.lab import network  # noqa: PLC0415 - the lab is wanted only where there is one
+
+    return {
+        name: Spot(
+            name,
+            network.address(index) if hardware.kind == "lab" else f"127.0.0.{10 + index}",
+            tuple(f"/dev/wb{number}" for number in range(len(spec.disks))),
+        )
+        for index, (name, spec) in enumerate(hardware.hosts.items())
+    }
