@@ -6,7 +6,7 @@ import difflib
 import inspect
 import typing
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -61,6 +61,7 @@ class Document:
         self.file = file
         self.lines = text.splitlines()
         self._places: dict[Path_, tuple[int, int]] = {}
+        self._changes: list[tuple[Path_, Fault]] = []
         self._faults: list[Fault] = []
         self._unfolds = False
         try:
@@ -89,6 +90,19 @@ class Document:
             raise UsageError(f"{path}: {error.strerror}") from error
         except UnicodeDecodeError as error:
             raise UsageError(f"{path}: byte {error.start}: not UTF-8 text") from error
+
+    def change(self, path: Path_, value: object, origin: Fault) -> None:
+        """Put a value in that did not come from the file. Faults about it are told at `origin`, with other words.
+
+        Raises DocumentError at `origin` when there is no such place: something on the way is a plain value.
+        """
+        inner = self.data
+        for part in path[:-1]:
+            inner = inner.setdefault(part, {}) if isinstance(inner, dict) else None
+        if not isinstance(inner, dict):
+            raise DocumentError([replace(origin, message=f"{'.'.join(map(str, path))}: there is nothing of that name to change")])
+        inner[path[-1]] = value
+        self._changes.append((path, origin))
 
     def _fault(self, line: int, column: int, message: str) -> None:
         text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
@@ -124,6 +138,9 @@ class Document:
 
     def fault_at(self, path: Path_, message: str, *, key: bool = False) -> Fault:
         """A fault at the value (or with `key` at the key) of a path such as ("workloads", 0, "name")."""
+        for changed, origin in reversed(self._changes):
+            if path[: len(changed)] == changed:
+                return replace(origin, message=message)
         line, column = self._place(path, key=key)
         text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
         return Fault(self.file, line, column, message, text)

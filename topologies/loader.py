@@ -16,6 +16,7 @@ from ground.document import Document, DocumentError, Fault, did_you_mean
 from ground.errors import UsageError
 from topologies.hardware import Hardware
 from topologies.layout import Layout
+from topologies.reference import Reference
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,18 @@ def load_hardware(path: Path) -> Hardware:
     return Document.read(path).into(Hardware)
 
 
-def load_layout(path: Path, hardware: Hardware) -> Planned:
-    """Read a layout and check it against its gateway's own records and the hardware.
+def load_layout(path: Path, hardware: Hardware, reference: Reference | None = None) -> Planned:
+    """Read a layout, changed as `reference` says, and check it against its gateway's own records and the hardware.
 
     Raises DocumentError with all faults at once; UsageError when the file cannot be read.
     """
     document = Document.read(path)
+    if reference is not None:
+        for change in reference.changes:
+            document.change(change.path, change.value, reference.fault(change))
     layout = document.into(Layout)
+    if reference is not None and reference.changes:
+        layout = layout.model_copy(update={"name": reference.renamed(layout.name)})
     kind = KINDS.get(layout.gateway)
     if kind is None:
         hint = did_you_mean(layout.gateway, list(KINDS))

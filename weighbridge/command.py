@@ -21,6 +21,8 @@ class Verbs(click.Group):
 
     VERBS: ClassVar[dict[str, str]] = {
         "compare": "Weigh layouts side by side with a suite: table, charts and report.",
+        "topologies": "List layouts, releases and parameters.",
+        "render": "Print every configuration file of a layout; starts nothing.",
         "up": "Stand a layout up, verify it, and leave it standing.",
         "status": "Show what stands, its endpoints and its credentials.",
         "exec": "Run a command on a host of what stands.",

@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gateways.gateway import Say
 from ground.document import DocumentError, Fault
+from ground.errors import UsageError
 from suites import Suite
 from suites import loader as suite_files
 from topologies import loader
+from topologies.deployment import Place, preflight
 from topologies.hardware import Hardware
 from topologies.loader import Planned
+from topologies.reference import Reference, parse
 
 HARDWARE = "lab-small"
 """The hardware used when the command names none: two cores, which any machine has."""
@@ -34,8 +38,10 @@ def hardware_named(name: str | None) -> Hardware:
 
 
 def layout_named(name: str, hardware: Hardware) -> Planned:
-    """The layout of a path or a shipped name, checked against the hardware. Raises UsageError or DocumentError."""
-    return loader.load_layout(loader.find(name, loader.shipped_layouts(), "layout"), hardware)
+    """The layout of a reference (topologies.reference), checked against the hardware. Raises UsageError or DocumentError."""
+    # A file's own name may have a colon or an @ in it.
+    reference = Reference(name, name) if Path(name).is_file() else parse(name)
+    return loader.load_layout(loader.find(reference.name, loader.shipped_layouts(), "layout"), hardware, reference)
 
 
 def select(suite: str, layouts: Sequence[str], hardware: str | None) -> Selection:
@@ -64,3 +70,18 @@ def select(suite: str, layouts: Sequence[str], hardware: str | None) -> Selectio
     if faults or chosen is None or hosts is None:
         raise DocumentError(faults)
     return Selection(chosen, suite_path, suite_path.read_text(encoding="utf-8"), hosts, tuple(planned))
+
+
+def check(layouts: Sequence[Planned], hardware: Hardware, place: Place, say: Say) -> None:
+    """Have the programs of every layout check its configuration; builds images where there are none.
+
+    Raises UsageError with what is wrong in all of them, CommandFailed.
+    """
+    refused = []
+    for one in layouts:
+        try:
+            preflight(one, hardware, place, say)
+        except UsageError as error:
+            refused.append(f"{one.layout.name}: {error}")
+    if refused:
+        raise UsageError("\n".join(refused))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from topologies.loader import shipped_layouts
 from weighbridge.command import Verbs
 
 
@@ -88,3 +89,33 @@ def test_bad_usage_is_refused_in_words_with_exit_code_two(tmp_path: Path, argume
 def test_status_says_when_nothing_stands(tmp_path: Path) -> None:
     done = weighbridge("status", folder=tmp_path)
     assert (done.returncode, done.stdout.strip()) == (0, "nothing stands")
+
+
+def test_topologies_lists_every_layout_release_and_parameter(tmp_path: Path) -> None:
+    done = weighbridge("topologies", folder=tmp_path, COLUMNS="400")
+    assert done.returncode == 0, done.stderr
+    for name in shipped_layouts():
+        assert name in done.stdout
+    for word in ("ceph-16", "swift-2.30", "radosgw.threads", "pools.replicas", "object.keep_cache_private"):
+        assert word in done.stdout
+
+
+def test_topologies_of_one_gateway_leaves_the_others_out(tmp_path: Path) -> None:
+    done = weighbridge("topologies", "swift-s3api", folder=tmp_path, COLUMNS="400")
+    assert "keep_cache_private" in done.stdout
+    assert "radosgw" not in done.stdout.replace("rgw-beast@ceph-18:radosgw.threads=64", "")
+    wrong = weighbridge("topologies", "swft", folder=tmp_path)
+    assert wrong.returncode == 2
+    assert "did you mean 'swift'" in wrong.stderr
+
+
+def test_render_of_a_layout_without_files_says_so(tmp_path: Path) -> None:
+    done = weighbridge("render", "null", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "has no configuration files" in done.stderr
+
+
+def test_render_refuses_a_host_that_the_layout_does_not_use(tmp_path: Path) -> None:
+    done = weighbridge("render", "null", "--host", "gatway-1", folder=tmp_path)
+    assert done.returncode == 2
+    assert "null has nothing on a host 'gatway-1' (did you mean 'gateway-1'?)" in done.stderr

@@ -19,14 +19,20 @@ if TYPE_CHECKING:
 
 @click.command("compare")
 @shown("--suite", default="quick", metavar="FILE", help="Suite file, or the name of one that ships.")
-@click.option("--layouts", metavar="A,B", help="Layouts to compare: files or names, with commas between (default: the suite's).")
+@click.option(
+    "--layouts",
+    metavar="A,B",
+    help="Layouts to compare, with commas between (default: the suite's): NAME[@RELEASE][:KEY=VALUE]..., or files.",
+)
 @hardware
 @click.option("--driver", type=click.Choice(["locust", "cosbench", "both"]), help="What makes the load (default: the suite's).")
 @click.option("--repeats", type=click.IntRange(1, 1000), help="Visits of every step (default: the suite's); a claim needs 5.")
 @shown("--out", default="runs", type=click.Path(file_okay=False, path_type=Path), help="Where the run's folder is made.")
 def command(suite: str, layouts: str | None, hardware: str | None, driver: str | None, repeats: int | None, out: Path) -> int:
     """Stand layouts up one after the other on identical hosts, replay a suite on each, and say which was faster, by how much."""
-    names = [name.strip() for name in (layouts or "").split(",") if name.strip()]
+    from topologies.reference import split  # noqa: PLC0415 - heavy rooms are imported by what needs them
+
+    names = split(layouts or "")
     return compare(suite, names, hardware, driver=driver, repeats=repeats, out=out)
 
 
@@ -61,6 +67,8 @@ def compare(suite: str, layouts: list[str], hardware: str | None, *, driver: str
     require(chosen.hardware, where)
     screen = console()
     with interruptible():
+        # Before the folder of the run is made: what the last layout gets wrong would else be found when the first is measured.
+        selection.check(chosen.layouts, chosen.hardware, where, lambda text: screen.print(text, markup=False, highlight=False))
         store = RunStore.create(
             out,
             plan_yaml=chosen.suite_text,

@@ -11,7 +11,7 @@ from weighbridge.verbs.options import hardware
 @click.argument("layout")
 @hardware
 def command(layout: str, hardware: str | None) -> None:
-    """Stand LAYOUT up (a file, or the name of one that ships), verify it, and leave it standing."""
+    """Stand LAYOUT up (a file, or NAME[@RELEASE][:KEY=VALUE]... of one that ships), verify it, and leave it standing."""
     up(layout, hardware)
 
 
@@ -40,6 +40,8 @@ def up(layout: str, hardware: str | None) -> None:
     def say(text: str) -> None:
         screen.print(text, markup=False, highlight=False)
 
+    with interruptible():
+        selection.check([planned], hosts, where, say)
     with interruptible(), deploy(planned, hosts, where, say) as deployment:
         deployment.keep()
     say(f"{deployment.label} stands after {deployment.took_s:.1f} s; `weighbridge down` takes it away")

@@ -1,0 +1,39 @@
+from typing import Literal
+
+from gateways import KINDS
+from ground.quantities import Bytes, Seconds
+from ground.record import Record
+from topologies.parameters import Parameter, parameters
+
+
+class Inner(Record):
+    wait: Seconds = 1.5
+    """How long one waits.
+
+    And more."""
+
+
+class Outer(Record):
+    kind: Literal["a", "b"] = "a"
+    size: Bytes = 65536
+    """Size of a piece."""
+    inner: Inner = Inner()
+    count: int | None = None
+    named: str
+
+
+def test_every_setting_is_told_with_what_it_may_be_its_default_and_what_it_does() -> None:
+    assert list(parameters(Outer)) == [
+        Parameter("kind", "a | b", "a", "kind"),
+        Parameter("size", "size", "64 KiB", "Size of a piece."),
+        Parameter("inner.wait", "time", "1.5s", "How long one waits. And more."),
+        Parameter("count", "number | none", "none", "count"),
+        Parameter("named", "text", "(must be given)", "named"),
+    ]
+
+
+def test_every_gateway_can_tell_its_parameters() -> None:
+    for kind in KINDS.values():
+        for one in parameters(kind.Settings):
+            assert one.kind
+            assert one.about

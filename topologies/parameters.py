@@ -1,0 +1,100 @@
+"""The parameters of a gateway's layouts, one line each: read off the records that check them, so that none can be missing."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+import types
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from ground.quantities import parse_bytes, parse_seconds, show_bytes
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One setting: its dotted key below `settings`, what it may be, its default, and what it does."""
+
+    key: str
+    kind: str
+    default: str
+    about: str
+
+
+def parameters(settings: type[BaseModel], under: str = "") -> Iterator[Parameter]:
+    """Every parameter of a settings record, those of the records inside it after the key that holds them."""
+    said = _said(settings)
+    for name, field in settings.model_fields.items():
+        key = f"{under}{name}"
+        inner = _record(field.annotation)
+        if inner is not None:
+            yield from parameters(inner, f"{key}.")
+        else:
+            yield Parameter(key, _kind_of(field), _default(field), said.get(name, name.replace("_", " ")))
+
+
+def _said(model: type[BaseModel]) -> dict[str, str]:
+    """First sentences of the docstrings below the fields, also those of the classes it is made from."""
+    found: dict[str, str] = {}
+    for one in reversed(model.__mro__):
+        if not issubclass(one, BaseModel) or one is BaseModel:
+            continue
+        (body,) = (node for node in ast.parse(textwrap.dedent(inspect.getsource(one))).body if isinstance(node, ast.ClassDef))
+        for field, text in zip(body.body, body.body[1:], strict=False):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
+                words = ast.literal_eval(text.value) if isinstance(text.value, ast.Constant) else ""
+                found[field.target.id] = " ".join(str(words).split())
+    return found
+
+
+def _record(annotation: Any) -> type[BaseModel] | None:
+    """The record that a field holds, if it holds one and nothing else."""
+    if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
+        return annotation
+    return None
+
+
+def _kind_of(field: FieldInfo) -> str:
+    """Sizes and times are numbers to the program; a user writes them with their units."""
+    readers = {getattr(one, "func", None) for one in field.metadata}
+    if parse_bytes in readers:
+        return "size"
+    return "time" if parse_seconds in readers else _kind(field.annotation)
+
+
+def _kind(annotation: Any) -> str:
+    origin = typing.get_origin(annotation)
+    if origin is Literal:
+        return " | ".join(str(choice) for choice in typing.get_args(annotation))
+    if origin in {typing.Union, types.UnionType}:
+        return " | ".join("none" if one is type(None) else _kind(one) for one in typing.get_args(annotation))
+    if origin is typing.Annotated:
+        return _kind(typing.get_args(annotation)[0])
+    if origin is not None:
+        return "mapping" if origin is dict else "list"
+    words = {int: "number", float: "number", str: "text", bool: "true | false"}
+    return words.get(annotation, getattr(annotation, "__name__", str(annotation)).lower())
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "(must be given)"
+    value = field.get_default(call_default_factory=True)
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    kind = _kind_of(field)
+    if kind == "size":
+        return show_bytes(value)
+    if kind == "time":
+        return f"{value:g}s"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "{}" if value == {} else str(value)
