@@ -1,6 +1,6 @@
 """Seconds from cached images to the first verified PUT and GET, to a gateway that stands, and down again.
 
-    python benchmarks/bring_up.py [--layouts rgw-beast,swift] [--runs 5] [--json FILE]
+    python benchmarks/bring_up.py [--layouts rgw-beast,swift@swift-2.35] [--runs 5] [--json FILE]
 
 `verified_s`: from nothing to PUT, HEAD, GET and DELETE verified over every API of the layout. `standing_s`: until it may be
 weighed (RGW: HEALTH_OK and all placement groups clean; both: facts read, limits on). `down_s`: taking all of it away.
@@ -20,14 +20,15 @@ from pathlib import Path
 
 from topologies.deployment import Place, deploy
 from topologies.images import ensure
-from topologies.loader import find, load_hardware, load_layout, shipped_hardware, shipped_layouts
+from topologies.reference import split
+from weighbridge.selection import hardware_named, layout_named
 from weighbridge.surroundings import place
 
 
 def once(layout: str, hardware_name: str, where: Place) -> dict[str, float | str]:
     """Bring a layout up and down; the seconds of each part."""
-    hardware = load_hardware(find(hardware_name, shipped_hardware(), "hardware"))
-    planned = load_layout(find(layout, shipped_layouts(), "layout"), hardware)
+    hardware = hardware_named(hardware_name)
+    planned = layout_named(layout, hardware)
     ensure(planned.gateway.releases[planned.gateway.release], lambda _: None, store=where.images)
     load = os.getloadavg()[0]
     verified: list[float] = []
@@ -57,7 +58,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    layouts = options.layouts.split(",")
+    layouts = split(options.layouts)
     rows = []
     for _ in range(options.runs):
         for layout in layouts:
