@@ -28,22 +28,31 @@ from suites import Api, Workload
 
 
 class Target(Record):
-    """Where the load goes. S3: `url` is the endpoint, keys sign (SigV4, path style). Swift: `url` is the v1 auth URL."""
+    """Where the load goes.
+
+    S3: `url` is the endpoint, keys sign (SigV4). Swift: `url` is the v1 auth URL, or with `token` the storage URL.
+    """
 
     api: Api
     url: Annotated[str, Field(pattern=r"^https?://[^/\s]+(/\S*)?$")]
-    """S3: http://host:port; Swift: http://host:port/auth/v1.0 (storage URL and token come from its answer)."""
+    """S3: http://host:port; Swift: http://host:port/auth/v1.0 (storage URL and token come from its answer), or the storage URL."""
     user: str
     """S3 access key, or Swift's X-Auth-User."""
     key: SecretStr
     """S3 secret key, or Swift's X-Auth-Key."""
     region: str = "us-east-1"
+    addressing: Literal["path", "virtual"] = "path"
+    """S3: whether a bucket stands in the path, or before the host's name (`bucket.host`, which must have an address)."""
+    token: SecretStr | None = None
+    """S3: session token that belongs to the keys. Swift: a token got elsewhere, in place of user and key; it cannot be renewed."""
+    storage_url: str | None = None
+    """Swift: where the storage is, whatever auth says of it; None: as auth says."""
     ca_file: str | None = None
     """PEM file of the authority that signed an https target; None: the machine's own."""
 
-    @field_serializer("key", when_used="json")
-    def _open(self, key: SecretStr) -> str:
-        return key.get_secret_value()
+    @field_serializer("key", "token", when_used="json")
+    def _open(self, secret: SecretStr | None) -> str | None:
+        return None if secret is None else secret.get_secret_value()
 
 
 class Setup(Record):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, ClassVar, Literal, Protocol
 
 from pydantic import Field, SecretStr, field_serializer
@@ -53,17 +53,28 @@ class HostNeed(Record):
 
 
 class Endpoint(Record):
-    """One API of a gateway that stands. S3: `url` is the endpoint. Swift: `url` is the v1 auth URL."""
+    """One API of a gateway that stands.
+
+    S3: `url` is the endpoint. Swift: `url` is the v1 auth URL, or with `token` the storage URL.
+    """
 
     api: Literal["swift", "s3"]
     url: str
     user: str
     key: SecretStr
     region: str = "us-east-1"
+    addressing: Literal["path", "virtual"] = "path"
+    """S3: whether a bucket stands in the path, or before the host's name."""
+    token: SecretStr | None = None
+    """S3: session token that belongs to the keys. Swift: a token got elsewhere, in place of user and key."""
+    storage_url: str | None = None
+    """Swift: where the storage is, whatever auth says of it; None: as auth says."""
+    ca_file: str | None = None
+    """PEM file of the authority that signed an https endpoint, on the client host; None: the machine's own."""
 
-    @field_serializer("key", when_used="json")
-    def _open(self, key: SecretStr) -> str:
-        return key.get_secret_value()
+    @field_serializer("key", "token", when_used="json")
+    def _open(self, secret: SecretStr | None) -> str | None:
+        return None if secret is None else secret.get_secret_value()
 
 
 class Rendered(Record):
@@ -94,6 +105,14 @@ class Standing(ABC):
     def check(self) -> None:
         """Raise ServiceFailed when a service of the gateway has died."""
 
+    def clear(self, buckets: Sequence[str]) -> tuple[str, ...]:
+        """Delete these buckets with all that is in them, where the gateway outlives its deployment; returns in words what was.
+
+        A bucket that is not there is fine. Raises TargetError that names each bucket that is left, or may be. Gateways that are
+        taken away with their deployment have nothing to clear.
+        """
+        return ()
+
     def probes(self) -> tuple[Probe, ...]:
         """Programs on its hosts that tell every second what its daemons count of themselves; none where it has nothing to tell."""
         return ()
@@ -103,6 +122,8 @@ class Gateway(ABC):
     """One kind of gateway with its release, placement and settings, before it stands."""
 
     kind: ClassVar[str]
+    already_runs: ClassVar[bool] = False
+    """Whether it runs without this suite: nothing is stood up or taken away, and its credentials are the user's own."""
     releases: ClassVar[Mapping[str, Image]]
     """Root image by name of release."""
     Placement: ClassVar[type[Record]]

@@ -73,7 +73,7 @@ class RunStore:
         `results.resolved` reads. Raises StoreError, or UsageError when the folder cannot be made.
         """
         now = datetime.now(UTC)
-        run_id = f"{now:%Y%m%dT%H%M%SZ}-{suite}-{secrets.token_hex(2)}"
+        run_id = f"{now:%Y%m%dT%H%M%SZ}-{suite}-{secrets.token_hex(4)}"
         folder = runs / run_id
         try:
             folder.mkdir(parents=True)

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from results.validity import judge
 from suites import Every, Workload
 from topologies.deployment import Deployment, Place, deploy
 from topologies.loader import Planned
+from weighbridge.clearing import clearing
 from weighbridge.display import Display
 from weighbridge.plan import Plan, Visit
 
@@ -76,10 +77,22 @@ class Conductor:
                 ConfigFile(layout=visit.layout, host=one.host, path=one.path, text=one.text) for one in deployment.standing.rendered
             ]
             self._store.add_facts([Sheet(title="deployment", layout=visit.layout, facts=deployment.facts())], configs)
-            for endpoint in deployment.endpoints:
-                if endpoint.api in self._suite.api:
-                    self._measure_api(deployment, visit, endpoint)
+            with clearing(deployment, self._buckets(), self._tell(visit)):
+                for endpoint in deployment.endpoints:
+                    if endpoint.api in self._suite.api:
+                        self._measure_api(deployment, visit, endpoint)
             say(f"taking {visit.layout} down")
+
+    def _buckets(self) -> list[str]:
+        """All buckets that this run may make on a gateway."""
+        return [f"{self._prefix}-{one.name}-{index}" for one in self._suite.workloads for index in range(one.objects.containers)]
+
+    def _tell(self, visit: Visit) -> Callable[[str], None]:
+        def tell(text: str) -> None:
+            self._display.say(text)
+            self._store.event("cleared", text, layout=visit.layout)
+
+        return tell
 
     def _measure_api(self, deployment: Deployment, visit: Visit, endpoint: Endpoint) -> None:
         """All workloads over one API by one driver; one that fails loses the rest of its workload, and the next gets a new one."""
@@ -107,7 +120,7 @@ class Conductor:
         log = self._store.logs / f"driver-{visit.layout}-{endpoint.api}-{visit.repeat}.log"
         popen = deployment.client.spawn(self._driver, stderr=log, env={"PYTHONPATH": str(ROOT)})
         with DriverProcess(popen, log) as driver:
-            target = Target(api=endpoint.api, url=endpoint.url, user=endpoint.user, key=endpoint.key, region=endpoint.region)
+            target = Target.model_validate(dict(endpoint))
             ready = driver.setup(
                 Setup(
                     target=target,
