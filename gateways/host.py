@@ -27,18 +27,43 @@ class Completed:
 
 
 @dataclass(frozen=True)
+class DiskCounters:
+    """What one disk of a host has done since it was attached, write-back included."""
+
+    read_bytes: int
+    written_bytes: int
+    reads: int
+    writes: int
+    busy_s: float
+    """Time with something in hand (io_ticks): counted in ticks of the kernel, and so too much where requests are short."""
+    waited_s: float
+    """What all requests took together: a second of it in a second is one request in hand on average."""
+
+
+@dataclass(frozen=True)
 class Counters:
     """What a host has used since it started. None: this kind of host cannot tell."""
 
     cpu_s: float | None = None
     throttled_s: float | None = None
+    cpu_periods: int | None = None
+    """Periods of the CPU quota in which the host had something to run ..."""
+    throttled_periods: int | None = None
+    """... and those of them in which it used its quota up and had to wait."""
     memory_bytes: int | None = None
+    """Page cache included."""
+    memory_held_bytes: int | None = None
+    """Without what can be dropped: the page cache of files."""
     memory_peak_bytes: int | None = None
     oom_kills: int | None = None
     disk_read_bytes: int | None = None
     disk_written_bytes: int | None = None
+    disks: tuple[DiskCounters, ...] | None = None
+    """In the order of the hardware file."""
     network_received_bytes: int | None = None
     network_sent_bytes: int | None = None
+    network_faults: int | None = None
+    """Packets that its NIC dropped or found broken, both ways."""
 
 
 class Host(ABC):

@@ -4,7 +4,8 @@
       plan.yaml            as given             plan.resolved.json   as resolved, before anything starts
       manifest.json        state and facts      steps.jsonl          one StepResult a line, fsync'd: the truth
       events.jsonl         what was done when   latency/*.hlog       HdrHistogram interval logs, one file a step
-      series/*.jsonl       per-second series    logs/                logs of hosts and drivers
+      series/*.jsonl       per-second series    telemetry/*.jsonl    what hosts used every second, one file a step
+      logs/                logs of hosts, drivers and probes
       derived/             tables, charts and the report: rebuilt from the rest at any time
 
 A line is one write(). A reader drops a torn last line; before anything is appended after one, it is cut off.
@@ -16,11 +17,12 @@ import errno
 import fcntl
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from types import TracebackType
+from typing import Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -30,8 +32,10 @@ from results.manifest import MANIFEST_VERSION, ConfigFile, Manifest, RunEvent, S
 from results.measurement import Measurement
 from results.resolved import ResolvedPlan
 from results.step import StepKey, StepResult
+from results.telemetry import LINE, Head, HostSecond, ProbeSecond, Tail, Telemetry, TelemetryLine
 
 Model = TypeVar("Model", bound=BaseModel)
+Line = TypeVar("Line")
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -77,7 +81,7 @@ class RunStore:
         folder = runs / run_id
         try:
             folder.mkdir(parents=True)
-            for part in ("latency", "series", "logs", "derived"):
+            for part in ("latency", "series", "telemetry", "logs", "derived"):
                 (folder / part).mkdir()
         except OSError as error:
             raise UsageError(f"{folder}: cannot be made: {error.strerror}", advice="Choose another folder with --out.") from error
@@ -159,7 +163,7 @@ class RunStore:
 
         A torn last line is dropped. Raises InvalidMeasurement with file:line about any other line that cannot be read.
         """
-        return tuple(_read_lines(self.folder / "steps.jsonl", StepResult))
+        return tuple(_read_lines(self.folder / "steps.jsonl", StepResult.model_validate_json))
 
     def latest(self) -> dict[StepKey, StepResult]:
         """The last result of each step, in the order the steps were first appended."""
@@ -167,7 +171,38 @@ class RunStore:
 
     def events(self) -> tuple[RunEvent, ...]:
         """All events, in order."""
-        return tuple(_read_lines(self.folder / "events.jsonl", RunEvent))
+        return tuple(_read_lines(self.folder / "events.jsonl", RunEvent.model_validate_json))
+
+    # ---- telemetry
+
+    def record_telemetry(self, head: Head) -> TelemetryFile:
+        """The file of a step's telemetry, begun anew: of a step that is measured again nothing of the first time stays.
+
+        Raises StoreError.
+        """
+        return TelemetryFile(self._telemetry(head.key), head)
+
+    def telemetry(self, key: StepKey) -> Telemetry | None:
+        """The telemetry of a step; None where none was recorded. A torn last line is dropped.
+
+        Raises InvalidMeasurement with file:line about any other line that cannot be read.
+        """
+        path = self._telemetry(key)
+        lines = tuple(_read_lines(path, LINE.validate_json))
+        if not lines:
+            return None
+        head, *rest = lines
+        if not isinstance(head, Head):
+            raise InvalidMeasurement(f"{path}:1: is no head: whose telemetry this is cannot be told")
+        return Telemetry(
+            head=head,
+            hosts=tuple(line for line in rest if isinstance(line, HostSecond)),
+            probes=tuple(line for line in rest if isinstance(line, ProbeSecond)),
+            tail=next((line for line in rest if isinstance(line, Tail)), None),
+        )
+
+    def _telemetry(self, key: StepKey) -> Path:
+        return self.folder / "telemetry" / f"{key.file_name}.jsonl"
 
     @property
     def logs(self) -> Path:
@@ -178,6 +213,46 @@ class RunStore:
     def derived(self) -> Path:
         """The folder for what can be rebuilt."""
         return self.folder / "derived"
+
+
+class TelemetryFile:
+    """Telemetry of one step as it is recorded: readable at any time, on the disk when it is closed. For one thread at a time."""
+
+    def __init__(self, path: Path, head: Head) -> None:
+        self._path = path
+        try:
+            path.parent.mkdir(exist_ok=True)  # folders of runs made by older versions have none
+            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise StoreError(path, error) from error
+        try:
+            self.write([head])
+        except StoreError:
+            os.close(self._descriptor)
+            raise
+
+    def write(self, lines: Iterable[TelemetryLine]) -> None:
+        """Append lines by one write, without waiting for the disk: that would disturb what is measured. Raises StoreError."""
+        data = b"".join(line.model_dump_json(exclude_none=True).encode() + b"\n" for line in lines)
+        try:
+            _write_all(self._descriptor, data)
+        except OSError as error:
+            raise StoreError(self._path, error) from error
+
+    def close(self) -> None:
+        """See everything to the disk. Raises StoreError."""
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise StoreError(self._path, error) from error
+        finally:
+            os.close(self._descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -239,7 +314,7 @@ def _whole_length(descriptor: int) -> int:
     return 0
 
 
-def _read_lines(path: Path, model: type[Model]) -> Iterator[Model]:
+def _read_lines(path: Path, read: Callable[[bytes], Line]) -> Iterator[Line]:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -250,7 +325,7 @@ def _read_lines(path: Path, model: type[Model]) -> Iterator[Model]:
         if not line.endswith(b"\n"):
             return  # torn by a kill or a full disk: it was never acknowledged
         try:
-            yield model.model_validate_json(line)
+            yield read(line)
         except ValidationError as error:
             raise InvalidMeasurement(
                 f"{path}:{number}: {_why(error)}", advice="The line is kept as it is; nothing was left out."

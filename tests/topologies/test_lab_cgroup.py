@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from gateways.host import DiskCounters
 from ground.errors import TargetError
 from topologies.hardware import Disk, HostSpec
 from topologies.lab.cgroup import Cgroups, Write
-from topologies.lab.usage import DiskUse, counters, disk_use
+from topologies.lab.usage import DiskUse, NicUse, counters, disk_use, nic_use
 
 GROUP = "/weighbridge/d/h"
 SPEC = HostSpec(
@@ -139,13 +140,16 @@ def test_counters_of_version_1_have_units(v1: Cgroups, monkeypatch: pytest.Monke
             "memory/weighbridge/d/h/memory.usage_in_bytes": "1000\n",
             "memory/weighbridge/d/h/memory.max_usage_in_bytes": "2000\n",
             "memory/weighbridge/d/h/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n",
+            "memory/weighbridge/d/h/memory.stat": "cache 9\ntotal_active_file 300\ntotal_inactive_file 100\n",
         },
     )
-    monkeypatch.setattr("topologies.lab.usage._network", lambda table: (5, 6))
-    used = counters(v1, GROUP, 1, (), DiskUse(0, 0))
+    monkeypatch.setattr("topologies.lab.usage.nic_use", lambda table: NicUse(5, 6, 7))
+    used = counters(v1, GROUP, 1, (), DiskUse(()))
     assert (used.cpu_s, used.throttled_s, used.memory_bytes, used.memory_peak_bytes, used.oom_kills) == (1.5, 2.5, 1000, 2000, 3)
-    assert (used.network_received_bytes, used.network_sent_bytes) == (5, 6)
+    assert (used.network_received_bytes, used.network_sent_bytes, used.network_faults) == (5, 6, 7)
+    assert (used.cpu_periods, used.throttled_periods, used.memory_held_bytes) == (9, 4, 600)
     assert used.disk_read_bytes is None
+    assert used.disks is None
 
 
 def test_counters_of_version_2_have_units_and_leave_out_what_an_older_kernel_cannot_tell(
@@ -157,20 +161,40 @@ def test_counters_of_version_2_have_units_and_leave_out_what_an_older_kernel_can
             "weighbridge/d/h/cpu.stat": "usage_usec 1500000\nuser_usec 1\nthrottled_usec 2500000\n",
             "weighbridge/d/h/memory.current": "1000\n",
             "weighbridge/d/h/memory.events": "low 0\nhigh 0\nmax 7\noom 4\noom_kill 3\n",
+            "weighbridge/d/h/memory.stat": "anon 9\nactive_file 300\ninactive_file 100\n",
         },
     )
-    monkeypatch.setattr("topologies.lab.usage._network", lambda table: (5, 6))
-    used = counters(v2, GROUP, 1, (), DiskUse(0, 0))
+    monkeypatch.setattr("topologies.lab.usage.nic_use", lambda table: NicUse(5, 6, 7))
+    used = counters(v2, GROUP, 1, (), DiskUse(()))
     assert (used.cpu_s, used.throttled_s, used.memory_bytes, used.memory_peak_bytes, used.oom_kills) == (1.5, 2.5, 1000, None, 3)
+    assert (used.cpu_periods, used.throttled_periods, used.memory_held_bytes) == (None, None, 600)
 
 
 def test_counters_of_a_host_that_is_gone_are_an_error_and_not_zero(v1: Cgroups) -> None:
     with pytest.raises(TargetError, match="counters cannot be read"):
-        counters(v1, GROUP, 2**30, (), DiskUse(0, 0))
+        counters(v1, GROUP, 2**30, (), DiskUse(()))
 
 
-def test_disks_are_counted_in_bytes_over_all_of_a_host(tmp_path: Path) -> None:
-    for minor, line in ((3, "10 0 100 0 20 0 200 0 0 0 0"), (4, "1 0 1 0 2 0 2 0 0 0 0")):
-        (tmp_path / f"loop{minor}").mkdir()
-        (tmp_path / f"loop{minor}/stat").write_text(line)
-    assert disk_use([3, 4], tmp_path) == DiskUse(101 * 512, 202 * 512)
+def test_each_disk_counts_bytes_requests_and_times_since_it_was_attached(v1: Cgroups, monkeypatch: pytest.MonkeyPatch) -> None:
+    test_counters_of_version_1_have_units(v1, monkeypatch)
+    block = v1.mount / "block"
+    for minor, line in ((3, "10 0 100 250 20 0 200 750 0 900 1000"), (4, "1 0 1 0 2 0 2 0 0 0 0")):
+        (block / f"loop{minor}").mkdir(parents=True)
+        (block / f"loop{minor}/stat").write_text(line)
+    now = disk_use([3, 4], block)
+    monkeypatch.setattr("topologies.lab.usage.disk_use", lambda minors: now)
+    zero = DiskCounters(read_bytes=0, written_bytes=0, reads=0, writes=0, busy_s=0, waited_s=0)
+    half = DiskCounters(read_bytes=50 * 512, written_bytes=100 * 512, reads=5, writes=10, busy_s=0.4, waited_s=0.5)
+    used = counters(v1, GROUP, 1, (3, 4), DiskUse((half, zero)))
+    assert used.disks == (
+        DiskCounters(read_bytes=50 * 512, written_bytes=100 * 512, reads=5, writes=10, busy_s=0.5, waited_s=0.5),
+        DiskCounters(read_bytes=512, written_bytes=1024, reads=1, writes=2, busy_s=0, waited_s=0),
+    )
+    assert (used.disk_read_bytes, used.disk_written_bytes) == (51 * 512, 102 * 512)
+
+
+def test_the_nic_counts_bytes_and_what_was_dropped_or_broken_and_not_loopback() -> None:
+    table = "Inter-|\n face |\n    lo: 9 9 9 9 0 0 0 0 9 9 9 9 0 0 0 0\n  eth0: 1000 10 1 2 0 0 0 0 2000 20 3 4 0 0 0 0\n"
+    assert nic_use(table) == NicUse(1000, 2000, 10)
+    with pytest.raises(KeyError):
+        nic_use("lo: 1 1 1 1 0 0 0 0 1 1 1 1 0 0 0 0")

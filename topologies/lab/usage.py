@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from gateways.host import Counters
+from gateways.host import Counters, DiskCounters
 from ground.errors import TargetError
 from topologies.lab.cgroup import Cgroups
 from topologies.lab.network import NIC
@@ -17,72 +18,119 @@ SECTOR_BYTES = 512
 
 @dataclass(frozen=True)
 class DiskUse:
-    """Bytes read from and written to disks, write-back included."""
+    """What loop devices had counted at some time, in the order of the host's disks."""
 
-    read_bytes: int
-    written_bytes: int
+    disks: tuple[DiskCounters, ...]
+
+
+@dataclass(frozen=True)
+class NicUse:
+    """Bytes that a NIC has received and sent, and packets it dropped or found broken."""
+
+    received_bytes: int
+    sent_bytes: int
+    faults: int
 
 
 def counters(cgroups: Cgroups, group: str, pid: int, minors: Sequence[int], before: DiskUse) -> Counters:
     """What a host has used since it started; `before` is what its loop devices had counted when they were attached.
 
-    Memory has the page cache in it. Disks are the host's own; a host without disks has None there. Raises TargetError when
-    the host is gone.
+    A host without disks has None there. Raises TargetError when the host is gone.
     """
     try:
-        received, sent = _network(Path(f"/proc/{pid}/net/dev").read_text())
-        cpu = _pairs((cgroups.at("cpu", group) / "cpu.stat").read_text())
-        if cgroups.version == 2:
-            memory = cgroups.at("memory", group)
-            peak = memory / "memory.peak"  # Linux 5.19 and later
-            return Counters(
-                cpu_s=cpu["usage_usec"] / 1e6,
-                throttled_s=cpu.get("throttled_usec", 0) / 1e6,
-                memory_bytes=_number(memory / "memory.current"),
-                memory_peak_bytes=_number(peak) if peak.exists() else None,
-                oom_kills=_pairs((memory / "memory.events").read_text())["oom_kill"],
-                network_received_bytes=received,
-                network_sent_bytes=sent,
-                **_disks(minors, before),
-            )
-        memory = cgroups.at("memory", group)
+        nic = nic_use(Path(f"/proc/{pid}/net/dev").read_text())
         return Counters(
-            cpu_s=_number(cgroups.at("cpuacct", group) / "cpuacct.usage") / 1e9,
-            throttled_s=cpu["throttled_time"] / 1e9,
-            memory_bytes=_number(memory / "memory.usage_in_bytes"),
-            memory_peak_bytes=_number(memory / "memory.max_usage_in_bytes"),
-            oom_kills=_pairs((memory / "memory.oom_control").read_text()).get("oom_kill"),
-            network_received_bytes=received,
-            network_sent_bytes=sent,
+            **(_cgroup2(cgroups, group) if cgroups.version == 2 else _cgroup1(cgroups, group)),
+            network_received_bytes=nic.received_bytes,
+            network_sent_bytes=nic.sent_bytes,
+            network_faults=nic.faults,
             **_disks(minors, before),
         )
     except (OSError, KeyError) as error:
         raise TargetError(f"{group}: its counters cannot be read: {error}") from error
 
 
-def disk_use(minors: Sequence[int], block: Path = Path("/sys/block")) -> DiskUse:
-    """What loop devices have counted so far."""
-    stats = [[int(word) for word in (block / f"loop{minor}/stat").read_text().split()] for minor in minors]
-    return DiskUse(sum(stat[2] for stat in stats) * SECTOR_BYTES, sum(stat[6] for stat in stats) * SECTOR_BYTES)
-
-
-def _disks(minors: Sequence[int], before: DiskUse) -> Mapping[str, int]:
-    if not minors:
-        return {}
-    now = disk_use(minors)
+def _cgroup2(cgroups: Cgroups, group: str) -> Mapping[str, Any]:
+    cpu = _pairs((cgroups.at("cpu", group) / "cpu.stat").read_text())
+    memory = cgroups.at("memory", group)
+    peak = memory / "memory.peak"  # Linux 5.19 and later
+    used_bytes = _number(memory / "memory.current")
+    pages = _pairs((memory / "memory.stat").read_text())
     return {
-        "disk_read_bytes": now.read_bytes - before.read_bytes,
-        "disk_written_bytes": now.written_bytes - before.written_bytes,
+        "cpu_s": cpu["usage_usec"] / 1e6,
+        "throttled_s": cpu["throttled_usec"] / 1e6 if "throttled_usec" in cpu else None,
+        "cpu_periods": cpu.get("nr_periods"),
+        "throttled_periods": cpu.get("nr_throttled"),
+        "memory_bytes": used_bytes,
+        "memory_held_bytes": max(0, used_bytes - pages["active_file"] - pages["inactive_file"]),
+        "memory_peak_bytes": _number(peak) if peak.exists() else None,
+        "oom_kills": _pairs((memory / "memory.events").read_text())["oom_kill"],
     }
 
 
-def _network(table: str) -> tuple[int, int]:
-    """Bytes received and sent by the NIC, of a /proc/PID/net/dev."""
+def _cgroup1(cgroups: Cgroups, group: str) -> Mapping[str, Any]:
+    cpu = _pairs((cgroups.at("cpu", group) / "cpu.stat").read_text())
+    memory = cgroups.at("memory", group)
+    used_bytes = _number(memory / "memory.usage_in_bytes")
+    pages = _pairs((memory / "memory.stat").read_text())
+    return {
+        "cpu_s": _number(cgroups.at("cpuacct", group) / "cpuacct.usage") / 1e9,
+        "throttled_s": cpu["throttled_time"] / 1e9,
+        "cpu_periods": cpu["nr_periods"],
+        "throttled_periods": cpu["nr_throttled"],
+        "memory_bytes": used_bytes,
+        "memory_held_bytes": max(0, used_bytes - pages["total_active_file"] - pages["total_inactive_file"]),
+        "memory_peak_bytes": _number(memory / "memory.max_usage_in_bytes"),
+        "oom_kills": _pairs((memory / "memory.oom_control").read_text()).get("oom_kill"),
+    }
+
+
+def disk_use(minors: Sequence[int], block: Path = Path("/sys/block")) -> DiskUse:
+    """What loop devices have counted so far."""
+    return DiskUse(tuple(_disk((block / f"loop{minor}/stat").read_text()) for minor in minors))
+
+
+def _disk(text: str) -> DiskCounters:
+    stat = [int(word) for word in text.split()]
+    return DiskCounters(
+        read_bytes=stat[2] * SECTOR_BYTES,
+        written_bytes=stat[6] * SECTOR_BYTES,
+        reads=stat[0],
+        writes=stat[4],
+        busy_s=stat[9] / 1e3,
+        waited_s=(stat[3] + stat[7]) / 1e3,
+    )
+
+
+def _disks(minors: Sequence[int], before: DiskUse) -> Mapping[str, Any]:
+    if not minors:
+        return {}
+    used = tuple(
+        DiskCounters(
+            read_bytes=now.read_bytes - then.read_bytes,
+            written_bytes=now.written_bytes - then.written_bytes,
+            reads=now.reads - then.reads,
+            writes=now.writes - then.writes,
+            busy_s=now.busy_s - then.busy_s,
+            waited_s=now.waited_s - then.waited_s,
+        )
+        for now, then in zip(disk_use(minors).disks, before.disks, strict=True)
+    )
+    return {
+        "disk_read_bytes": sum(disk.read_bytes for disk in used),
+        "disk_written_bytes": sum(disk.written_bytes for disk in used),
+        "disks": used,
+    }
+
+
+def nic_use(table: str) -> NicUse:
+    """What the NIC has counted, of a /proc/PID/net/dev. Raises KeyError when it has none."""
     for line in table.splitlines():
         name, _, numbers = line.partition(":")
         if name.strip() == NIC:
-            fields = numbers.split()
-            return int(fields[0]), int(fields[8])
+            fields = [int(word) for word in numbers.split()]
+            # Received: bytes, packets, errs, drop, fifo, frame, compressed, multicast; sent: bytes, packets, errs, drop, ...
+            return NicUse(fields[0], fields[8], fields[2] + fields[3] + fields[10] + fields[11])
     raise KeyError(f"no {NIC}")
 
 
