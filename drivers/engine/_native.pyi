@@ -4,9 +4,11 @@ class Engine:
     """One target, one workload, some workers.
 
     `config` is JSON: {"api": "s3"|"swift", "host": str, "port": int, "tls": bool, "ca_file": str|null, "base_path": str,
-    "access_key": str, "secret_key": str, "region": str, "token": str, "bucket_prefix": str, "request_timeout_s": float,
-    "threads": int, "verify": bool, "seed": int, "workload": {...suites.Workload as JSON...}}.
-    `base_path` is "" for S3 and the path of the storage URL ("/v1/AUTH_test") for Swift.
+    "access_key": str, "secret_key": str, "region": str, "addressing": "path"|"virtual", "token": str, "bucket_prefix": str,
+    "request_timeout_s": float, "threads": int, "verify": bool, "seed": int, "workload": {...suites.Workload as JSON...}}.
+    `base_path` is "" for S3 and the path of the storage URL ("/v1/AUTH_test") for Swift. `token` is Swift's, or the session
+    token of S3's keys. `addressing` may be left out ("path"). With "virtual" (S3 only) each request names its bucket before
+    `host`; connections are made to the first bucket's name, and serve all buckets.
     Raises ValueError on a config it does not understand.
 
     A worker is one connection with one request outstanding; connections are kept, made again when the target closes them,
@@ -87,9 +89,10 @@ def written_name(workers: int, repeat: int, worker: int, index: int) -> str:
 def content(seed: int, size: int, offset: int, length: int) -> bytes:
     """Bytes `offset` .. `offset + length` of the content of any object of `size` bytes under `seed`."""
 
-def signed_headers(keys: tuple[str, str], region: str, host: str, method: str, path: str, query: str, unix_s: int) -> str:
-    """The header lines that the engine signs an S3 request with, for checks against other signers. `keys`: access and secret
-    key; `path` and `query` are percent-encoded already, the query's keys sorted; the payload counts as UNSIGNED-PAYLOAD.
+def signed_headers(keys: tuple[str, str, str], region: str, host: str, method: str, path: str, query: str, unix_s: int) -> str:
+    """The header lines that the engine signs an S3 request with, for checks against other signers. `keys`: access key, secret key
+    and session token (or ""); `path` and `query` are percent-encoded already, the query's keys sorted; the payload counts as
+    UNSIGNED-PAYLOAD.
     """
 
 def null_target(config: str) -> None:
@@ -98,8 +101,9 @@ def null_target(config: str) -> None:
     `config` is JSON {"host": str, "port": int, "threads": int, "delay_ms": float, "fail_share": float, "fail_status": int,
     "stall_after_s": float|null, "stall_s": float, "seed": int, "user": str, "key": str}. Prints one line
     {"listening": "http://host:port"} on stdout when it is ready (port 0: any). Call it from the main thread of a process
-    of its own. Bodies are not kept: what is the content of `seed` is made again, of other bodies the first 64 KiB are given
-    back (the rest is the content of `seed`). S3 signatures are not checked; Swift needs the token. Requests on objects fail
-    with `fail_status` by a seeded draw; `stall_after_s` counts from the first request, and what would be answered in the
-    `stall_s` after it is answered at its end. Raises ValueError on a config it does not understand, OSError when it cannot listen.
+    of its own. A bucket may also be named by the host `BUCKET.localhost`. Bodies are not kept: what is the content of `seed` is
+    made again, of other bodies the first 64 KiB are given back (the rest is the content of `seed`). S3 signatures are not
+    checked; Swift needs the token. Requests on objects fail with `fail_status` by a seeded draw; `stall_after_s` counts from
+    the first request, and what would be answered in the `stall_s` after it is answered at its end. Raises ValueError on a
+    config it does not understand, OSError when it cannot listen.
     """

@@ -1,6 +1,6 @@
 """The account at the target: token, buckets and stray objects, by plain HTTP. For what happens outside measured windows.
 
-S3 requests are signed by AWS Signature Version 4 (path style, empty payload hashed); Swift's carry the token of auth v1.
+S3 requests are signed by AWS Signature Version 4 (payload hashed); Swift's carry the token of auth v1, or one that was given.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import socket
 import ssl
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from urllib.parse import quote, urlsplit
 
@@ -66,7 +66,8 @@ class Account:
         self._timeout_s = timeout_s
         self._place = Place.of(target.url)
         self._context = ssl.create_default_context(cafile=target.ca_file) if target.url.startswith("https:") else None
-        self.token = ""
+        self.token = "" if target.token is None else target.token.get_secret_value()
+        """Swift's token, or the session token of S3's keys; "" where there is none."""
 
     @property
     def host(self) -> str:
@@ -100,6 +101,9 @@ class Account:
         if target.api == "s3":
             self._reach()
             return
+        if target.token is not None:
+            self._see_that_the_token_is_good()
+            return
         headers = {"X-Auth-User": target.user, "X-Auth-Key": target.key.get_secret_value()}
         answer = self._request(Place.of(target.url), "GET", Place.of(target.url).path, headers)
         if answer.status not in (200, 204):
@@ -108,7 +112,15 @@ class Account:
         if not storage_url or not token:
             raise DriverError(f"{target.url}: the answer names no X-Storage-Url or no X-Auth-Token")
         self.token = token
-        self._place = Place.of(storage_url)
+        self._place = Place.of(target.storage_url or storage_url)
+
+    def _see_that_the_token_is_good(self) -> None:
+        answer = self._ask("HEAD", "")
+        if answer.status not in (200, 204):
+            raise DriverError(
+                f"{self.url}: HEAD with the token that was given: {answer}",
+                advice="It has expired, or is for another account. A token that was given cannot be got anew: give a new one.",
+            )
 
     def make_bucket(self, name: str) -> None:
         """Make a bucket or container; one of ours that is there already is fine."""
@@ -167,12 +179,16 @@ class Account:
         return names, (root.findtext("{*}IsTruncated") or "").lower() == "true"
 
     def _ask(self, method: str, path: str, *, query: str = "", body: bytes = b"") -> Answer:
-        whole = self.base_path + path
+        place = self._place
+        if self._target.addressing == "virtual":
+            bucket, _, rest = path.removeprefix("/").partition("/")
+            place, path = replace(place, host=f"{bucket}.{place.host}"), f"/{rest}"
+        whole = place.path + path
         if self._target.api == "swift":
             headers = {"X-Auth-Token": self.token}
         else:
-            headers = signature(self._target, _host_header(self._place), method, whole, query, body, datetime.now(UTC))
-        return self._request(self._place, method, whole + (f"?{query}" if query else ""), headers, body)
+            headers = signature(self._target, _host_header(place), method, whole, query, body, datetime.now(UTC))
+        return self._request(place, method, whole + (f"?{query}" if query else ""), headers, body)
 
     def _request(self, place: Place, method: str, path: str, headers: dict[str, str], body: bytes = b"") -> Answer:
         connection: http.client.HTTPConnection
@@ -209,6 +225,8 @@ def signature(target: Target, host: str, method: str, path: str, query: str, bod
     scope = f"{stamp[:8]}/{target.region}/s3/aws4_request"
     payload = hashlib.sha256(body).hexdigest() if body else EMPTY_SHA256
     signed = {"host": host, "x-amz-content-sha256": payload, "x-amz-date": stamp}
+    if target.token is not None:
+        signed["x-amz-security-token"] = target.token.get_secret_value()
     canonical = "\n".join(
         [
             method,
@@ -227,8 +245,7 @@ def signature(target: Target, host: str, method: str, path: str, query: str, bod
     proof = hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
     credential = f"AWS4-HMAC-SHA256 Credential={target.user}/{scope}"
     return {
-        "X-Amz-Date": stamp,
-        "X-Amz-Content-SHA256": payload,
+        **{name: value for name, value in signed.items() if name != "host"},
         "Authorization": f"{credential}, SignedHeaders={';'.join(signed)}, Signature={proof}",
     }
 

@@ -84,6 +84,7 @@ class S3Client:
             endpoint_url=account.url,
             aws_access_key_id=target.user,
             aws_secret_access_key=target.key.get_secret_value(),
+            aws_session_token=account.token or None,
             region_name=target.region,
             verify=target.ca_file,
             config=Config(
@@ -91,7 +92,7 @@ class S3Client:
                 connect_timeout=setup.request_timeout_s,
                 read_timeout=setup.request_timeout_s,
                 max_pool_connections=connections,
-                s3={"addressing_style": "path"},
+                s3={"addressing_style": target.addressing},
                 # The checksums that newer SDKs add by themselves are unknown to the older gateways weighed here.
                 request_checksum_calculation="when_required",
                 response_checksum_validation="when_required",

@@ -133,6 +133,7 @@ def engine_config(setup: Setup, account: Account, workload: Workload, *, threads
             "access_key": setup.target.user if s3 else "",
             "secret_key": setup.target.key.get_secret_value() if s3 else "",
             "region": setup.target.region,
+            "addressing": setup.target.addressing,
             "token": account.token,
             "bucket_prefix": setup.bucket_prefix,
             "request_timeout_s": setup.request_timeout_s,

@@ -67,7 +67,9 @@ class StepRun:
                 f"the driver used {load.share:.0%} of the {load.cpu_limit:g} CPUs it may use: it, not the gateway, may be the limit"
             )
         if any("http-401" in tally.errors for tally in tallies):
-            self._notes.append("the gateway forgot the token in the step (http-401): a new one is got before the next step")
+            given = self._setup.target.token is not None
+            remedy = "it was given and cannot be got anew" if given else "a new one is got before the next step"
+            self._notes.append(f"the gateway forgot the token in the step (http-401): {remedy}")
         measurement = Measurement(
             api=self._setup.target.api,
             workload=self._workload.name,

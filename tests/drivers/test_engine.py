@@ -54,8 +54,9 @@ def names(client: Any, containers: int = 2) -> list[str]:
     return found
 
 
-def test_a_signature_is_the_one_that_botocore_makes(monkeypatch: pytest.MonkeyPatch) -> None:
-    auth = S3SigV4Auth(Credentials("AKID", "secret/key+="), "s3", "eu-central-1")
+@pytest.mark.parametrize("token", ["", "FwoGZXIvYXdzEJr//token+=="])
+def test_a_signature_is_the_one_that_botocore_makes(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
+    auth = S3SigV4Auth(Credentials("AKID", "secret/key+=", token or None), "s3", "eu-central-1")
     cases = itertools.product(
         ["GET", "PUT", "HEAD", "DELETE"],
         ["/bucket/object", "/b/a-very-long-name-that-needs-one-more-block-of-the-hash-than-the-short-one-does", "/b"],
@@ -67,10 +68,13 @@ def test_a_signature_is_the_one_that_botocore_makes(monkeypatch: pytest.MonkeyPa
         request = AWSRequest(method, f"http://host.example:8080{path}{'?' if query else ''}{query}")
         request.headers["X-Amz-Content-SHA256"] = "UNSIGNED-PAYLOAD"
         request.headers["X-Amz-Date"] = stamp
+        if token:
+            request.headers["X-Amz-Security-Token"] = token
         request.context["timestamp"] = stamp
         monkeypatch.setattr(auth, "payload", lambda _request: "UNSIGNED-PAYLOAD")
         wanted = auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request)
-        ours = _native.signed_headers(("AKID", "secret/key+="), "eu-central-1", "host.example:8080", method, path, query, unix_s)
+        keys = ("AKID", "secret/key+=", token)
+        ours = _native.signed_headers(keys, "eu-central-1", "host.example:8080", method, path, query, unix_s)
         assert f"x-amz-date: {stamp}\r\n" in ours
         assert ours.endswith(f"Signature={wanted}\r\n"), (method, path, query)
 

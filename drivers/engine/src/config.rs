@@ -2,16 +2,27 @@
 
 use crate::workload::Workload;
 use serde::Deserialize;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 /// Which API is spoken.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub enum Api {
-    /// S3, path style, Signature Version 4.
+    /// S3, Signature Version 4.
     S3,
     /// `OpenStack` Swift with a token.
     Swift,
+}
+
+/// Where a bucket of S3 is named.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum Addressing {
+    /// In the path.
+    #[default]
+    Path,
+    /// Before the host's name.
+    Virtual,
 }
 
 /// The target, the workload and how it is replayed. The keys are documented in `_native.pyi`.
@@ -28,6 +39,8 @@ pub struct Config {
     pub access_key: String,
     pub secret_key: String,
     pub region: String,
+    #[serde(default)]
+    pub addressing: Addressing,
     pub token: String,
     pub bucket_prefix: String,
     pub request_timeout_s: f64,
@@ -56,6 +69,9 @@ impl Config {
         }
         // Only what stands for itself in a URL: paths are then signed exactly as they are sent.
         let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte));
+        if config.is_virtual() && (config.api != Api::S3 || config.host.parse::<IpAddr>().is_ok()) {
+            return Err(format!("addressing: only S3 has virtual hosts, and only below a name: {:?} is none", config.host));
+        }
         if !plain(&config.bucket_prefix) || !plain(&config.workload.name) || config.bucket_prefix.is_empty() {
             return Err("bucket_prefix and the workload's name may hold letters, digits and -._~ only".into());
         }
@@ -68,17 +84,30 @@ impl Config {
         Ok(config)
     }
 
-    /// The address requests go to: the first that the host's name has.
+    /// Whether buckets are named before the host's name.
+    #[must_use]
+    pub fn is_virtual(&self) -> bool {
+        self.addressing == Addressing::Virtual
+    }
+
+    /// The name connections are made to. With virtual hosts that of the first bucket: a worker's one connection serves all of
+    /// them, each request with its own `Host`.
+    #[must_use]
+    pub fn peer(&self) -> String {
+        if self.is_virtual() { format!("{}-{}-0.{}", self.bucket_prefix, self.workload.name, self.host) } else { self.host.clone() }
+    }
+
+    /// The address requests go to: the first that the name has.
     ///
     /// # Errors
     /// That the name is not known.
     pub fn address(&self) -> Result<SocketAddr, String> {
-        let mut found =
-            (self.host.as_str(), self.port).to_socket_addrs().map_err(|error| format!("{}:{}: {error}", self.host, self.port))?;
-        found.next().ok_or_else(|| format!("{}: the name has no address", self.host))
+        let peer = self.peer();
+        let mut found = (peer.as_str(), self.port).to_socket_addrs().map_err(|error| format!("{peer}:{}: {error}", self.port))?;
+        found.next().ok_or_else(|| format!("{peer}: the name has no address"))
     }
 
-    /// Value of the `Host` header; a port that the scheme implies is left out, as other signers do.
+    /// Value of the `Host` header of a bucket in the path; a port that the scheme implies is left out, as other signers do.
     #[must_use]
     pub fn host_header(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };

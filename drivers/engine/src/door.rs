@@ -127,8 +127,16 @@ fn content(py: Python<'_>, seed: u64, size: u64, offset: u64, length: usize) -> 
 }
 
 #[pyfunction]
-fn signed_headers(keys: (String, String), region: &str, host: &str, method: &str, path: &str, query: &str, unix_s: u64) -> String {
-    sign::signed_headers([&keys.0, &keys.1], region, host, method, path, query, unix_s)
+fn signed_headers(
+    keys: (String, String, String),
+    region: &str,
+    host: &str,
+    method: &str,
+    path: &str,
+    query: &str,
+    unix_s: u64,
+) -> String {
+    sign::signed_headers([&keys.0, &keys.1, &keys.2], region, host, method, path, query, unix_s)
 }
 
 #[pyfunction]

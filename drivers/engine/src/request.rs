@@ -10,30 +10,40 @@ use crate::workload::{Operation, Whose, put_number, put_object_name, put_written
 pub struct Scribe {
     api: Api,
     signer: Signer,
-    /// `/base/prefix-workload-`, to which a container's number is added.
+    /// Buckets stand before the host's name, not in the path.
+    is_virtual: bool,
+    /// `/base`.
+    base: Vec<u8>,
+    /// `prefix-workload-`, to which a container's number is added.
     stem: Vec<u8>,
-    /// What every head has after its first line: `Host`, `User-Agent`, Swift's token.
+    /// Value of the `Host` header, before which a virtual host has the bucket's name and a dot.
+    host: Vec<u8>,
+    /// What every head has after `Host`: `User-Agent`, Swift's token.
     common: Vec<u8>,
     path: Vec<u8>,
+    authority: Vec<u8>,
 }
 
 impl Scribe {
-    /// A scribe for a config; `host` is the value of the `Host` header.
+    /// A scribe for a config; `host` is the value of the `Host` header of a bucket in the path.
     #[must_use]
     pub fn new(config: &Config, host: &str) -> Self {
-        let stem = format!("{}/{}-{}-", config.base_path, config.bucket_prefix, config.workload.name);
         let token = match config.api {
             Api::S3 => String::new(),
             Api::Swift => format!("X-Auth-Token: {}\r\n", config.token),
         };
         let version = env!("CARGO_PKG_VERSION");
-        let common = format!(" HTTP/1.1\r\nHost: {host}\r\nUser-Agent: weighbridge/{version}\r\n{token}");
+        let common = format!("\r\nUser-Agent: weighbridge/{version}\r\n{token}");
         Self {
             api: config.api,
-            signer: Signer::new(&config.access_key, &config.secret_key, &config.region, host),
-            stem: stem.into_bytes(),
+            signer: Signer::new(&config.access_key, &config.secret_key, &config.region, &config.token),
+            is_virtual: config.is_virtual(),
+            base: config.base_path.clone().into_bytes(),
+            stem: format!("{}-{}-", config.bucket_prefix, config.workload.name).into_bytes(),
+            host: host.as_bytes().to_vec(),
             common: common.into_bytes(),
             path: Vec::with_capacity(256),
+            authority: Vec::with_capacity(256),
         }
     }
 
@@ -45,17 +55,29 @@ impl Scribe {
             Operation::Delete => "DELETE",
             Operation::Head => "HEAD",
         };
-        let path = &mut self.path;
+        let (path, authority) = (&mut self.path, &mut self.authority);
         path.clear();
-        path.extend_from_slice(&self.stem);
-        put_number(path, request.container, 1);
+        path.extend_from_slice(&self.base);
+        authority.clear();
+        if self.is_virtual {
+            authority.extend_from_slice(&self.stem);
+            put_number(authority, request.container, 1);
+            authority.push(b'.');
+        } else {
+            path.push(b'/');
+            path.extend_from_slice(&self.stem);
+            put_number(path, request.container, 1);
+        }
+        authority.extend_from_slice(&self.host);
         let query: &[u8] = match (request.operation, self.api) {
             (Operation::List, Api::S3) => b"list-type=2&max-keys=1000",
             (Operation::List, Api::Swift) => b"limit=1000",
             _ => b"",
         };
-        if request.operation != Operation::List {
+        if request.operation != Operation::List || self.is_virtual {
             path.push(b'/');
+        }
+        if request.operation != Operation::List {
             match request.object {
                 Object::Prepared(index) => put_object_name(path, index),
                 Object::Written(index) => put_written_name(path, whose, index),
@@ -69,9 +91,11 @@ impl Scribe {
             out.push(b'?');
             out.extend_from_slice(query);
         }
+        out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
+        out.extend_from_slice(authority);
         out.extend_from_slice(&self.common);
         if self.api == Api::S3 {
-            self.signer.put_headers(out, method, path, query, unix_s);
+            self.signer.put_headers(out, method, authority, path, query, unix_s);
         }
         if request.operation == Operation::Write {
             out.extend_from_slice(b"Content-Type: application/octet-stream\r\nContent-Length: ");
@@ -87,8 +111,12 @@ mod tests {
     use super::*;
 
     fn scribe(api: &str) -> Scribe {
+        scribe_at(api, "127.0.0.1", "path")
+    }
+
+    fn scribe_at(api: &str, host: &str, addressing: &str) -> Scribe {
         let json = serde_json::json!({
-            "api": api, "host": "127.0.0.1", "port": 8080, "tls": false, "ca_file": null, "base_path": "/v1/AUTH_a:b/",
+            "api": api, "host": host, "addressing": addressing, "port": 8080, "tls": false, "ca_file": null, "base_path": "/v1/AUTH_a:b/",
             "access_key": "AK", "secret_key": "SK", "region": "us-east-1", "token": "tok", "bucket_prefix": "wb",
             "request_timeout_s": 1.0, "threads": 1, "verify": false, "seed": 1,
             "workload": {"name": "w", "objects": {"size": 1, "containers": 1, "per_container": 1},
@@ -115,11 +143,30 @@ mod tests {
     }
 
     #[test]
+    fn virtual_hosts_name_the_bucket_before_the_host_and_not_in_the_path() {
+        let mut scribe = scribe_at("s3", "store.example", "virtual");
+        let mut head = |operation, container| {
+            let mut out = Vec::new();
+            let request = Request { operation, container, object: Object::Prepared(7), size: 4096 };
+            scribe.write(&mut out, &request, &Whose { workers: 1, repeat: 0, worker: 0 }, 1_401_192_000);
+            String::from_utf8(out).expect("text")
+        };
+        let read = head(Operation::Read, 3);
+        assert!(read.starts_with("GET /v1/AUTH_a:b/object-0000000007 HTTP/1.1\r\nHost: wb-w-3.store.example:8080\r\n"), "{read}");
+        let list = head(Operation::List, 12);
+        assert!(
+            list.starts_with("GET /v1/AUTH_a:b/?list-type=2&max-keys=1000 HTTP/1.1\r\nHost: wb-w-12.store.example:8080\r\n"),
+            "{list}"
+        );
+        assert!(list.contains("\r\nx-amz-security-token:tok\r\nAuthorization: "), "{list}");
+    }
+
+    #[test]
     fn s3_requests_are_signed_and_writes_say_their_length() {
         let head = write("s3", Operation::Write);
         assert!(head.starts_with("PUT /v1/AUTH_a:b/wb-w-3/object-0000000007 HTTP/1.1\r\n"), "{head}");
         assert!(
-            head.contains("\r\nx-amz-date: 20140527T120000Z\r\nAuthorization: AWS4-HMAC-SHA256 Credential=AK/20140527/"),
+            head.contains("\r\nx-amz-date: 20140527T120000Z\r\nx-amz-security-token:tok\r\nAuthorization: AWS4-HMAC-SHA256 Credential=AK/20140527/"),
             "{head}"
         );
         assert!(head.contains("\r\nContent-Length: 4096\r\n") && !head.contains("X-Auth-Token"), "{head}");

@@ -137,7 +137,7 @@ impl Shared {
     pub fn new(config: Config) -> Result<Self, String> {
         let address = config.address()?;
         let dialer =
-            if config.tls { Dialer::tls(address, &config.host, config.ca_file.as_deref())? } else { Dialer::plain(address) };
+            if config.tls { Dialer::tls(address, &config.peer(), config.ca_file.as_deref())? } else { Dialer::plain(address) };
         let desk = || {
             Ok(Desk {
                 recorder: Mutex::new(Recorder::new(config.workload.operations.keys().copied())),

@@ -12,14 +12,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub const PAYLOAD: &[u8] = b"UNSIGNED-PAYLOAD";
 
 const SIGNED_HEADERS: &[u8] = b"host;x-amz-content-sha256;x-amz-date";
+const SIGNED_HEADERS_WITH_TOKEN: &[u8] = b"host;x-amz-content-sha256;x-amz-date;x-amz-security-token";
 
-/// Signs requests of one user to one host.
+/// Signs requests of one user.
 #[derive(Clone, Debug)]
 pub struct Signer {
     access_key: String,
     secret_key: String,
     region: String,
-    host: String,
+    /// Line of the session token's header, as it is signed; empty without one.
+    token_line: Vec<u8>,
     second: u64,
     /// `20140527T120000Z` of `second`.
     date: [u8; 16],
@@ -31,14 +33,14 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// A signer; `host` is the value of the `Host` header.
+    /// A signer; `token` is the session token that belongs to the keys, or nothing.
     #[must_use]
-    pub fn new(access_key: &str, secret_key: &str, region: &str, host: &str) -> Self {
+    pub fn new(access_key: &str, secret_key: &str, region: &str, token: &str) -> Self {
         Self {
             access_key: access_key.into(),
             secret_key: secret_key.into(),
             region: region.into(),
-            host: host.into(),
+            token_line: if token.is_empty() { Vec::new() } else { format!("x-amz-security-token:{token}\n").into_bytes() },
             second: u64::MAX,
             date: [0; 16],
             day: u64::MAX,
@@ -48,12 +50,13 @@ impl Signer {
         }
     }
 
-    /// Appends the headers that sign a request: `x-amz-content-sha256`, `x-amz-date` and `Authorization`.
-    /// `path` and `query` are canonical already: percent-encoded, the query's keys sorted. `unix_s` is the time of day.
-    pub fn put_headers(&mut self, out: &mut Vec<u8>, method: &str, path: &[u8], query: &[u8], unix_s: u64) {
+    /// Appends the headers that sign a request: `x-amz-content-sha256`, `x-amz-date`, `x-amz-security-token` where there is one,
+    /// and `Authorization`. `host` is the value of the `Host` header. `path` and `query` are canonical already: percent-encoded, the query's keys sorted. `unix_s` is the time of day.
+    pub fn put_headers(&mut self, out: &mut Vec<u8>, method: &str, host: &[u8], path: &[u8], query: &[u8], unix_s: u64) {
         if self.second != unix_s || self.begun.is_none() {
             self.turn_to(unix_s);
         }
+        let signed = if self.token_line.is_empty() { SIGNED_HEADERS } else { SIGNED_HEADERS_WITH_TOKEN };
         let canonical = &mut self.canonical;
         canonical.clear();
         for part in [
@@ -63,13 +66,15 @@ impl Signer {
             b"\n",
             query,
             b"\nhost:",
-            self.host.as_bytes(),
+            host,
             b"\nx-amz-content-sha256:",
             PAYLOAD,
             b"\nx-amz-date:",
             &self.date,
-            b"\n\n",
-            SIGNED_HEADERS,
+            b"\n",
+            &self.token_line,
+            b"\n",
+            signed,
             b"\n",
             PAYLOAD,
         ] {
@@ -78,19 +83,22 @@ impl Signer {
         let mut hmac = self.begun.clone().expect("turn_to began it");
         hmac.update(&hex(digest::digest(&digest::SHA256, canonical).as_ref()));
         let signature = hex(hmac.sign().as_ref());
+        for part in [b"x-amz-content-sha256: ", PAYLOAD, b"\r\nx-amz-date: ", &self.date, b"\r\n"] {
+            out.extend_from_slice(part);
+        }
+        if let Some(line) = self.token_line.strip_suffix(b"\n") {
+            out.extend_from_slice(line);
+            out.extend_from_slice(b"\r\n");
+        }
         for part in [
-            b"x-amz-content-sha256: ",
-            PAYLOAD,
-            b"\r\nx-amz-date: ",
-            &self.date,
-            b"\r\nAuthorization: AWS4-HMAC-SHA256 Credential=",
+            b"Authorization: AWS4-HMAC-SHA256 Credential=",
             self.access_key.as_bytes(),
             b"/",
             &self.date[..8],
             b"/",
             self.region.as_bytes(),
             b"/s3/aws4_request, SignedHeaders=",
-            SIGNED_HEADERS,
+            signed,
             b", Signature=",
             &signature,
             b"\r\n",
@@ -174,9 +182,10 @@ fn civil(days: u64) -> (u64, u64, u64) {
 
 /// The headers that sign one request, for checks against other signers; see [`Signer::put_headers`].
 #[must_use]
-pub fn signed_headers(keys: [&str; 2], region: &str, host: &str, method: &str, path: &str, query: &str, unix_s: u64) -> String {
+pub fn signed_headers(keys: [&str; 3], region: &str, host: &str, method: &str, path: &str, query: &str, unix_s: u64) -> String {
     let mut out = Vec::new();
-    Signer::new(keys[0], keys[1], region, host).put_headers(&mut out, method, path.as_bytes(), query.as_bytes(), unix_s);
+    let mut signer = Signer::new(keys[0], keys[1], region, keys[2]);
+    signer.put_headers(&mut out, method, host.as_bytes(), path.as_bytes(), query.as_bytes(), unix_s);
     String::from_utf8_lossy(&out).into_owned()
 }
 
@@ -195,10 +204,10 @@ mod tests {
 
     #[test]
     fn a_signature_does_not_depend_on_what_was_signed_before() {
-        let mut one = Signer::new("AK", "SK", "us-east-1", "h:1");
+        let mut one = Signer::new("AK", "SK", "us-east-1", "");
         let mut sign = |path: &[u8], at| {
             let mut out = Vec::new();
-            one.put_headers(&mut out, "GET", path, b"", at);
+            one.put_headers(&mut out, "GET", b"h:1", path, b"", at);
             out
         };
         let first = sign(b"/b/o", 1_400_000_000);

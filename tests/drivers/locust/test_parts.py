@@ -102,16 +102,20 @@ def test_locusts_own_statistics_agree_with_the_window() -> None:
     assert "small" in summary(stats)
 
 
+@pytest.mark.parametrize("token", [None, "FwoGZXIvYXdzEJr//token+=="])
 @pytest.mark.parametrize("query", ["", "list-type=2&max-keys=1000&start-after=a%2Fb"])
-def test_s3_requests_are_signed_as_botocore_signs_them(query: str) -> None:
-    target = Target(api="s3", url="http://10.1.2.3:7480", user="AKIDEXAMPLE", key=SecretStr("wJalrXUtnFEMI"), region="eu-west-1")
+def test_s3_requests_are_signed_as_botocore_signs_them(query: str, token: str | None) -> None:
+    secrets = {"key": SecretStr("wJalrXUtnFEMI"), "token": SecretStr(token) if token else None}
+    target = Target(api="s3", url="http://10.1.2.3:7480", user="AKIDEXAMPLE", region="eu-west-1", **secrets)
     now = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
     ours = signature(target, "10.1.2.3:7480", "GET", "/wb-1-x-0", query, b"", now)
     request = AWSRequest("GET", "http://10.1.2.3:7480/wb-1-x-0" + (f"?{query}" if query else ""))
     request.context["timestamp"] = "20260304T050607Z"
     request.headers["X-Amz-Date"] = "20260304T050607Z"
-    request.headers["X-Amz-Content-SHA256"] = ours["X-Amz-Content-SHA256"]
-    signer = S3SigV4Auth(Credentials("AKIDEXAMPLE", "wJalrXUtnFEMI"), "s3", "eu-west-1")
+    request.headers["X-Amz-Content-SHA256"] = ours["x-amz-content-sha256"]
+    if token:
+        request.headers["X-Amz-Security-Token"] = token
+    signer = S3SigV4Auth(Credentials("AKIDEXAMPLE", "wJalrXUtnFEMI", token), "s3", "eu-west-1")
     text = signer.string_to_sign(request, signer.canonical_request(request))
     assert ours["Authorization"].endswith(f"Signature={signer.signature(text, request)}")
     assert "wJalrXUtnFEMI" not in str(ours)

@@ -23,6 +23,16 @@ pub struct Asked {
     pub copies: bool,
 }
 
+impl Asked {
+    /// Puts the bucket of a virtual host, which is any name below `localhost`, into the path.
+    pub fn unfold_virtual_host(&mut self) {
+        let name = self.host.rsplit_once(':').map_or(self.host.as_str(), |(name, _)| name);
+        if let Some(bucket) = name.strip_suffix(".localhost").filter(|_| !is_swift(&self.path)) {
+            self.path = format!("/{bucket}{}", self.path);
+        }
+    }
+}
+
 /// An answer: a status, headers, and a body of its own or an object's.
 #[derive(Debug, Default)]
 pub struct Answer {
@@ -370,6 +380,19 @@ mod tests {
         assert_eq!(split("/b/"), ("b", None));
         assert_eq!(split("/b/o/p"), ("b", Some("o/p")));
         assert_eq!(decode("a%20b%2Fc%zz%"), "a b/c%zz%");
+    }
+
+    #[test]
+    fn the_bucket_of_a_virtual_host_goes_into_the_path() {
+        let path = |host: &str, path: &str| {
+            let mut asked = Asked { host: host.into(), path: path.into(), ..Asked::default() };
+            asked.unfold_virtual_host();
+            asked.path
+        };
+        assert_eq!(path("b.localhost:8080", "/o"), "/b/o");
+        assert_eq!(path("b.localhost", "/"), "/b/");
+        assert_eq!(path("localhost:8080", "/b/o"), "/b/o");
+        assert_eq!(path("b.localhost", "/v1/AUTH_test/c"), "/v1/AUTH_test/c");
     }
 
     #[test]

@@ -323,6 +323,7 @@ fn parse(bytes: &[u8]) -> Result<Option<(Incoming, usize, bool)>, ()> {
             _ => {}
         }
     }
+    asked.unfold_virtual_host();
     let framing = if chunked { Framing::Chunked(Chunked::default()) } else { Framing::Length(body) };
     Ok(Some((Incoming { asked, framing, inner: inner.then(Chunked::default), size: 0, close }, length, expects)))
 }
