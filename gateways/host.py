@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ground.errors import MissingMeans
+
 
 @dataclass(frozen=True)
 class Service:
@@ -113,6 +115,15 @@ class Host(ABC):
     @abstractmethod
     def drop_kernel_caches(self) -> str:
         """Write back and drop page cache, dentries and inodes; returns in words what was dropped."""
+
+    def tool(self, name: str) -> tuple[str, ...]:
+        """The command that runs `name`, one of the tools that hosts are attested with, the same on every host.
+
+        Raises MissingMeans where hosts of this kind, or as they were raised, have none.
+        """
+        raise MissingMeans(
+            f"{self.name}: it has no {name}", advice="only lab hosts that were raised to be attested have such tools"
+        )
 
     def tail(self, name: str, lines: int = 15) -> list[str]:
         """The last lines of the log file `name`; empty when there is none."""

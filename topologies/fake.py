@@ -16,7 +16,7 @@ from pathlib import Path
 from gateways.host import Completed, Counters, Host, Service
 from ground.errors import CommandFailed
 from topologies.hardware import Hardware
-from topologies.hosts import Hosts
+from topologies.hosts import LIMITED, Hosts, Limited
 
 # A process that outlives the conductor would be a leftover: the kernel ends it with its parent.
 WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
@@ -111,8 +111,11 @@ class FakeHosts(Hosts):
         }
         self.hosts: Mapping[str, Host] = self._hosts
 
-    def limit(self) -> None:
+    def limit(self, what: Collection[Limited] = LIMITED) -> None:
         """Nothing is limited."""
+
+    def unlimit(self, what: Collection[Limited] = LIMITED) -> None:
+        """Nothing was limited."""
 
     def facts(self) -> Mapping[str, str]:
         """That they are pretended."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Final, Literal, Self
 
 from gateways.host import Host
+
+Limited = Literal["cpu", "disk", "nic"]
+LIMITED: Final[tuple[Limited, ...]] = ("cpu", "disk", "nic")
+"""What is limited beside memory."""
 
 
 class Hosts(ABC):
@@ -19,11 +23,15 @@ class Hosts(ABC):
     """By name, in the order of the hardware file."""
 
     @abstractmethod
-    def limit(self) -> None:
-        """Put the CPU, block and NIC limits of the hardware on. Memory limits are on from the start.
+    def limit(self, what: Collection[Limited] = LIMITED) -> None:
+        """Put the CPU, block and NIC limits of the hardware on, or some of them. Memory limits are on from the start.
 
         Hosts come up without the others, so that starting a gateway takes no longer than it must. Raises TargetError.
         """
+
+    @abstractmethod
+    def unlimit(self, what: Collection[Limited] = LIMITED) -> None:
+        """Take limits off again that `limit` put on. Raises TargetError."""
 
     @abstractmethod
     def facts(self) -> Mapping[str, str]:

@@ -62,6 +62,32 @@ def test_version_2_limits_cpu_by_max_and_each_disk_by_one_line(v2: Cgroups) -> N
 
 def test_a_host_without_limits_gets_none_written(v1: Cgroups, v2: Cgroups) -> None:
     assert v1.limits(GROUP, HostSpec(), ()) == v2.limits(GROUP, HostSpec(), ()) == ()
+    assert v1.lifts(GROUP, HostSpec(), ()) == v2.lifts(GROUP, HostSpec(), ()) == ()
+
+
+def test_version_1_lifts_every_limit_that_it_put_on(v1: Cgroups) -> None:
+    assert written(v1, v1.lifts(GROUP, SPEC, DEVICES)) == {
+        "cpu/weighbridge/d/h/cpu.cfs_period_us": "100000",
+        "cpu/weighbridge/d/h/cpu.cfs_quota_us": "-1",
+        "blkio/weighbridge/d/h/blkio.throttle.read_bps_device": "7:3 0",
+        "blkio/weighbridge/d/h/blkio.throttle.write_bps_device": "7:3 0",
+        "blkio/weighbridge/d/h/blkio.throttle.read_iops_device": "7:4 0",
+        "blkio/weighbridge/d/h/blkio.throttle.write_iops_device": "7:4 0",
+    }
+
+
+def test_version_2_lifts_every_limit_that_it_put_on(v2: Cgroups) -> None:
+    assert [(str(one.path.relative_to(v2.mount)), one.text) for one in v2.lifts(GROUP, SPEC, DEVICES)] == [
+        ("weighbridge/d/h/cpu.max", "max 100000"),
+        ("weighbridge/d/h/io.max", "7:3 rbps=max wbps=max"),
+        ("weighbridge/d/h/io.max", "7:4 riops=max wiops=max"),
+    ]
+
+
+def test_limits_are_put_on_and_taken_off_by_kind(v1: Cgroups) -> None:
+    assert {one.path.parts[-5] for one in v1.limits(GROUP, SPEC, DEVICES, {"cpu"})} == {"cpu"}
+    assert {one.path.parts[-5] for one in v1.lifts(GROUP, SPEC, DEVICES, {"disk"})} == {"blkio"}
+    assert v1.limits(GROUP, SPEC, DEVICES, {"nic"}) == ()
 
 
 def test_version_1_limits_write_back_in_the_root_and_version_2_needs_not(tmp_path: Path) -> None:

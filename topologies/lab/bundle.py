@@ -11,6 +11,7 @@ from typing import Any
 
 from topologies.lab.disk import LoopDisk
 from topologies.lab.runc import DEPLOYMENT, HOST
+from topologies.lab.tools import INSIDE
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -62,6 +63,8 @@ class Bundle:
     """Whether this kernel accounts swap: then memory and swap together are limited to `memory_bytes`."""
     visible: tuple[Path, ...] = ()
     """Folders of this machine to be seen although they are below /tmp or /run; only where there is no image."""
+    tools: Path | None = None
+    """The root image whose programs the host has at `tools.INSIDE`."""
 
     @property
     def id(self) -> str:
@@ -127,6 +130,7 @@ class Bundle:
             mount("/var/log/host", "bind", "rbind,rw", str(self.logs)),
             mount("/etc/hosts", "bind", "bind,ro", str(self.etc_hosts)),
             *(mount(str(path), "bind", "rbind,ro", str(path)) for path in seen if self.image is None),
+            *([mount(INSIDE, "bind", "bind,ro", str(self.tools))] if self.tools is not None else []),
         ]
 
     def write(self) -> None:

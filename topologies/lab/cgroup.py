@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from ground.errors import TargetError
 from topologies.hardware import Disk, HostSpec
+from topologies.hosts import LIMITED, Limited
 
 MOUNT: Final = Path("/sys/fs/cgroup")
 TREE: Final = "weighbridge"
@@ -60,23 +61,42 @@ class Cgroups:
         """The folder of a cgroup such as `/weighbridge/D/H`, in version 1 that of a controller."""
         return (self.mount if self.version == 2 else self.mount / controller) / group.strip("/")
 
-    def limits(self, group: str, spec: HostSpec, devices: tuple[str, ...]) -> tuple[Write, ...]:
+    def limits(
+        self, group: str, spec: HostSpec, devices: tuple[str, ...], what: Collection[Limited] = LIMITED
+    ) -> tuple[Write, ...]:
         """What puts the CPU and block limits of a host on; `devices` are its disks' `major:minor`."""
-        writes = []
-        if spec.cpus is not None:
-            quota_us = int(spec.cpus * PERIOD_US)
-            if self.version == 2:
-                writes.append(Write(self.at("cpu", group) / "cpu.max", f"{quota_us} {PERIOD_US}"))
-            else:
-                writes.append(Write(self.at("cpu", group) / "cpu.cfs_period_us", str(PERIOD_US)))
-                writes.append(Write(self.at("cpu", group) / "cpu.cfs_quota_us", str(quota_us)))
-        for device, disk in zip(devices, spec.disks, strict=True):
-            writes += self.block(group, device, disk)
+        writes: list[Write] = []
+        if spec.cpus is not None and "cpu" in what:
+            writes += self._cpu(group, str(int(spec.cpus * PERIOD_US)))
+        if "disk" in what:
+            for device, disk in zip(devices, spec.disks, strict=True):
+                writes += self.block(group, device, disk)
         return tuple(writes)
+
+    def lifts(self, group: str, spec: HostSpec, devices: tuple[str, ...], what: Collection[Limited] = LIMITED) -> tuple[Write, ...]:
+        """What takes off again what `limits` puts on."""
+        writes: list[Write] = []
+        if spec.cpus is not None and "cpu" in what:
+            writes += self._cpu(group, "max" if self.version == 2 else "-1")
+        if "disk" in what:
+            none = "max" if self.version == 2 else "0"
+            for device, disk in zip(devices, spec.disks, strict=True):
+                bandwidth, iops = (None if rate is None else none for rate in (disk.bandwidth, disk.iops))
+                writes += self._block(group, device, (bandwidth, bandwidth, iops, iops))
+        return tuple(writes)
+
+    def _cpu(self, group: str, quota: str) -> tuple[Write, ...]:
+        folder = self.at("cpu", group)
+        if self.version == 2:
+            return (Write(folder / "cpu.max", f"{quota} {PERIOD_US}"),)
+        return Write(folder / "cpu.cfs_period_us", str(PERIOD_US)), Write(folder / "cpu.cfs_quota_us", quota)
 
     def block(self, group: str, device: str, disk: Disk) -> tuple[Write, ...]:
         """What limits one device in one cgroup; nothing when the disk has no limits."""
-        rates = (disk.bandwidth, disk.bandwidth, disk.iops, disk.iops)
+        return self._block(group, device, (disk.bandwidth, disk.bandwidth, disk.iops, disk.iops))
+
+    def _block(self, group: str, device: str, rates: tuple[int | str | None, ...]) -> tuple[Write, ...]:
+        """What writes the rates that are given: read and written bytes a second, reads and writes a second."""
         if self.version == 2:
             keys = zip(("rbps", "wbps", "riops", "wiops"), rates, strict=True)
             limits = [f"{key}={rate}" for key, rate in keys if rate is not None]

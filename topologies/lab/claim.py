@@ -101,6 +101,13 @@ class Claim:
         self.claimed = self.claimed.model_copy(update={"root_limits": (*self.claimed.root_limits, *limits)})
         self.claimed.write(self.state)
 
+    def lift(self) -> None:
+        """Take the limits in the root cgroup off. Raises TargetError."""
+        for limit in self.claimed.root_limits:
+            limit.lift()
+        self.claimed = self.claimed.model_copy(update={"root_limits": ()})
+        self.claimed.write(self.state)
+
     @property
     def descriptor(self) -> int:
         """The lock's, for processes that start hosts: while one of them is at work, nothing may be swept."""

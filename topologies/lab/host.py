@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from gateways.host import Completed, Counters, Host, Service
 from ground.errors import CommandFailed, TargetError
+from topologies.lab import tools
 from topologies.lab.bundle import Bundle
 from topologies.lab.cgroup import Cgroups
 from topologies.lab.program import Process, Program, kill_family, send, wait_end
@@ -160,6 +161,12 @@ class LabHost(Host):
 
     def _pids(self) -> tuple[int, ...]:
         return self._cgroups.pids(self.bundle.cgroup)
+
+    def tool(self, name: str) -> tuple[str, ...]:
+        """The command that runs a tool of the image all hosts share. Raises MissingMeans when there is none."""
+        if self.bundle.tools is None:
+            return super().tool(name)
+        return tools.argv(self.bundle.tools, name)
 
     # services ----------------------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from typing import TypeVar
 from gateways.host import Host
 from ground.errors import CommandFailed, MissingMeans, TargetError, UsageError
 from topologies.hardware import Hardware, HostSpec
-from topologies.hosts import Hosts
+from topologies.hosts import LIMITED, Hosts, Limited
 from topologies.lab import bundle as bundles
 from topologies.lab import network, runc
 from topologies.lab.bundle import Bundle
@@ -56,7 +56,9 @@ class _Wanted:
 class LabHosts(Hosts):
     """Containers that stand, their switch, and the claim on this machine that goes with them."""
 
-    def __init__(self, claim: Claim, hardware: Hardware, *, runc: Runc, cgroups: Cgroups, folder: Path) -> None:
+    def __init__(
+        self, claim: Claim, hardware: Hardware, *, runc: Runc, cgroups: Cgroups, folder: Path, tools: Path | None = None
+    ) -> None:
         self.deployment = claim.claimed.deployment
         self.hosts: dict[str, Host] = {}
         self._lab: dict[str, LabHost] = {}
@@ -68,6 +70,7 @@ class LabHosts(Hosts):
         self._cgroups = cgroups
         self._bundles = folder / BUNDLES
         self._images: dict[Path, str] = {}
+        self._tools = tools
         self._closed = False
 
     # raising -----------------------------------------------------------------------------------------------------------------
@@ -98,6 +101,7 @@ class LabHosts(Hosts):
                     memory_bytes=one.spec.memory if one is not None else None,
                     limit_swap=self._cgroups.accounts_swap(),
                     visible=_python_of_this_process(),
+                    tools=self._tools,
                 )
                 before = disk_use([disk.minor for disk in attached])
                 pid = self._start(made, shown)
@@ -157,8 +161,22 @@ class LabHosts(Hosts):
 
     # standing ----------------------------------------------------------------------------------------------------------------
 
-    def limit(self) -> None:
-        """Put the CPU, block and NIC limits of the hardware on. Raises TargetError."""
+    def limit(self, what: Collection[Limited] = LIMITED) -> None:
+        """Put the CPU, block and NIC limits of the hardware on, or some of them. Raises TargetError."""
+        if "disk" in what:
+            self._limit_write_back()
+
+        def one(name: str) -> None:
+            host, spec = self._lab[name], self._hardware.hosts[name]
+            devices = tuple(disk.number for disk in host.bundle.disks)
+            for write in self._cgroups.limits(host.bundle.cgroup, spec, devices, what):
+                write.apply()
+            if spec.nic is not None and "nic" in what:
+                network.limit(self._switch_pid, self._ports[name], spec.nic)
+
+        _all(one, self._lab)
+
+    def _limit_write_back(self) -> None:
         root: list[Write] = []
         for name, host in self._lab.items():
             for disk, spec in zip(host.bundle.disks, self._hardware.hosts[name].disks, strict=True):
@@ -167,13 +185,18 @@ class LabHosts(Hosts):
         for write in root:
             write.apply()
 
+    def unlimit(self, what: Collection[Limited] = LIMITED) -> None:
+        """Take limits off again that `limit` put on. Raises TargetError."""
+        if "disk" in what:
+            self._claim.lift()
+
         def one(name: str) -> None:
             host, spec = self._lab[name], self._hardware.hosts[name]
             devices = tuple(disk.number for disk in host.bundle.disks)
-            for write in self._cgroups.limits(host.bundle.cgroup, spec, devices):
+            for write in self._cgroups.lifts(host.bundle.cgroup, spec, devices, what):
                 write.apply()
-            if spec.nic is not None:
-                network.limit(self._switch_pid, self._ports[name], spec.nic)
+            if spec.nic is not None and "nic" in what:
+                network.unlimit(self._switch_pid, self._ports[name])
 
         _all(one, self._lab)
 
@@ -235,12 +258,14 @@ def raise_lab(
     folder: Path,
     names: Collection[str],
     state: Path = STATE,
+    tools: Path | None = None,
 ) -> LabHosts:
     """Raise the hosts `names` of a hardware file, joined and with their memory limits on; everything else by `limit()`.
 
     `images` has the root image of every host that does not make the load; the image `/` and hosts that make the load get
     this machine's own root, read only. `folder` takes what belongs to the hosts (their logs stay there, in `logs/HOST`);
-    `state` is where the claim on the machine and runc's state are kept.
+    `state` is where the claim on the machine and runc's state are kept; `tools` is the root image that `Host.tool` finds its
+    programs in.
 
     Raises UsageError when another deployment stands, MissingMeans without root, tools or loop devices, CommandFailed when a
     host does not start; everything that was started is then gone again.
@@ -254,7 +279,7 @@ def raise_lab(
     if cgroups.pids(f"/{TREE}/{deployment}"):
         raise UsageError(f"{deployment}: a deployment of this label stands on this machine already")
     claim = Claim(deployment, folder, state)
-    hosts = LabHosts(claim, hardware, runc=Runc(state / "runc"), cgroups=cgroups, folder=folder)
+    hosts = LabHosts(claim, hardware, runc=Runc(state / "runc"), cgroups=cgroups, folder=folder, tools=tools)
     try:
         hosts._raise(wanted, folder / "logs", say)  # noqa: SLF001 - this function is the constructor of what it returns
     except BaseException as error:

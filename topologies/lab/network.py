@@ -79,6 +79,12 @@ def limit(switch_pid: int, port: Port, rate_bit_per_s: int) -> None:
     command(_inside(switch_pid, *limit_argv(port.device, rate_bit_per_s)))
 
 
+def unlimit(switch_pid: int, port: Port) -> None:
+    """Take the limit of a NIC off again. Raises CommandFailed."""
+    for pid, device in ((port.pid, NIC), (switch_pid, port.device)):
+        command(_inside(pid, "tc", "qdisc", "delete", "dev", device, "root"))
+
+
 def read_limit(port: Port) -> str:
     """The queueing of a NIC by the kernel, such as `tbf rate 10Gbit burst 4998750b lat 50ms`. Raises CommandFailed."""
     told = " ".join(command(_inside(port.pid, "tc", "qdisc", "show", "dev", NIC, "root")).split())
