@@ -111,10 +111,23 @@ class Settings(Record):
         return ("healthcheck", "cache", *middle, "proxy-server")
 
 
-_PACKAGES = ("swift-proxy", "swift-account", "swift-container", "swift-object", "memcached", "rsync", "xfsprogs")
+_PACKAGES = ("swift-proxy", "swift-account", "swift-container", "swift-object", "memcached", "rsync", "xfsprogs", "haproxy")
 _TOOLS = ("iproute2", "procps", "tini", "python3")
 
+# Debian 11 is past its time: its mirrors have the release itself, and no longer its updates.
+_BULLSEYE = ('--setup-hook=sed -i -e /security/d -e /-updates/d "$1/etc/apt/sources.list"',)
+# What sid has changes every day; a mirror's copy may be older than its own date of expiry.
+_SID = ('--aptopt=Acquire::Check-Valid-Until "false"',)
+
+
+def _image(name: str, suite: str, options: tuple[str, ...] = ()) -> Image:
+    return Image(name=name, suite=suite, packages=(*_PACKAGES, *_TOOLS), options=options)
+
+
 RELEASES: dict[str, Image] = {
-    "swift-2.30": Image(name="swift-2.30", suite="bookworm", packages=(*_PACKAGES, *_TOOLS)),
+    "swift-2.26": _image("swift-2.26", "bullseye", _BULLSEYE),
+    "swift-2.30": _image("swift-2.30", "bookworm"),
+    "swift-2.35": _image("swift-2.35", "trixie"),
+    "swift-2.38": _image("swift-2.38", "sid", _SID),
 }
 """Root image by the name layouts use for a release."""

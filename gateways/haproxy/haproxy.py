@@ -1,0 +1,144 @@
+"""HAProxy as a front: its configuration, its check, its daemon, and what it says of itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+from gateways import program
+from gateways.daemon import Daemon
+from gateways.front import Backend, Front
+from gateways.haproxy.settings import HaproxySettings
+from gateways.host import Host, Service
+from gateways.probe import Probe
+from ground.errors import CommandFailed, UsageError
+
+PATH = "/etc/haproxy/haproxy.cfg"
+SOCKET = "/run/haproxy-stats.sock"
+"""Where HAProxy is asked for its counters; only root of the host may."""
+
+SERVICE = "haproxy"
+_WATCH = "gateways.haproxy.watch_haproxy"
+_REFUSED = 1
+_FAULT = re.compile(rf"parsing \[{re.escape(PATH)}:(?P<line>\d+)\]\s*:\s*(?P<words>.*)")
+_ALERT = re.compile(r"^\[ALERT\][^:]*:\s*(?:config\s*:\s*)?(?P<words>.*)$")
+_SUMMARY = re.compile(r"Error\(s\) found in configuration file|Fatal errors found in configuration")
+
+
+class _Told(TypedDict):
+    """What the shipped program tells of HAProxy as it runs: its `show info`, and rows of `show stat`."""
+
+    info: dict[str, str]
+    rows: list[dict[str, str]]
+
+
+class Haproxy(Front):
+    """HAProxy with these settings. `health_path` is what the gateway behind answers with 200 while it lives."""
+
+    def __init__(self, settings: HaproxySettings, *, health_path: str) -> None:
+        self.settings = settings
+        self.port = settings.port
+        self.health_path = settings.health_path or health_path
+
+    def files(self, address: str, backends: Sequence[Backend]) -> Mapping[str, str]:
+        """See Front. Good for HAProxy 2.2 and later."""
+        settings = self.settings
+        wait = settings.timeouts
+        sections = {
+            "global": [
+                "user haproxy",
+                "group haproxy",
+                f"maxconn {settings.maxconn}",
+                f"nbthread {settings.threads}",
+                f"stats socket {SOCKET} mode 600 level user",
+                f"tune.bufsize {settings.bufsize}",
+            ],
+            "defaults": [
+                "mode http",
+                "option http-keep-alive",
+                f"http-reuse {settings.http_reuse}",
+                f"retries {settings.retries}",
+                "option redispatch",
+                f"timeout connect {_ms(wait.connect)}",
+                f"timeout client {_ms(wait.client)}",
+                f"timeout server {_ms(wait.server)}",
+                f"timeout queue {_ms(wait.queue)}",
+            ],
+            "frontend": [f"bind {address}:{settings.port}", "default_backend gateways"],
+            "backend": [
+                f"balance {settings.balance}",
+                f"option httpchk GET {self.health_path}",
+                "http-check expect status 200",
+                f"default-server check inter {_ms(settings.health_interval)} fall 3 rise 2",
+                *(f"server {one.name} {one.address}:{one.port}" for one in backends),
+            ],
+        }
+        names = {"frontend": "frontend clients", "backend": "backend gateways"}
+        # A line of the layout's own comes last: of two that contradict each other HAProxy takes the later one.
+        more = {str(section): own for section, own in settings.options.items()}
+        texts = [
+            "\n".join([names.get(section, section), *(f"    {line}" for line in (*lines, *more.get(section, ())))])
+            for section, lines in sections.items()
+        ]
+        return {PATH: "\n\n".join(texts) + "\n"}
+
+    def check(self, host: Host) -> None:
+        """See Front. From 2.4 on HAProxy itself suggests what was meant. Raises CommandFailed when it cannot be run."""
+        try:
+            host.run(["haproxy", "-c", "-f", PATH])
+        except CommandFailed as error:
+            if error.code != _REFUSED:
+                raise
+            lines = host.run(["cat", PATH]).stdout.splitlines()
+            raise UsageError(
+                "\n".join(faults(error.output, lines)),
+                advice="HAProxy refuses this configuration; what a layout adds to it is under `haproxy: options`.",
+            ) from error
+
+    def daemons(self, host: Host) -> tuple[Daemon, ...]:
+        """See Front."""
+        return (Daemon(host, Service(SERVICE, ("haproxy", "-db", "-f", PATH)), self.port),)
+
+    def facts(self, host: Host) -> dict[str, str]:
+        """See Front: as HAProxy says of itself while it runs."""
+        done = host.run((*program.ship(host, _WATCH), SOCKET, "once"))
+        told: _Told = json.loads(done.stdout)
+        info, settings, wait = told["info"], self.settings, self.settings.timeouts
+        servers = [row for row in told["rows"] if row["svname"] not in {"FRONTEND", "BACKEND"}]
+        whole = next(row for row in told["rows"] if row["svname"] == "BACKEND")
+        return {
+            "path": f"clients -> HAProxy on {host.name} -> {len(servers)} backends",
+            "haproxy": f"HAProxy {info['Version']}, {info['Nbthread']} thread(s), at most {info['Maxconn']} connections",
+            "haproxy balance": f"{whole['algo']} over {', '.join(row['svname'] for row in servers)}",
+            "haproxy reuse": f"http-reuse {settings.http_reuse}, keep-alive on both sides; {settings.retries} retries to connect",
+            "haproxy health check": f"GET {self.health_path} every {settings.health_interval:g} s: "
+            + ", ".join(f"{row['svname']} {row['status']}" for row in servers),
+            "haproxy timeouts": f"connect {wait.connect:g} s, client {wait.client:g} s, "
+            f"server {wait.server:g} s, queue {wait.queue:g} s",
+            "haproxy bufsize": f"{settings.bufsize} bytes",
+            **{f"option haproxy.cfg [{section}]": "; ".join(lines) for section, lines in settings.options.items() if lines},
+        }
+
+    def probes(self, host: Host) -> tuple[Probe, ...]:
+        """See Front: sessions, queues, bytes, answers by class, retries and connect times, by server."""
+        return (Probe(host, f"{SERVICE}.{host.name}", (*program.ship(host, _WATCH), SOCKET)),)
+
+
+def faults(output: str, lines: Sequence[str]) -> list[str]:
+    """What HAProxy objects to, a line each, with the text of the line of the file it objects to."""
+    found = []
+    for words in (match["words"] for line in output.splitlines() if (match := _ALERT.match(line))):
+        place = _FAULT.search(words)
+        if place:
+            number = int(place["line"])
+            text = lines[number - 1].strip() if 0 < number <= len(lines) else ""
+            found.append(f"haproxy.cfg:{number}: `{text}`: {place['words']}")
+        elif not _SUMMARY.search(words):
+            found.append(f"haproxy.cfg: {words}")
+    return found or [output.strip()]
+
+
+def _ms(seconds: float) -> str:
+    return f"{round(seconds * 1000)}ms"

@@ -1,0 +1,84 @@
+"""What HAProxy counts of itself, as a program on its host.
+
+`watch_haproxy.py SOCKET` prints a line of JSON at once and then one every second until its stdin ends: numbers by
+`frontend.NAME`, `backend.NAME` and `SERVER.NAME`, where NAME is the field's own in `show stat` (HAProxy's management manual,
+CSV format), `up` being 1 for a server that takes requests. `watch_haproxy.py SOCKET once` prints `{"info": {...}, "rows":
+[...]}`, `show info` and `show stat` as they are. A second in which HAProxy does not answer has no line; stderr says why.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import select
+import socket
+import sys
+import time
+
+NAMES = (
+    *("scur", "stot", "qcur", "bin", "bout", "req_tot", "hrsp_2xx", "hrsp_4xx", "hrsp_5xx"),
+    *("ereq", "econ", "eresp", "wretr", "wredis", "cli_abrt", "srv_abrt", "connect", "reuse", "qtime", "ctime", "rtime", "ttime"),
+)
+"""Fields that are told where a row has them; qtime, ctime, rtime and ttime are means of the last 1024 requests, in ms."""
+
+PERIOD_S = 1.0
+TIMEOUT_S = 5.0
+
+
+def ask(path: str, command: str) -> str:
+    """What HAProxy answers to one command."""
+    with socket.socket(socket.AF_UNIX) as wire:
+        wire.settimeout(TIMEOUT_S)
+        wire.connect(path)
+        wire.sendall(command.encode() + b"\n")
+        parts: list[bytes] = []
+        while True:
+            part = wire.recv(65536)
+            if not part:
+                return b"".join(parts).decode()
+            parts.append(part)
+
+
+def rows(path: str) -> list[dict[str, str]]:
+    """The rows of `show stat`: front ends, backends, servers."""
+    return list(csv.DictReader(ask(path, "show stat").lstrip("# ").splitlines()))
+
+
+def info(path: str) -> dict[str, str]:
+    """`show info` by name."""
+    pairs = (line.partition(":") for line in ask(path, "show info").splitlines())
+    return {name.strip(): value.strip() for name, colon, value in pairs if colon}
+
+
+def numbers(found: list[dict[str, str]]) -> dict[str, int]:
+    """The flat numbers of a second."""
+    told = {}
+    for row in found:
+        whole = row["svname"] in ("FRONTEND", "BACKEND")
+        name = row["svname"].lower() if whole else row["svname"]
+        told.update({f"{name}.{field}": int(row[field]) for field in NAMES if row.get(field)})
+        if not whole:
+            told[f"{name}.up"] = int(row["status"].startswith("UP"))
+    return told
+
+
+def main() -> None:
+    """Tell until stdin ends."""
+    path = sys.argv[1]
+    if sys.argv[2:] == ["once"]:
+        json.dump({"info": info(path), "rows": rows(path)}, sys.stdout)
+        return
+    due = time.monotonic()
+    while True:
+        try:
+            sys.stdout.write(json.dumps(numbers(rows(path))) + "\n")
+            sys.stdout.flush()
+        except OSError as error:
+            sys.stderr.write(f"{path}: {error}\n")
+        due = max(due + PERIOD_S, time.monotonic())
+        if select.select([sys.stdin], [], [], max(0.0, due - time.monotonic()))[0]:
+            return
+
+
+if __name__ == "__main__":
+    main()
