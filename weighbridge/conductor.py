@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from drivers.order import Cleaned, Cleanup, Prepare, Setup, Step, Target
+from drivers.order import Cleaned, Cleanup, Prepare, Progress, Setup, Step, Target
 from drivers.process import DriverProcess
 from gateways.gateway import Endpoint
 from ground.errors import DriverError, TargetError, WeighbridgeError
@@ -25,6 +25,7 @@ from topologies.loader import Planned
 from weighbridge.clearing import clearing
 from weighbridge.display import Display
 from weighbridge.plan import Plan, Visit
+from weighbridge.telemetry import Watch, limits_of
 
 ROOT = Path(__file__).resolve().parent.parent
 """Where the rooms are importable from, for programs that are started on client hosts."""
@@ -77,11 +78,15 @@ class Conductor:
                 ConfigFile(layout=visit.layout, host=one.host, path=one.path, text=one.text) for one in deployment.standing.rendered
             ]
             self._store.add_facts([Sheet(title="deployment", layout=visit.layout, facts=deployment.facts())], configs)
-            with clearing(deployment, self._buckets(), self._tell(visit)):
+            with clearing(deployment, self._buckets(), self._tell(visit)), self._watching(planned, deployment) as watch:
                 for endpoint in deployment.endpoints:
                     if endpoint.api in self._suite.api:
-                        self._measure_api(deployment, visit, endpoint)
+                        self._measure_api(deployment, watch, visit, endpoint)
             say(f"taking {visit.layout} down")
+
+    def _watching(self, planned: Planned, deployment: Deployment) -> Watch:
+        limits = limits_of(deployment.hardware, planned.gateway.needs(), deployment.hosts)
+        return Watch(self._store, planned.layout.name, deployment.hosts, limits, deployment.standing.probes())
 
     def _buckets(self) -> list[str]:
         """All buckets that this run may make on a gateway."""
@@ -94,7 +99,7 @@ class Conductor:
 
         return tell
 
-    def _measure_api(self, deployment: Deployment, visit: Visit, endpoint: Endpoint) -> None:
+    def _measure_api(self, deployment: Deployment, watch: Watch, visit: Visit, endpoint: Endpoint) -> None:
         """All workloads over one API by one driver; one that fails loses the rest of its workload, and the next gets a new one."""
         waiting = deque((workload, self._keys(visit, endpoint, workload)) for workload in self._suite.workloads)
         while waiting:
@@ -102,7 +107,7 @@ class Conductor:
                 with self._driving(deployment, visit, endpoint) as driver:
                     while waiting:
                         workload, keys = waiting[0]
-                        self._measure_workload(deployment, driver, workload, keys)
+                        self._measure_workload(deployment, watch, driver, workload, keys)
                         waiting.popleft()
             except (DriverError, TargetError) as error:
                 self._display.say(_reason(error))
@@ -134,7 +139,9 @@ class Conductor:
             yield driver
             driver.quit()
 
-    def _measure_workload(self, deployment: Deployment, driver: DriverProcess, workload: Workload, keys: Iterator[StepKey]) -> None:
+    def _measure_workload(
+        self, deployment: Deployment, watch: Watch, driver: DriverProcess, workload: Workload, keys: Iterator[StepKey]
+    ) -> None:
         self._prepare(deployment, driver, workload)
         for number, key in enumerate(keys):
             if number and "delete" in workload.operations:
@@ -142,7 +149,7 @@ class Conductor:
             self._number += 1
             self._display.begins(key, self._number)
             try:
-                result = self._measure(deployment, driver, workload, key)
+                result = self._measure(deployment, watch, driver, workload, key)
             except (DriverError, TargetError) as error:
                 self._write(StepResult(key=key, measurement=None, valid=False, notes=(_reason(error),), order=self._number - 1))
                 raise
@@ -163,12 +170,17 @@ class Conductor:
         text = f"{cleaned.deleted} objects deleted"
         self._note("cleaned", deployment, [f"{text}; {cleaned.failed} could not be" if cleaned.failed else text])
 
-    def _measure(self, deployment: Deployment, driver: DriverProcess, workload: Workload, key: StepKey) -> StepResult:
+    def _measure(self, deployment: Deployment, watch: Watch, driver: DriverProcess, workload: Workload, key: StepKey) -> StepResult:
         if self._suite.cache == "before-step":
             self._note("caches", deployment, deployment.drop_caches())
-        with self._dropping(deployment):
+        with self._dropping(deployment), watch.step(key, workload.runtime) as recording:
+
+            def heard(progress: Progress) -> None:
+                recording.heard(progress)
+                self._display.progress(progress)
+
             order = Step(workload=workload, workers=key.workers, repeat=key.repeat)
-            measurement = driver.step(order, self._display.progress).measurement
+            measurement = driver.step(order, heard).measurement
         verdict = judge(measurement, self._suite.bounds, closed_loop=workload.rate_per_s is None)
         return StepResult(key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=self._number - 1)
 

@@ -1,0 +1,306 @@
+"""The sampler with hosts that count what they are told to, and probes that are small programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from drivers.order import Progress
+from gateways.gateway import HostNeed
+from gateways.host import Counters, DiskCounters, Host
+from gateways.probe import Probe
+from ground.errors import TargetError
+from results.fake_run import WORKLOADS, fake_run
+from results.step import StepKey
+from results.store import RunStore
+from results.telemetry import HostLimits, Telemetry
+from topologies.fake import FakeHost
+from topologies.hardware import Hardware
+from weighbridge.telemetry import Recording, Watch, limits_of
+
+KEY = StepKey(layout="swift", api="swift", workload="small-read", workers=4, repeat=7)
+
+COUNTS = """
+import json, sys, threading
+ended = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.read(), ended.set())).start()
+number = 0
+while not ended.is_set():
+    print(json.dumps({"req": number, "qlen": 3}), flush=True)
+    number += 10
+    ended.wait(0.05)
+"""
+
+
+class Meter(FakeHost):
+    """A host that has used half a CPU and 1 MB/s of network since it began, by the monotonic clock."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        super().__init__(name, "127.0.0.1", folder / name)
+        self.began = time.monotonic()
+        self.asked = threading.Semaphore(0)
+        self.fails = False
+
+    def counters(self) -> Counters:
+        self.asked.release()
+        if self.fails:
+            raise TargetError(f"{self.name} is gone")
+        passed_s = time.monotonic() - self.began
+        disk = DiskCounters(
+            read_bytes=0, written_bytes=round(passed_s * 2e6), reads=0, writes=3, busy_s=passed_s / 4, waited_s=passed_s / 2
+        )
+        return Counters(
+            cpu_s=passed_s / 2,
+            network_sent_bytes=round(passed_s * 1e6),
+            network_received_bytes=0,
+            memory_held_bytes=1000,
+            disks=(disk,),
+        )
+
+
+@pytest.fixture
+def store(runs: Path) -> RunStore:
+    small = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
+    return fake_run(runs, layouts=("swift",), workloads=[small], repeats=1)
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def meter(tmp_path: Path) -> Iterator[Meter]:
+    host = Meter("gateway-1", tmp_path)
+    yield host
+    host.close()
+
+
+def watching(store: RunStore, host: Host, *probes: str, name: str = "radosgw") -> Watch:
+    limits = HostLimits(host=host.name, tier="gateway", cpus=0.6)
+    made = [Probe(host, f"{name}.{number}", (sys.executable, "-c", text)) for number, text in enumerate(probes)]
+    return Watch(store, "swift", {host.name: host}, [limits], made)
+
+
+def read(store: RunStore) -> Telemetry:
+    telemetry = store.telemetry(KEY)
+    assert telemetry is not None
+    return telemetry
+
+
+def heard(recording: Recording, done_s: float, total_s: float, phase: str = "measure") -> None:
+    recording.heard(Progress.model_validate({"phase": phase, "done": done_s, "total": total_s}))
+
+
+def until(happened: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not happened():
+        assert time.monotonic() < deadline, "it did not happen within 20 s"
+        time.sleep(0.01)
+
+
+def sampled(meter: Meter, times: int) -> None:
+    for _ in range(times):
+        assert meter.asked.acquire(timeout=20)
+
+
+def told(store: RunStore) -> list[str]:
+    return [event.text for event in store.events() if event.kind == "telemetry"]
+
+
+def test_what_a_host_used_is_told_by_second_of_the_window_and_what_came_before_is_negative(store: RunStore, meter: Meter) -> None:
+    with watching(store, meter) as watch, watch.step(KEY, 2.0) as recording:
+        heard(recording, 0, 1, "warm-up")
+        sampled(meter, 2)
+        heard(recording, 0.1, 2.0)
+        sampled(meter, 4)  # at once, after one second, after two, and one of the time after
+    telemetry = read(store)
+    assert {one.phase for one in telemetry.hosts} == {"warm-up", "measure", "drain"}
+    assert all((one.second < 0) == (one.phase == "warm-up") for one in telemetry.hosts)
+    assert {one.second for one in telemetry.hosts if one.phase == "measure"} == {0, 1}
+    for one in telemetry.hosts:
+        assert one.cpu_s == pytest.approx(one.span_s / 2, rel=0.05, abs=0.005)
+        assert one.disks is not None
+        assert one.disks[0].written_bytes == pytest.approx(one.span_s * 2e6, rel=0.05, abs=20_000)
+        assert one.disks[0].writes == 0  # counted before: nothing was added
+        assert (one.memory_held_bytes, one.memory_bytes, one.throttled_periods) == (1000, None, None)
+    within = telemetry.within(2.0)
+    assert sum(one.span_s for one in within) == pytest.approx(1.9, abs=0.2)
+    assert telemetry.head.key == KEY
+
+
+def test_the_earliest_of_the_drivers_messages_says_when_the_window_opened(store: RunStore, meter: Meter) -> None:
+    with watching(store, meter) as watch, watch.step(KEY, 60.0) as recording:
+        sampled(meter, 1)
+        heard(recording, 1.0, 60.0)  # half a second late
+        heard(recording, 1.5, 60.0)
+        sampled(meter, 1)
+    telemetry = read(store)
+    assert telemetry.tail is not None
+    assert telemetry.tail.opened_within_s == pytest.approx(0.5, abs=0.05)
+    assert telemetry.hosts[-1].at_s == pytest.approx(1.5, abs=0.5)
+
+
+def test_a_window_that_never_opened_leaves_its_seconds_unplaced(store: RunStore, meter: Meter) -> None:
+    with watching(store, meter) as watch, watch.step(KEY, 2.0):
+        sampled(meter, 2)
+    telemetry = read(store)
+    assert {one.phase for one in telemetry.hosts} == {"unplaced"}
+    assert telemetry.within(2.0) == ()
+
+
+def test_lines_of_probes_are_kept_as_they_were_told(store: RunStore, meter: Meter) -> None:
+    with watching(store, meter, COUNTS) as watch, watch.step(KEY, 5.0) as recording:
+        heard(recording, 0.0, 5.0)
+        sampled(meter, 3)
+    lines = read(store).probes
+    assert lines
+    assert {(one.probe, one.host, one.values["qlen"]) for one in lines} == {("radosgw.0", "gateway-1", 3.0)}
+    counts = [one.values["req"] for one in lines]
+    assert counts == sorted(set(counts))
+    assert not [text for text in told(store) if "probe" in text]
+
+
+def test_a_probe_that_dies_is_an_event_and_a_gap_and_the_hosts_are_sampled_on(store: RunStore, meter: Meter) -> None:
+    dies = 'import sys; print(\'{"qlen": 1}\', flush=True); sys.stderr.write("no socket\\n"); sys.exit(4)'
+    with watching(store, meter, dies) as watch:
+        until(lambda: watch.readers[0].ended)
+        with watch.step(KEY, 5.0) as recording:
+            heard(recording, 0.0, 5.0)
+            sampled(meter, 3)
+    (said,) = [text for text in told(store) if "probe" in text]
+    assert "radosgw.0 ended by itself with status 4: no socket" in said
+    telemetry = read(store)
+    assert telemetry.tail is not None
+    assert telemetry.tail.gaps == ("radosgw.0 has ended",)
+    assert telemetry.hosts
+    assert telemetry.probes == ()
+
+
+def test_a_probe_that_stalls_is_an_event_and_a_gap_and_is_ended(
+    store: RunStore, meter: Meter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weighbridge.probe_reader.SILENCE_S", 0.2)
+    monkeypatch.setattr("weighbridge.probe_reader.QUIT_S", 0.2)
+    stalls = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+    with watching(store, meter, stalls) as watch:
+        with watch.step(KEY, 5.0) as recording:
+            heard(recording, 0.0, 5.0)
+            sampled(meter, 3)
+        process = watch.readers[0]._process
+    assert process.poll() is not None
+    assert [text for text in told(store) if "has told nothing for" in text]
+    assert read(store).tail is not None
+    assert "told nothing" in " ".join(read(store).tail.gaps)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("line", ["no json", "[1]", '{"a": "b"}', '{"a": NaN}', '{"a": true}', '{"a": 1e999}'])
+def test_a_line_that_is_no_flat_object_of_numbers_is_an_event_and_no_number(store: RunStore, meter: Meter, line: str) -> None:
+    text = f"import sys; print({line!r}, flush=True); print('{{\"fine\": 1}}', flush=True); sys.stdin.read()"
+    with watching(store, meter, text) as watch, watch.step(KEY, 5.0) as recording:
+        heard(recording, 0.0, 5.0)
+        until(lambda: told(store))
+        sampled(meter, 3)
+    assert "no line of numbers" in told(store)[0]
+    assert all(one.values == {"fine": 1} for one in read(store).probes)
+
+
+def test_a_probe_that_cannot_be_started_does_not_keep_the_step_from_being_measured(store: RunStore, meter: Meter) -> None:
+    probe = Probe(meter, "radosgw", ("/no/such/program",))
+    limits = HostLimits(host="gateway-1", tier="gateway")
+    with Watch(store, "swift", {"gateway-1": meter}, [limits], [probe]) as watch, watch.step(KEY, 1.0) as recording:
+        heard(recording, 0.0, 1.0)
+        sampled(meter, 2)
+    assert read(store).hosts
+    assert "radosgw" in " ".join(told(store))
+
+
+def test_a_host_that_is_gone_is_a_gap_and_not_a_number_and_the_step_goes_on(store: RunStore, meter: Meter) -> None:
+    with watching(store, meter) as watch, watch.step(KEY, 30.0) as recording:
+        heard(recording, 0.0, 30.0)
+        sampled(meter, 2)
+        meter.fails = True
+        sampled(meter, 3)
+    telemetry = read(store)
+    assert telemetry.tail is not None
+    assert telemetry.tail.gaps == ("gateway-1: its counters could not be read",)
+    assert len([text for text in told(store) if "is gone" in text]) == 1
+    assert all(one.at_s < 3 for one in telemetry.hosts)
+
+
+def test_a_host_that_can_tell_nothing_has_lines_without_numbers(store: RunStore, tmp_path: Path) -> None:
+    host = FakeHost("gateway-1", "127.0.0.1", tmp_path / "blank")
+    with watching(store, host) as watch, watch.step(KEY, 30.0) as recording:
+        heard(recording, 0.0, 30.0)
+        until(lambda: len((store.folder / "telemetry" / f"{KEY.file_name}.jsonl").read_bytes().splitlines()) > 2)
+    for one in read(store).hosts:
+        assert (one.cpu_s, one.disks, one.sent_bytes, one.memory_bytes, one.throttled_s) == (None,) * 5
+
+
+def test_what_was_recorded_before_a_kill_can_be_read(store: RunStore, meter: Meter) -> None:
+    path = store.folder / "telemetry" / f"{KEY.file_name}.jsonl"
+    with watching(store, meter) as watch, watch.step(KEY, 30.0) as recording:
+        heard(recording, 0.0, 30.0)
+        until(lambda: len(path.read_bytes().splitlines()) >= 3)
+        kept = path.read_bytes()
+    path.write_bytes(kept[:-10])
+    telemetry = read(store)
+    assert telemetry.tail is None
+    assert len(telemetry.hosts) == len(kept.splitlines()) - 2
+    assert json.loads(kept.splitlines()[0])["kind"] == "head"
+
+
+def test_a_step_that_is_measured_again_has_telemetry_of_the_last_time_alone(store: RunStore, meter: Meter) -> None:
+    for _ in range(2):
+        with watching(store, meter) as watch, watch.step(KEY, 30.0) as recording:
+            heard(recording, 0.0, 30.0)
+            sampled(meter, 2)
+    lines = (store.folder / "telemetry" / f"{KEY.file_name}.jsonl").read_text().splitlines()
+    assert sum('"head"' in line for line in lines) == 1
+
+
+def test_sampling_says_what_it_costs(store: RunStore, meter: Meter) -> None:
+    with watching(store, meter) as watch, watch.step(KEY, 30.0):
+        sampled(meter, 2)
+    assert "ms of CPU a second" in told(store)[-1]
+
+
+def test_an_error_in_the_step_ends_everything_and_is_the_one_that_is_seen(store: RunStore, meter: Meter) -> None:
+    before = threading.active_count()
+    seen = []
+
+    def step() -> None:
+        with watching(store, meter, COUNTS) as watch, watch.step(KEY, 30.0):
+            sampled(meter, 1)
+            seen.append(watch.readers[0]._process)
+            raise RuntimeError("of the step")
+
+    with pytest.raises(RuntimeError, match="of the step"):
+        step()
+    assert seen[0].poll() is not None
+    assert threading.active_count() == before
+
+
+def test_hosts_are_told_apart_by_what_they_are_for_and_have_the_limits_of_the_hardware() -> None:
+    hosts = {
+        "client-1": {"cpus": 0.5},
+        "gateway-1": {"nic": "1Gbit"},
+        "store-1": {"memory": "1GiB", "disks": [{"size": "1GiB", "iops": 50}]},
+        "spare": {},
+    }
+    hardware = Hardware.model_validate({"name": "h", "kind": "lab", "hosts": hosts})
+    needs = {"gateway-1": HostNeed(roles=("proxy",)), "store-1": HostNeed(roles=("object",), disks=1, tier="storage")}
+    limits = {one.host: one for one in limits_of(hardware, needs, ["client-1", "gateway-1", "store-1"])}
+    assert [(name, one.tier) for name, one in limits.items()] == [
+        ("client-1", "client"),
+        ("gateway-1", "gateway"),
+        ("store-1", "storage"),
+    ]
+    assert (limits["client-1"].cpus, limits["gateway-1"].nic_bits_s, limits["store-1"].disks[0].iops) == (0.5, 1e9, 50)
+    assert limits["gateway-1"].cpus is None
