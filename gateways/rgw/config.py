@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
 from gateways import ini
+from gateways.rgw import objectstore
+from gateways.rgw.roster import Roster
 from gateways.rgw.settings import PoolSettings, RadosgwSettings, Settings
 
 INDEX_POOL = "default.rgw.buckets.index"
@@ -24,33 +27,35 @@ def pools(settings: PoolSettings) -> Mapping[str, int]:
     return {**others, INDEX_POOL: settings.index_pg_num, DATA_POOL: settings.data_pg_num}
 
 
-def frontend(settings: RadosgwSettings) -> str:
-    """The value of `rgw_frontends`."""
-    words = [settings.frontend, f"port={settings.port}", f"tcp_nodelay={int(settings.tcp_nodelay)}"]
+def frontend(settings: RadosgwSettings, port: int, *, native: bool = False) -> str:
+    """The value of `rgw_frontends` of the radosgw on `port`; `native`: it speaks FastCGI itself."""
+    if native:
+        return f"fastcgi socket_port={port} socket_host=0.0.0.0"
+    words = [settings.frontend, f"port={port}", f"tcp_nodelay={int(settings.tcp_nodelay)}"]
     if settings.frontend == "civetweb":
         words.append(f"num_threads={settings.threads}")
     return " ".join(words)
 
 
-def ceph_conf(
-    settings: Settings, fsid: str, mon_address: str, osds: Mapping[int, tuple[str, str]], gateways: Mapping[str, str]
-) -> str:
+def ceph_conf(settings: Settings, roster: Roster, *, fsid: str, lacks: AbstractSet[str] = frozenset(), native: bool = False) -> str:
     """The text of ceph.conf, the same on every host.
 
-    `osds`: number -> (name of its host, address); `gateways`: name of the daemon -> address.
+    Of our own options, those that the release `lacks` are left out. What the layout says holds against all of ours.
     """
-    return ini.render(
-        ini.merge(
-            _sections(settings, fsid, mon_address, osds, gateways),
-            {str(name): options for name, options in settings.options.items()},
-        )
-    )
+    ours = _sections(settings, roster, fsid, native=native)
+    said: ini.Sections = {str(name): options for name, options in settings.options.items()}
+    everywhere = {name for section in ("global", "client") for name in said.get(section, {})}
+    known: dict[str, dict[str, ini.Value]] = {}
+    for section, options in ours.items():
+        # A daemon's own section would win over the layout's general ones.
+        hidden = {*lacks, *(everywhere if section.startswith("client.") else ())}
+        known[section] = {name: value for name, value in options.items() if name not in hidden}
+    return ini.render(ini.merge(known, said))
 
 
-def _sections(
-    settings: Settings, fsid: str, mon_address: str, osds: Mapping[int, tuple[str, str]], gateways: Mapping[str, str]
-) -> ini.Sections:
+def _sections(settings: Settings, roster: Roster, fsid: str, *, native: bool) -> ini.Sections:
     rgw, osd, pool = settings.radosgw, settings.osd, settings.pools
+    mon_address = roster.mon.address
     sections: dict[str, Mapping[str, ini.Value]] = {
         "global": {
             "fsid": fsid,
@@ -88,6 +93,7 @@ def _sections(
         "mgr": {"mgr_initial_modules": ""},
         "osd": {
             "osd_objectstore": osd.objectstore,
+            **objectstore.options(osd),
             "osd_memory_target": osd.memory_target,
             # Flags such as noscrub would leave the cluster in HEALTH_WARN; no scrub slots do not.
             **({} if osd.scrub else {"osd_max_scrubs": 0}),
@@ -95,13 +101,19 @@ def _sections(
             "osd_crush_chooseleaf_type": 1 if pool.failure_domain == "host" else 0,
         },
         "client": {
-            "rgw_frontends": frontend(rgw),
+            "rgw_print_continue": rgw.print_continue and not native,
             "rgw_thread_pool_size": rgw.threads,
             "rgw_max_concurrent_requests": rgw.max_concurrent_requests,
             "rgw_override_bucket_index_max_shards": rgw.index_shards,
             "rgw_dynamic_resharding": rgw.dynamic_resharding,
             "rgw_enable_lc_threads": rgw.lifecycle,
             "rgw_enable_ops_log": rgw.ops_log,
+            "rgw_max_chunk_size": rgw.max_chunk_size,
+            "rgw_obj_stripe_size": rgw.stripe_size,
+            "rgw_put_obj_min_window_size": rgw.put_min_window,
+            "rgw_put_obj_max_window_size": rgw.put_max_window,
+            "rgw_get_obj_window_size": rgw.get_window,
+            "rgw_get_obj_max_req_size": rgw.get_max_request,
             "rgw_enable_gc_threads": rgw.gc.enabled,
             "rgw_gc_obj_min_wait": round(rgw.gc.min_wait),
             "rgw_gc_processor_period": round(rgw.gc.processor_period),
@@ -110,13 +122,14 @@ def _sections(
         "mon.a": {"public_addr": mon_address},
         "mgr.a": {"public_addr": mon_address},
     }
-    for number, (host, address) in osds.items():
-        sections[f"osd.{number}"] = {
-            "public_addr": address,
-            "cluster_addr": address,
+    for one in roster.osds:
+        sections[f"osd.{one.number}"] = {
+            "public_addr": one.address,
+            "cluster_addr": one.address,
             # Hosts may share one kernel, and with it a host name: CRUSH must still see them apart.
-            "crush_location": f"root=default host={host}",
+            "crush_location": f"root=default host={one.host}",
+            **objectstore.own_options(osd, one),
         }
-    for name, address in gateways.items():
-        sections[name] = {"public_addr": address}
+    for radosgw in roster.radosgws:
+        sections[radosgw.name] = {"public_addr": radosgw.address, "rgw_frontends": frontend(rgw, radosgw.port, native=native)}
     return sections

@@ -14,7 +14,9 @@ from typing import Any, Self
 
 from gateways import program
 from gateways.host import Host
-from ground.errors import CommandFailed
+from gateways.probe import Probe
+from gateways.rgw.counters import OSD, RADOSGW
+from ground.errors import CommandFailed, ServiceFailed
 
 Command = Mapping[str, Any]
 
@@ -88,11 +90,28 @@ class Ceph:
     host: Host
     name: str
 
+    @property
+    def socket(self) -> str:
+        """Where it listens on its host."""
+        return f"/run/ceph/{self.name}.asok"
+
+    def failed(self, what: str) -> ServiceFailed:
+        """The error that says `what` happened, with the last lines of its log."""
+        log = f"{self.name}.log"
+        return ServiceFailed(self.host.name, self.name, what, log=str(self.host.log(log)), tail=self.host.tail(log))
+
+    def probe(self) -> Probe:
+        """What tells its counters every second; its program is put on the host."""
+        counters = RADOSGW if self.name.startswith("client.") else OSD
+        # client.rgw.gateway-1 is radosgw.gateway-1 to people.
+        name = self.name.replace("client.rgw", "radosgw")
+        return Probe(self.host, name, (*program.ship(self.host, "gateways.rgw.tell_counters"), self.socket, *counters))
+
 
 def ask(daemons: Sequence[Ceph], *commands: Command) -> dict[Ceph, list[str]]:
     """Texts that daemons of one host answer to commands, by daemon. Raises CommandFailed."""
     argv = program.ship(daemons[0].host, "gateways.rgw.ask_daemon")
-    order = [[f"/run/ceph/{daemon.name}.asok", command] for daemon in daemons for command in commands]
+    order = [[daemon.socket, command] for daemon in daemons for command in commands]
     answers: list[str] = json.loads(daemons[0].host.run(argv, stdin=json.dumps(order), timeout_s=120).stdout)
     size = len(commands)
     return {daemon: answers[index * size : (index + 1) * size] for index, daemon in enumerate(daemons)}

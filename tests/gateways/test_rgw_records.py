@@ -1,22 +1,40 @@
 import base64
 import struct
 import time
+from dataclasses import dataclass
 
 import pytest
 from pydantic import ValidationError
 
-from gateways.rgw.config import DATA_POOL, ceph_conf, frontend, pools
+from gateways.rgw.config import CONF, DATA_POOL, frontend, pools
 from gateways.rgw.keyring import keyring, new_key
 from gateways.rgw.rgw import Rgw
 from gateways.rgw.settings import Place, PoolSettings, RadosgwSettings, Settings
 
-PLACE = Place(mon="store-1", osd=("store-1", "store-2", "store-3"), radosgw=("gateway-1",))
+STORES = ("store-1", "store-2", "store-3")
+PLACE = Place(mon="store-1", osd=STORES, radosgw=("gateway-1",))
 
 
-def conf(settings: Settings) -> dict[str, dict[str, str]]:
-    text = ceph_conf(
-        settings, "fsid", "10.0.0.1", {0: ("store-1", "10.0.0.1"), 1: ("store-2", "10.0.0.2")}, {"client.rgw.g": "10.0.0.9"}
-    )
+@dataclass(frozen=True)
+class Spot:
+    name: str
+    address: str
+    disks: tuple[str, ...] = ()
+
+
+SITES = {
+    "gateway-1": Spot("gateway-1", "10.0.0.9"),
+    **{name: Spot(name, f"10.0.0.{index}", ("/dev/wb0", "/dev/wb1")) for index, name in enumerate(STORES, 1)},
+}
+
+
+def rgw(settings: dict[str, object] | Settings | None = None, release: str = "ceph-16", **place: object) -> Rgw:
+    where = Place.model_validate({**PLACE.model_dump(), **place})
+    return Rgw(release, where, settings if isinstance(settings, Settings) else Settings.model_validate(settings or {}))
+
+
+def conf(settings: dict[str, object] | Settings, release: str = "ceph-16", **place: object) -> dict[str, dict[str, str]]:
+    text = next(one.text for one in rgw(settings, release, **place).render(SITES) if one.path == CONF)
     sections: dict[str, dict[str, str]] = {}
     for line in text.splitlines():
         if line.startswith("["):
@@ -47,19 +65,19 @@ def test_the_keyring_names_every_daemon_once() -> None:
 
 
 def test_nagle_is_off_unless_the_layout_wants_it() -> None:
-    assert frontend(RadosgwSettings()) == "beast port=8000 tcp_nodelay=1"
-    assert frontend(RadosgwSettings(tcp_nodelay=False)) == "beast port=8000 tcp_nodelay=0"
+    assert frontend(RadosgwSettings(), 8000) == "beast port=8000 tcp_nodelay=1"
+    assert frontend(RadosgwSettings(tcp_nodelay=False), 8000) == "beast port=8000 tcp_nodelay=0"
 
 
 def test_civetweb_gets_a_thread_a_connection() -> None:
-    assert frontend(RadosgwSettings(frontend="civetweb", threads=100)) == "civetweb port=8000 tcp_nodelay=1 num_threads=100"
+    assert frontend(RadosgwSettings(frontend="civetweb", threads=100), 8001) == "civetweb port=8001 tcp_nodelay=1 num_threads=100"
 
 
 def test_crush_sees_hosts_apart_though_they_share_a_kernel() -> None:
     sections = conf(Settings())
     assert sections["osd.0"]["crush_location"] == "root=default host=store-1"
-    assert sections["osd.1"]["crush_location"] == "root=default host=store-2"
-    assert sections["osd.1"]["public_addr"] == "10.0.0.2"
+    assert sections["osd.2"]["crush_location"] == "root=default host=store-2"
+    assert sections["osd.2"]["public_addr"] == "10.0.0.2"
 
 
 def test_options_of_the_layout_win_over_ours() -> None:

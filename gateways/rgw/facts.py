@@ -1,0 +1,109 @@
+"""What is true of a Ceph cluster that stands: versions, rules, and options as its daemons run with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gateways.host import Host
+from gateways.rgw import objectstore
+from gateways.rgw.config import DATA_POOL, INDEX_POOL, pools
+from gateways.rgw.monitor import Ceph, ask, option
+from gateways.rgw.releases import RELEASES
+from gateways.rgw.settings import Settings
+from ground.quantities import show_bytes
+
+if TYPE_CHECKING:
+    from gateways.rgw.rgw import Rgw
+
+_RGW_OPTIONS = (
+    "rgw_frontends",
+    "rgw_thread_pool_size",
+    "rgw_max_concurrent_requests",
+    "rgw_max_chunk_size",
+    "rgw_obj_stripe_size",
+    "rgw_put_obj_min_window_size",
+    "rgw_get_obj_window_size",
+    "rgw_override_bucket_index_max_shards",
+    "rgw_dynamic_resharding",
+    "rgw_enable_lc_threads",
+    "rgw_gc_obj_min_wait",
+    "rgw_enable_ops_log",
+    "rgw_print_continue",
+    "debug_rgw",
+)
+_OSD_OPTIONS = ("osd_objectstore", "osd_memory_target", "osd_max_scrubs", "bdev_aio_poll_ms", "debug_osd")
+_STORE_OPTIONS = {"bluestore": (), "filestore": ("osd_journal", "osd_journal_size"), "memstore": ("memstore_device_bytes",)}
+_BYTES = (
+    "osd_memory_target",
+    "memstore_device_bytes",
+    "rgw_max_chunk_size",
+    "rgw_obj_stripe_size",
+    "rgw_put_obj_min_window_size",
+    "rgw_get_obj_window_size",
+)
+
+
+def facts(gateway: Rgw, osds: Sequence[Ceph], gateways: Sequence[Ceph], mon: Host, *, native: bool) -> dict[str, str]:
+    """What decides results, in words; values of options as the running daemons give them, not as they were written.
+
+    Raises ServiceFailed when a daemon does not know an option that the layout sets.
+    """
+    settings = gateway.settings
+    pool = settings.pools
+    rgw_host = gateways[0].host
+    packages = ("radosgw", "ceph-osd", "ceph-mon")
+    listed = rgw_host.run(["dpkg-query", "-W", "-f", "${Package} ${Version}\\n", *packages]).stdout
+    store, written = objectstore.words(settings.osd)
+    each = Counter(one.host.name for one in gateways)
+    where = ", ".join(f"{name} ({count})" if count > 1 else name for name, count in each.items())
+    found = {
+        "gateway": f"Ceph RGW, release {gateway.release}",
+        "radosgw": rgw_host.run(["radosgw", "--version"]).stdout.strip(),
+        "packages": ", ".join(listed.split("\n")).strip(", "),
+        "daemons": f"mon and mgr on {mon.name}, {len(osds)} OSDs on {len(gateway.place.osd)} hosts, radosgw on {where}",
+        "object store": store,
+        "replicas": f"{pool.replicas}, each on {'a host' if pool.failure_domain == 'host' else 'an OSD'} of its own",
+        "acknowledgement": (
+            f"a write is acknowledged when all {pool.replicas} replicas have it {written}; "
+            f"fewer than {pool.min_size} replicas: no answer"
+        ),
+        "placement groups": ", ".join(f"{name} {count}" for name, count in pools(pool).items() if name in (DATA_POOL, INDEX_POOL))
+        + f", others {pool.other_pg_num}; autoscaler and balancer off",
+        "scrub": "on, by Ceph's schedule" if settings.osd.scrub else "off (osd_max_scrubs 0)",
+    }
+    if gateway.place.apache is not None and getattr(settings.apache, "path", None) == "fastcgi":
+        found["FastCGI of radosgw"] = "yes: Apache speaks to it directly" if native else "none in this release's program"
+    lacks = RELEASES[gateway.release].lacks
+    wanted = (*_OSD_OPTIONS, *_STORE_OPTIONS[settings.osd.objectstore])
+    for what, ceph, names in (("rgw", gateways[0], _RGW_OPTIONS), ("osd", osds[0], wanted)):
+        for name, value in _values(ceph, [name for name in names if name not in lacks]).items():
+            found[f"{what}: {name}"] = f"{value} ({show_bytes(int(value))})" if name in _BYTES else value
+    if len(gateways) > 1:
+        for one in gateways[1:]:
+            found[f"{one.name}: rgw_frontends"] = _values(one, ["rgw_frontends"])["rgw_frontends"]
+    found |= _extra(settings, osds, gateways, mon)
+    return found
+
+
+def _extra(settings: Settings, osds: Sequence[Ceph], gateways: Sequence[Ceph], mon: Host) -> dict[str, str]:
+    """Values of the layout's own options. Ceph takes unknown ones in silence, so the daemons are asked for them."""
+    knows = {"mon": Ceph(mon, "mon.a"), "mgr": Ceph(mon, "mgr.a"), "osd": osds[0], "client": gateways[0], "global": osds[0]}
+    found: dict[str, str] = {}
+    for section, options in settings.options.items():
+        if options:
+            values = _values(knows[section], tuple(options))
+            found |= {f"option [{section}] {name}": value for name, value in values.items()}
+    return found
+
+
+def _values(ceph: Ceph, names: Sequence[str]) -> dict[str, str]:
+    commands = [{"prefix": "config get", "var": name} for name in names]
+    values = {}
+    for name, answer in zip(names, ask([ceph], *commands)[ceph], strict=True):
+        value = option(answer, name)
+        if value is None:
+            raise ceph.failed(f"does not know the option {name!r}")
+        values[name] = value
+    return values

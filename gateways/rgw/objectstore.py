@@ -1,0 +1,93 @@
+"""Making the stores of a host's OSDs: raw disks, file systems and journals, or nothing but memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gateways.rgw.roster import Osd
+from gateways.rgw.settings import OsdSettings
+
+JOURNALS = "/var/lib/ceph/journal"
+"""Where the disk of journals is mounted."""
+
+# BlueStore waits up to bdev_aio_poll_ms at every close of a device, and mkfs and start close it a dozen times: three
+# seconds at the default. The running OSDs are set back to the default before anything is measured.
+FAST_POLL = "--bdev-aio-poll-ms=10"
+POLL_MS = "250"
+
+# Ceph's log is written by a thread of its own: a process that fails at once may otherwise be gone before it has said why.
+_MKFS = "--no-mon-config --log-flush-on-exit=true"
+_BLUESTORE = f"--bluestore-fsck-on-mkfs=false {FAST_POLL}"
+
+# Nothing is discarded: a disk that is a file on another file system would lose its blocks, and get them back while it is measured.
+_MAKE: Mapping[str, str] = {
+    "xfs": "mkfs.xfs -q -f -K",
+    "btrfs": "mkfs.btrfs -q -f -K",
+    "ext4": "mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=1",
+}
+# noinit_itable: ext4 would else write empty inode tables for minutes, beside what is measured.
+_MOUNT: Mapping[str, str] = {
+    "xfs": "noatime,nodiratime,logbufs=8",
+    "btrfs": "noatime,nodiratime,user_subvol_rm_allowed",
+    "ext4": "noatime,nodiratime,user_xattr,noinit_itable",
+}
+
+
+def script(settings: OsdSettings, osds: Sequence[Osd]) -> str:
+    """A script for `sh -e` that makes the stores of all OSDs of one host, at once where it can; it needs no mon."""
+    lines = ["mkdir -p /run/ceph"]
+    for disk in dict.fromkeys(osd.journal_disk for osd in osds if osd.journal_disk):
+        lines += _file_system("xfs", disk, JOURNALS)
+    lines.append("pids=")
+    for osd in osds:
+        lines += [f"( {' && '.join(_make(settings, osd))} ) &", 'pids="$pids $!"']
+    lines.append("for pid in $pids; do wait $pid; done")
+    return "\n".join(lines)
+
+
+def _make(settings: OsdSettings, osd: Osd) -> list[str]:
+    folder = f"/var/lib/ceph/osd/{osd.number}"
+    mkfs = f"ceph-osd --mkfs -i {osd.number} --osd-uuid {osd.uuid} {_MKFS}"
+    if settings.objectstore == "bluestore":
+        return [f"mkdir -p {folder}", f"ln -s {osd.device} {folder}/block", f"{mkfs} {_BLUESTORE}"]
+    if settings.objectstore == "memstore":
+        return [f"mkdir -p {folder}", mkfs]
+    kind = settings.filestore.filesystem
+    # ceph-osd takes a folder that is not empty for one of another cluster.
+    return [*_file_system(kind, str(osd.device), folder), f"rm -rf {folder}/lost+found", mkfs]
+
+
+def _file_system(kind: str, disk: str, folder: str) -> list[str]:
+    return [f"{_MAKE[kind]} {disk}", f"mkdir -p {folder}", f"mount -t {kind} -o {_MOUNT[kind]} {disk} {folder}"]
+
+
+def options(settings: OsdSettings) -> dict[str, str | int]:
+    """Options of ceph.conf for all OSDs that this kind of store wants."""
+    if settings.objectstore == "memstore":
+        return {"memstore_device_bytes": settings.memstore.size}
+    if settings.objectstore == "bluestore":
+        return {}
+    found: dict[str, str | int] = {"osd_journal_size": settings.filestore.journal_size // 2**20}
+    if settings.filestore.filesystem == "ext4":
+        # ext4 keeps too little beside a file for the longest names; FileStore does not start without these.
+        found |= {"osd_max_object_name_len": 256, "osd_max_object_namespace_len": 64}
+    if settings.filestore.filesystem == "btrfs":
+        found["enable_experimental_unrecoverable_data_corrupting_features"] = "btrfs"
+    return found
+
+
+def own_options(settings: OsdSettings, osd: Osd) -> dict[str, str]:
+    """Options of ceph.conf for one OSD."""
+    if settings.objectstore != "filestore":
+        return {}
+    return {"osd_journal": f"{JOURNALS}/{osd.number}" if osd.journal_disk else f"/var/lib/ceph/osd/{osd.number}/journal"}
+
+
+def words(settings: OsdSettings) -> tuple[str, str]:
+    """The kind of store in words, and where a write is when an OSD says that it has it."""
+    if settings.objectstore == "bluestore":
+        return "BlueStore on raw disks", "in BlueStore's write-ahead log or on disk"
+    if settings.objectstore == "memstore":
+        return "MemStore: in the OSDs' memory, on no disk", "in memory"
+    where = "on a disk of their own (XFS)" if settings.own_journal else "on the same disks"
+    return f"FileStore on {settings.filestore.filesystem}, journals {where}", "in its journal (and in its file system later)"

@@ -1,0 +1,69 @@
+"""Releases of Ceph, and what differs between them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from gateways.gateway import Image
+from ground.record import Record
+
+Frontend = Literal["beast", "civetweb"]
+
+
+class Release(Record):
+    """What differs from release to release of Ceph."""
+
+    image: Image
+    key_type: Literal[1, 2]
+    """Kind of cephx key: 1 is AES-128, 2 (wanted from 20 on) is AES-256."""
+    frontends: tuple[Frontend, ...]
+    filestore: bool
+    """Whether its OSDs can still keep objects as files: FileStore was removed in 18."""
+    mute: tuple[str, ...] = ()
+    """Health checks that say nothing about a store in this release."""
+    lacks: frozenset[str] = frozenset()
+    """Options that this suite writes for other releases and that this one does not know."""
+
+
+_PACKAGES = (
+    *("ceph-mon", "ceph-mgr", "ceph-osd", "radosgw", "ceph-common", "python3-rados", "haproxy", "apache2-bin"),
+    *("iproute2", "procps", "tini", "python3", "btrfs-progs", "e2fsprogs"),
+)
+
+RELEASES: dict[str, Release] = {
+    "ceph-14": Release(
+        image=Image(
+            name="ceph-14",
+            suite="bullseye",
+            packages=_PACKAGES,
+            # Its security and update archives name files that are no longer there.
+            options=('--setup-hook=sed -i -e /security/d -e /-updates/d "$1/etc/apt/sources.list"',),
+        ),
+        key_type=1,
+        frontends=("beast", "civetweb"),
+        filestore=True,
+        lacks=frozenset({"mon_allow_pool_size_one"}),
+    ),
+    "ceph-16": Release(
+        image=Image(name="ceph-16", suite="bookworm", packages=_PACKAGES),
+        key_type=1,
+        frontends=("beast", "civetweb"),
+        filestore=True,
+    ),
+    "ceph-18": Release(
+        image=Image(name="ceph-18", suite="trixie", packages=_PACKAGES),
+        key_type=1,
+        frontends=("beast",),
+        filestore=False,
+        # Modules of the mgr that need PyO3 are not loaded: neither PUT nor GET asks the mgr for anything.
+        mute=("MGR_MODULE_DEPENDENCY",),
+    ),
+    "ceph-20": Release(
+        # sid's list of packages is signed for two weeks, which may be over where a mirror lags behind.
+        image=Image(name="ceph-20", suite="sid", packages=_PACKAGES, options=('--aptopt=Acquire::Check-Valid-Until "false"',)),
+        key_type=2,
+        frontends=("beast",),
+        filestore=False,
+    ),
+}
+"""Releases of Ceph by the name layouts use."""

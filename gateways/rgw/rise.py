@@ -1,0 +1,241 @@
+"""Bringing a Ceph cluster with radosgw up, from empty hosts to a verified gateway."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from pydantic import SecretStr
+
+from gateways import daemon
+from gateways.daemon import Daemon
+from gateways.gateway import Endpoint, Say, Standing
+from gateways.host import Host, Service
+from gateways.ports import await_ports
+from gateways.rgw import objectstore
+from gateways.rgw.config import KEYRING, pools
+from gateways.rgw.facts import facts
+from gateways.rgw.monitor import Ceph, Monitor, ask
+from gateways.rgw.releases import RELEASES
+from gateways.rgw.roster import MON_PORTS, Osd, Radosgw, Roster
+from gateways.rgw.standing import RgwStanding
+from gateways.together import together
+from gateways.verify import verify
+from ground.errors import ServiceFailed, UsageError
+
+if TYPE_CHECKING:
+    from gateways.rgw.rgw import Rgw
+
+_UID = "weigh"
+_SUBUSER = f"{_UID}:swift"
+_UP_WITHIN_S = 120.0
+_CLEAN_WITHIN_S = 180.0
+_POLL_S = 0.05
+_HTTP_PORT = 80
+
+
+class Rise:
+    """One bring-up, from empty hosts to a verified gateway on a healthy cluster.
+
+    The order is what makes it short: the keyring is written here, not asked for; all pools are made while OSDs boot, so that
+    radosgw finds them; radosgw starts when OSDs are up, since it would wait 5 s for its next look otherwise; the mgr, which
+    neither PUT nor GET needs, comes last.
+    """
+
+    def __init__(self, gateway: Rgw, hosts: Mapping[str, Host], client: Host, say: Say) -> None:
+        self.gateway = gateway
+        self.settings = gateway.settings
+        self.release = RELEASES[gateway.release]
+        self.roster = Roster(gateway.place, gateway.settings, hosts)
+        self.hosts = {name: hosts[name] for name in gateway.place.hosts}
+        self.client = client
+        self.say = say
+        self.mon_host = hosts[gateway.place.mon]
+        self.fsid = str(uuid.uuid4())
+        self.access_key = secrets.token_hex(10).upper()
+        self.secret_key = secrets.token_urlsafe(30)
+        self.swift_key = secrets.token_urlsafe(30)
+        self.started: list[Daemon] = []
+
+    def run(self) -> Standing:
+        """Do it all; returns what stands. Raises UsageError, ServiceFailed, CommandFailed or VerificationFailed."""
+        osds, replicas = self.roster.osds, self.settings.pools.replicas
+        if len(osds) < replicas:
+            made = "are" if self.settings.osd.objectstore == "memstore" else "make"
+            raise UsageError(f"{replicas} replicas need as many OSDs; the disks of the osd hosts {made} {len(osds)}")
+        native = self.gateway.speaks_fastcgi(self.hosts)
+        files = self.gateway.files(self.roster, fsid=self.fsid, native=native)
+        files.write(self.hosts)
+        self.say(f"making the mon on {self.mon_host.name} and {len(osds)} OSDs")
+        makers: list[Callable[[], None]] = [partial(self._make_osds, name) for name in self.gateway.place.osd]
+        together([self._make_mon, *makers])
+        with Monitor(self.mon_host, partial(daemon.check, self.started)) as monitor:
+            for osd in osds:
+                monitor.ask({"prefix": "osd new", "uuid": osd.uuid, "id": osd.number})
+            self._start([self._osd_daemon(osd) for osd in osds])
+            self._make_pools(monitor)
+            self._await_osds(monitor)
+            self._start_gateways()
+            endpoints = self._endpoints()
+            with daemon.blaming(self.started):
+                checks = verify(self.client, endpoints)
+            self.say(f"verified: {len(checks)} operations over S3 and Swift; waiting for a healthy cluster")
+            self._start([Daemon(self.mon_host, Service("mgr", ("ceph-mgr", "-f", "-i", "a")), logs=("mgr.a.log",))])
+            self._quieten(monitor)
+            self._await_clean(monitor)
+        stores = [Ceph(self.hosts[osd.host], f"osd.{osd.number}") for osd in osds]
+        gateways = [Ceph(self.hosts[one.host], one.name) for one in self.roster.radosgws]
+        if self.settings.osd.objectstore == "bluestore":
+            self._set_back(stores)
+        found = facts(self.gateway, stores, gateways, self.mon_host, native=native)
+        probes = [one.probe() for one in (*gateways, *stores)]
+        front = self.gateway.front(native=native)
+        if front is not None and self.roster.front is not None:
+            found |= front.facts(self.hosts[self.roster.front.name])
+            probes += front.probes(self.hosts[self.roster.front.name])
+        found["verified"] = f"{len(checks)} operations over S3 and Swift, reads byte for byte"
+        return RgwStanding(
+            self.started,
+            stores,
+            gateways,
+            objectstore=self.settings.osd.objectstore,
+            endpoints=endpoints,
+            found=found,
+            rendered=files.shown(),
+            probes=probes,
+        )
+
+    def _make_mon(self) -> None:
+        address = self.mon_host.address
+        script = f"""
+            mkdir -p /run/ceph /var/lib/ceph/mon/a /var/lib/ceph/mgr/a
+            monmaptool --create --clobber --fsid {self.fsid} --addv a '[v2:{address}:3300,v1:{address}:6789]' /tmp/monmap
+            ceph-mon --mkfs -i a --monmap /tmp/monmap --keyring {KEYRING}
+        """
+        self.mon_host.run(["sh", "-ec", script])
+        mon = Daemon(self.mon_host, Service("mon", ("ceph-mon", "-f", "-i", "a")), MON_PORTS[0], ("mon.a.log",))
+        self._start([mon])
+        await_ports(self.client, [mon], self.say)
+
+    def _make_osds(self, name: str) -> None:
+        """Make the stores of all OSDs of one host; needs no mon."""
+        text = objectstore.script(self.settings.osd, [osd for osd in self.roster.osds if osd.host == name])
+        self.hosts[name].run(["sh", "-ec", text], timeout_s=120)
+
+    def _osd_daemon(self, osd: Osd) -> Daemon:
+        fast = (objectstore.FAST_POLL,) if self.settings.osd.objectstore == "bluestore" else ()
+        argv = ("ceph-osd", "-f", "-i", str(osd.number), *fast)
+        return Daemon(self.hosts[osd.host], Service(f"osd.{osd.number}", argv), logs=(f"osd.{osd.number}.log",))
+
+    def _start_gateways(self) -> None:
+        """Start every radosgw, and the front when they answer. The first one is alone while it makes the zone, which they share."""
+        first, *others = [self._radosgw_daemon(one) for one in self.roster.radosgws]
+        self.say(f"OSDs are up; starting {len(others) + 1} radosgw")
+        for some in ([first], others):
+            if some:
+                self._start(some)
+                await_ports(self.client, some, self.say)
+        self._make_user()
+        front = self.gateway.front(native=False)
+        if front is not None and self.roster.front is not None:
+            before = front.daemons(self.hosts[self.roster.front.name])
+            self._start(before)
+            await_ports(self.client, before[-1:], self.say)
+
+    def _radosgw_daemon(self, one: Radosgw) -> Daemon:
+        service = Service(one.service, ("radosgw", "-f", "-n", one.name))
+        return Daemon(self.hosts[one.host], service, one.port, (f"{one.name}.log",))
+
+    def _start(self, daemons: Sequence[Daemon]) -> None:
+        self.started += daemons
+        daemon.start(daemons)
+
+    def _make_pools(self, monitor: Monitor) -> None:
+        wanted = pools(self.settings.pools)
+        monitor.ask(
+            *({"prefix": "osd pool create", "pool": name, "pg_num": count, "pgp_num": count} for name, count in wanted.items())
+        )
+        monitor.ask(*({"prefix": "osd pool application enable", "pool": name, "app": "rgw"} for name in wanted))
+
+    def _await_osds(self, monitor: Monitor) -> None:
+        deadline = time.monotonic() + _UP_WITHIN_S
+        while True:
+            up = json.loads(monitor.ask({"prefix": "osd stat", "format": "json"})[0])["num_up_osds"]
+            if up == len(self.roster.osds):
+                return
+            daemon.check(self.started)
+            if time.monotonic() > deadline:
+                late = next(one for one in self.started if one.service.name.startswith("osd."))
+                raise late.failed(f"{up} of {len(self.roster.osds)} OSDs were up after {_UP_WITHIN_S:g} s")
+            time.sleep(_POLL_S)
+
+    def _make_user(self) -> None:
+        """One user with a key for S3 and a subuser for Swift, in one go and with no secret on a command line."""
+        data = {
+            "user_id": _UID,
+            "display_name": "Weighbridge",
+            "max_buckets": 0,
+            "keys": [{"user": _UID, "access_key": self.access_key, "secret_key": self.secret_key}],
+            "subusers": [{"id": _SUBUSER, "permissions": "full-control"}],
+            "swift_keys": [{"user": _SUBUSER, "secret_key": self.swift_key}],
+            "op_mask": "read, write, delete",
+            "type": "rgw",
+        }
+        self.hosts[self.gateway.place.radosgw[0]].run(
+            ["radosgw-admin", "metadata", "put", f"user:{_UID}"], stdin=json.dumps({"data": data})
+        )
+
+    def _endpoints(self) -> tuple[Endpoint, ...]:
+        front = self.gateway.front(native=False)
+        if front is not None and self.roster.front is not None:
+            address, port = self.roster.front.address, front.port
+        else:
+            address, port = self.roster.radosgws[0].address, self.roster.radosgws[0].port
+        # The port that HTTP implies is left out: some clients sign a Host header without it whatever their URL says.
+        base = f"http://{address}" if port == _HTTP_PORT else f"http://{address}:{port}"
+        return (
+            Endpoint(api="swift", url=f"{base}/auth/v1.0", user=_SUBUSER, key=SecretStr(self.swift_key)),
+            Endpoint(api="s3", url=base, user=self.access_key, key=SecretStr(self.secret_key)),
+        )
+
+    def _quieten(self, monitor: Monitor) -> None:
+        """Keep the mgr from moving data or making pools of its own while steps run."""
+        off = {"mgr/balancer/active": "false", "mgr/devicehealth/enable_monitoring": "false"}
+        # force: options of modules are unknown to the mon until a mgr has told it of them.
+        command = {"prefix": "config set", "who": "mgr", "force": True}
+        monitor.ask(*({**command, "name": name, "value": value} for name, value in off.items()))
+        if self.release.mute:
+            monitor.ask(*({"prefix": "health mute", "code": code, "sticky": True} for code in self.release.mute))
+
+    def _await_clean(self, monitor: Monitor) -> None:
+        """Until the cluster is HEALTH_OK and all placement groups are active and clean."""
+        started = said = time.monotonic()
+        while True:
+            status = monitor.status()
+            health, groups = status["health"], status["pgmap"]
+            wanted = sum(pools(self.settings.pools).values())
+            clean = sum(one["count"] for one in groups.get("pgs_by_state", ()) if one["state_name"] == "active+clean")
+            if health["status"] == "HEALTH_OK" and clean >= wanted and clean == groups["num_pgs"]:
+                return
+            daemon.check(self.started)
+            checks = ", ".join(health["checks"]) or "no health checks"
+            if time.monotonic() - started > _CLEAN_WITHIN_S:
+                what = f"{health['status']} ({checks}), {clean} of {wanted} placement groups clean after {_CLEAN_WITHIN_S:g} s"
+                log = self.mon_host.log("cluster.log")
+                raise ServiceFailed(self.mon_host.name, "ceph", what, log=str(log), tail=self.mon_host.tail(log.name))
+            if time.monotonic() - said > 5:
+                said = time.monotonic()
+                self.say(f"{health['status']} ({checks}), {clean} of {wanted} placement groups clean")
+            time.sleep(_POLL_S)
+
+    def _set_back(self, osds: Sequence[Ceph]) -> None:
+        """Give the running OSDs the poll interval that BlueStore has by default."""
+        groups = [list(group) for _, group in groupby(osds, key=lambda osd: osd.host.name)]
+        command = {"prefix": "config set", "var": "bdev_aio_poll_ms", "val": [objectstore.POLL_MS]}
+        together([partial(ask, group, command) for group in groups])
