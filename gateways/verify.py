@@ -1,11 +1,11 @@
-"""A verified PUT, HEAD, GET, DELETE over each API of a gateway, from the client host, before anything is measured.
+"""A verified PUT, HEAD, GET, LIST, DELETE over each API of a gateway, from the client host, before anything is measured.
 
-64 KiB of random bytes are written and read back byte for byte; lengths and ETags must agree, a deleted object must be
-gone, and the bucket is removed again. S3 requests are signed by botocore; otherwise only the standard library is used,
-so that the program starts fast and shares no code with the drivers that are checked by it.
+64 KiB of random bytes are written and read back byte for byte; lengths and ETags must agree, the bucket's list must have
+the object's name, a deleted object must be gone, and the bucket is removed again.
 
-As a program (`python -m gateways.verify`, on the client host): reads `{"endpoints": [...], "stores_bodies": bool}` from
-stdin and prints one JSON line, `{"checks": [...]}` with the milliseconds of each operation, or `{"failed": {...}}`.
+As a program (`python -m gateways.verify`, on the client host): reads `{"endpoints": [...], "stores_bodies": bool, "bucket": name,
+"told_within_s": s}` from stdin and prints one JSON line, `{"checks": [...]}` with the milliseconds of each operation, or
+`{"failed": {...}}`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from gateways import program
+from gateways.exchange import TIMEOUT_S, Answer, Exchange, WrongAnswer, answered, exchanging, expect
 from ground.errors import VerificationFailed
 
 if TYPE_CHECKING:
@@ -29,10 +30,11 @@ if TYPE_CHECKING:
     from gateways.host import Host
 
 SIZE_BYTES = 65536
-_TIMEOUT_S = 60.0
-_GONE_WITHIN_S = 20.0
-_OPERATIONS = 8
+TOLD_WITHIN_S = 20.0
+"""How long a container may take to hear of its objects: Swift tells it a little later than the client."""
+_OPERATIONS = 9
 _HEAD_OF_BODY = 300
+_PAUSE_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -45,17 +47,28 @@ class Check:
     took_ms: float
 
 
-def verify(client: Host, endpoints: Sequence[Endpoint], *, stores_bodies: bool = True) -> tuple[Check, ...]:
-    """Write, read and delete over every endpoint from `client`; returns what was checked, in order.
+def verify(
+    client: Host,
+    endpoints: Sequence[Endpoint],
+    *,
+    stores_bodies: bool = True,
+    bucket: str | None = None,
+    told_within_s: float = TOLD_WITHIN_S,
+) -> tuple[Check, ...]:
+    """Write, read, list and delete over every endpoint from `client`; returns what was checked, in order.
 
-    With `stores_bodies` False (the null target) a read is checked by its length alone.
+    With `stores_bodies` False (the null target) a read is checked by its length alone. `bucket` is made and deleted again over
+    each endpoint; None: one with a name of chance. What fails leaves it there. `told_within_s` is how long a bucket may take to
+    hear of its objects.
     Raises VerificationFailed with API, operation, status and the start of the body; CommandFailed when the program itself fails.
     """
     order = {
         "endpoints": [json.loads(endpoint.model_dump_json()) for endpoint in endpoints],
         "stores_bodies": stores_bodies,
+        "bucket": bucket or f"wb-check-{os.urandom(8).hex()}",
+        "told_within_s": told_within_s,
     }
-    timeout_s = _TIMEOUT_S * _OPERATIONS * len(endpoints)
+    timeout_s = TIMEOUT_S * _OPERATIONS * len(endpoints)
     done = client.run(program.argv("gateways.verify"), stdin=json.dumps(order), env=program.environment(), timeout_s=timeout_s)
     answer = json.loads(done.stdout)
     if "failed" in answer:
@@ -67,101 +80,18 @@ def verify(client: Host, endpoints: Sequence[Endpoint], *, stores_bodies: bool =
     return tuple(Check(**check) for check in answer["checks"])
 
 
-@dataclass(frozen=True)
-class Answer:
-    """An HTTP answer; names of headers are in lower case."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
-class WrongAnswer(Exception):
-    """What an operation gave is not what its API promises. `answer` is None when there was none."""
-
-    def __init__(self, operation: str, what: str, answer: Answer | None) -> None:
-        super().__init__(what)
-        self.operation = operation
-        self.what = what
-        self.answer = answer
-
-
-Exchange = Callable[[str, str, bytes, Mapping[str, str]], Answer]
-"""Method, path, body, extra headers -> answer."""
-
-
-class Wire:
-    """One connection, kept alive, to the host and port of a URL."""
-
-    def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        self._connection = kind(parts.netloc, timeout=_TIMEOUT_S)
-
-    def __call__(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
-        """Send one request and read its whole answer. Raises OSError or HTTPException."""
-        self._connection.request(method, path, body, dict(headers))
-        response = self._connection.getresponse()
-        found = {name.lower(): value for name, value in response.getheaders()}
-        return Answer(response.status, found, response.read())
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
-
-
-def s3_exchange(wire: Exchange, url: str, user: str, key: str, region: str) -> Exchange:
-    """Requests signed with AWS signature version 4, path style."""
-    from botocore.auth import S3SigV4Auth  # noqa: PLC0415 - a quarter of a second of imports that Swift alone does not need
-    from botocore.awsrequest import AWSRequest  # noqa: PLC0415
-    from botocore.credentials import Credentials  # noqa: PLC0415
-
-    signer = S3SigV4Auth(Credentials(user, key), "s3", region)
-
-    def exchange(method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
-        request = AWSRequest(method, url.rstrip("/") + path, data=body, headers=dict(headers))
-        # Plain HTTP: the digest of the body is part of the signature, so the gateway checks the body as well.
-        request.context["payload_signing_enabled"] = True
-        signer.add_auth(request)
-        return wire(method, path, body, dict(request.headers.items()))
-
-    return exchange
-
-
-def swift_exchange(wire: Exchange, auth_path: str, user: str, key: str) -> Exchange:
-    """Requests with the token that the v1 auth URL gives; paths are below the storage URL's."""
-    answer = expect("auth", (200, 204), wire("GET", auth_path, b"", {"X-Auth-User": user, "X-Auth-Key": key}))
-    if "x-storage-url" not in answer.headers or "x-auth-token" not in answer.headers:
-        raise WrongAnswer("auth", "no X-Storage-Url or no X-Auth-Token in the answer", answer)
-    base = urlsplit(answer.headers["x-storage-url"]).path.rstrip("/")
-    token = answer.headers["x-auth-token"]
-
-    def exchange(method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
-        return wire(method, base + path, body, {**headers, "X-Auth-Token": token})
-
-    return exchange
-
-
-def expect(operation: str, wanted: Sequence[int], answer: Answer) -> Answer:
-    """The answer, when its status is one of those wanted. Raises WrongAnswer."""
-    if answer.status not in wanted:
-        raise WrongAnswer(operation, f"{' or '.join(map(str, wanted))} was expected", answer)
-    return answer
-
-
-def tour(exchange: Exchange, body: bytes, bucket: str, *, stores_bodies: bool) -> list[tuple[str, int, float]]:
+def tour(exchange: Exchange, body: bytes, order: Mapping[str, Any], api: str) -> list[tuple[str, int, float]]:
     """The round of operations on one bucket of one API: (operation, status, ms) of each. Raises WrongAnswer."""
     done = []
+    bucket, patience_s = order["bucket"], order["told_within_s"]
     name = f"/{bucket}/check"
 
     def ask(operation: str, method: str, path: str, wanted: Sequence[int], content: bytes = b"") -> Answer:
         started = time.monotonic()
         # http.client only writes a length for methods it expects a body of; an empty PUT needs one too.
         headers = {"Content-Length": str(len(content))} if method == "PUT" else {}
-        try:
+        with answered(operation):
             answer = exchange(method, path, content, headers)
-        except (OSError, http.client.HTTPException) as error:
-            raise WrongAnswer(operation, f"no answer: {error!r}", None) from error
         expect(operation, wanted, answer)
         done.append((operation, answer.status, (time.monotonic() - started) * 1000))
         return answer
@@ -170,20 +100,38 @@ def tour(exchange: Exchange, body: bytes, bucket: str, *, stores_bodies: bool) -
     written = ask("PUT", "PUT", name, (200, 201), body)
     headed = ask("HEAD", "HEAD", name, (200,))
     read = ask("GET", "GET", name, (200,))
-    _agree(body, written, headed, read, stores_bodies=stores_bodies)
+    _agree(body, written, headed, read, stores_bodies=order["stores_bodies"])
+    query = "list-type=2&prefix=check" if api == "s3" else "format=json&prefix=check"
+    deadline = time.monotonic() + patience_s
+    while (names := listed(answer := ask("LIST", "GET", f"/{bucket}?{query}", (200, 204)), api)) != ["check"]:
+        if time.monotonic() > deadline:
+            raise WrongAnswer("LIST", f"the names {names}, one object named 'check' was written", answer)
+        done.pop()
+        time.sleep(_PAUSE_S)
     ask("DELETE", "DELETE", name, (200, 204))
     ask("GET after DELETE", "GET", name, (404,))
-    deadline = time.monotonic() + _GONE_WITHIN_S
+    deadline = time.monotonic() + patience_s
     while True:
         try:
             ask("delete bucket", "DELETE", f"/{bucket}", (200, 204))
         except WrongAnswer as wrong:
-            # Swift's container may hear of the object's end a little later than its client: 409 until then.
+            # Its container has not heard of the object's end: 409 until then.
             if wrong.answer is None or wrong.answer.status != http.client.CONFLICT or time.monotonic() > deadline:
                 raise
-            time.sleep(0.05)
+            time.sleep(_PAUSE_S)
         else:
             return done
+
+
+def listed(answer: Answer, api: str) -> list[str]:
+    """Names of the objects in the list of a bucket. Raises WrongAnswer when it is not the list that the API promises."""
+    try:
+        if api == "s3":
+            root = ET.fromstring(answer.body)  # noqa: S314 - of the gateway under test, which a user chose
+            return [key.text or "" for key in root.iterfind("./{*}Contents/{*}Key")]
+        return [str(entry["name"]) for entry in json.loads(answer.body or b"[]")]
+    except (ValueError, KeyError, TypeError, ET.ParseError) as error:
+        raise WrongAnswer("LIST", f"the list cannot be read: {error}", answer) from error
 
 
 def _agree(body: bytes, written: Answer, headed: Answer, read: Answer, *, stores_bodies: bool) -> None:
@@ -202,39 +150,27 @@ def _agree(body: bytes, written: Answer, headed: Answer, read: Answer, *, stores
         raise WrongAnswer("GET", f"content differs from what was written, first at byte {first}", read)
 
 
-def _one(endpoint: Mapping[str, Any], body: bytes, *, stores_bodies: bool) -> list[Check]:
-    url = str(endpoint["url"])
-    wire = Wire(url)
-    try:
-        if endpoint["api"] == "s3":
-            exchange = s3_exchange(wire, url, endpoint["user"], endpoint["key"], endpoint["region"])
-        else:
-            try:
-                exchange = swift_exchange(wire, urlsplit(url).path, endpoint["user"], endpoint["key"])
-            except (OSError, http.client.HTTPException) as error:
-                raise WrongAnswer("auth", f"no answer: {error!r}", None) from error
-        rows = tour(exchange, body, f"weighbridge-check-{os.urandom(4).hex()}", stores_bodies=stores_bodies)
-        return [Check(endpoint["api"], operation, status, round(took_ms, 3)) for operation, status, took_ms in rows]
-    finally:
-        wire.close()
+def answer_of(order: Mapping[str, Any]) -> dict[str, Any]:
+    """What the program answers to an order: `{"checks": [...]}` or `{"failed": {...}}`."""
+    body = os.urandom(SIZE_BYTES)
+    checks: list[Check] = []
+    for endpoint in order["endpoints"]:
+        api = endpoint["api"]
+        try:
+            with exchanging(endpoint, order["bucket"]) as exchange:
+                rows = tour(exchange, body, order, api)
+        except WrongAnswer as wrong:
+            start = wrong.answer.body[:_HEAD_OF_BODY].decode(errors="replace") if wrong.answer else ""
+            status = wrong.answer.status if wrong.answer else None
+            where = {"api": api, "url": endpoint["url"], "operation": wrong.operation}
+            return {"failed": {**where, "what": wrong.what, "status": status, "body": start}}
+        checks += [Check(api, operation, status, round(took_ms, 3)) for operation, status, took_ms in rows]
+    return {"checks": [asdict(check) for check in checks]}
 
 
 def main() -> int:
     """Read the order from stdin, print one JSON line; exit status 0 also when a gateway answered wrongly."""
-    order = json.load(sys.stdin)
-    body = os.urandom(SIZE_BYTES)
-    checks: list[Check] = []
-    answer: dict[str, Any] = {}
-    for endpoint in order["endpoints"]:
-        try:
-            checks += _one(endpoint, body, stores_bodies=order["stores_bodies"])
-        except WrongAnswer as wrong:
-            start = wrong.answer.body[:_HEAD_OF_BODY].decode(errors="replace") if wrong.answer else ""
-            status = wrong.answer.status if wrong.answer else None
-            where = {"api": endpoint["api"], "url": endpoint["url"], "operation": wrong.operation}
-            answer = {"failed": {**where, "what": wrong.what, "status": status, "body": start}}
-            break
-    sys.stdout.write(json.dumps(answer or {"checks": [asdict(check) for check in checks]}) + "\n")
+    sys.stdout.write(json.dumps(answer_of(json.load(sys.stdin))) + "\n")
     return 0
 
 

@@ -53,7 +53,7 @@ def test_the_null_gateway_answers_both_apis(hosts: dict[str, Host]) -> None:
     null = Null("engine", Place(target="gateway-1"), Settings(delay_ms=1))
     standing = null.bring_up(hosts, hosts["client-1"], print)
     assert tuple(one.api for one in standing.endpoints) == null.apis()
-    assert standing.facts["verified"].startswith("14 operations")
+    assert standing.facts["verified"].startswith("16 operations")
     assert standing.facts["delay"] == "1 ms before each answer"
     standing.check()
 

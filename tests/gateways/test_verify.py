@@ -1,5 +1,6 @@
 import hashlib
 import http.server
+import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ class Store(http.server.BaseHTTPRequestHandler):
     objects: ClassVar[dict[str, bytes]] = {}
     lie: ClassVar[str] = ""
     busy: ClassVar[int] = 0
+    late: ClassVar[int] = 0
     seen: ClassVar[list[str]] = []
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
@@ -38,10 +40,12 @@ class Store(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path == "/auth/v1.0":
             right = (self.headers["X-Auth-User"], self.headers["X-Auth-Key"]) == ("u:v", "k")
-            url = f"http://{self.headers['Host']}/v1/AUTH_u"
+            url = f"http://{'store.invalid' if self.lie == 'elsewhere' else self.headers['Host']}/v1/AUTH_u"
             self.answer(*((200, b"", {"X-Storage-Url": url, "X-Auth-Token": "t"}) if right else (401, b"wrong key")))
         elif "/v1/" in self.path and self.headers["X-Auth-Token"] != "t":
             self.answer(401)
+        elif "?" in self.path:
+            self.list()
         elif self.path not in self.objects:
             self.answer(404, b"no such object")
         else:
@@ -50,6 +54,19 @@ class Store(http.server.BaseHTTPRequestHandler):
             body = body[:-1] + bytes([body[-1] ^ 1]) if self.lie == "content" and self.command == "GET" else body
             body = body[:100] if self.lie == "short" and self.command == "GET" else body
             self.answer(503, b"slow down " * 100) if self.lie == "unavailable" else self.answer(200, body, {"ETag": f'"{etag}"'})
+
+    def list(self) -> None:
+        bucket, _, query = self.path.partition("?")
+        names = [path.removeprefix(f"{bucket}/") for path in self.objects if path.startswith(f"{bucket}/")]
+        if self.lie == "unlisted" or type(self).late > 0:
+            type(self).late -= 1
+            names = []
+        if "list-type" in query:
+            keys = "".join(f"<Contents><Key>{name}</Key></Contents>" for name in names)
+            space = "http://s3.amazonaws.com/doc/2006-03-01/"
+            self.answer(200, f"<ListBucketResult xmlns='{space}'>{keys}</ListBucketResult>".encode())
+        else:
+            self.answer(200, json.dumps([{"name": name} for name in names]).encode())
 
     do_HEAD = do_GET  # noqa: N815 - the name is the base class's
 
@@ -70,7 +87,7 @@ class Store(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def store() -> Iterator[str]:
-    Store.objects, Store.lie, Store.busy, Store.seen = {}, "", 0, []
+    Store.objects, Store.lie, Store.busy, Store.late, Store.seen = {}, "", 0, 0, []
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Store)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -97,7 +114,7 @@ def s3(url: str) -> Endpoint:
 
 def test_every_operation_is_done_over_every_api_and_nothing_is_left(store: str, client: FakeHost) -> None:
     checks = verify(client, [swift(store), s3(store)])
-    operations = ["make bucket", "PUT", "HEAD", "GET", "DELETE", "GET after DELETE", "delete bucket"]
+    operations = ["make bucket", "PUT", "HEAD", "GET", "LIST", "DELETE", "GET after DELETE", "delete bucket"]
     assert [(check.api, check.operation) for check in checks] == [(api, one) for api in ("swift", "s3") for one in operations]
     assert Store.objects == {}
 
@@ -108,6 +125,7 @@ def test_every_operation_is_done_over_every_api_and_nothing_is_left(store: str, 
         ("content", "GET", "content differs from what was written, first at byte 65535"),
         ("etag", "HEAD", "ETag"),
         ("short", "GET", "100 bytes, 65536 were written"),
+        ("unlisted", "LIST", "the names []"),
         ("undead", "GET after DELETE", "404 was expected (status 200)"),
         ("unavailable", "HEAD", "200 was expected (status 503)"),
     ],
@@ -118,7 +136,7 @@ def test_a_store_that_lies_is_found_out(
 ) -> None:
     Store.lie = lie
     with pytest.raises(VerificationFailed) as failure:
-        verify(client, [endpoint(store)])
+        verify(client, [endpoint(store)], told_within_s=0.2)
     assert f" {operation} at {store}" in failure.value.message
     assert what in failure.value.message
 
@@ -145,6 +163,31 @@ def test_a_container_that_hears_late_of_its_objects_end_is_waited_for(store: str
     Store.busy = 3
     verify(client, [swift(store)])
     assert Store.seen.count("DELETE 409") == 3
+
+
+@pytest.mark.parametrize("endpoint", [swift, s3])
+def test_a_list_that_hears_late_of_an_object_is_asked_for_again(
+    store: str, client: FakeHost, endpoint: Callable[[str], Endpoint]
+) -> None:
+    Store.late = 2
+    checks = verify(client, [endpoint(store)])
+    assert [check.operation for check in checks].count("LIST") == 1
+    assert Store.late == 0
+
+
+def test_a_token_that_was_given_is_used_at_its_storage_url_and_auth_is_not_asked(store: str, client: FakeHost) -> None:
+    given = Endpoint(api="swift", url=f"{store}/v1/AUTH_u", user="", key=SecretStr(""), token=SecretStr("t"))
+    assert len(verify(client, [given], bucket="mine")) == 8
+    assert Store.seen == ["PUT 200", "PUT 200", "HEAD 200", "GET 200", "GET 200", "DELETE 204", "GET 404", "DELETE 204"]
+    with pytest.raises(VerificationFailed, match=r"swift HEAD at .* \(status 401\)"):
+        verify(client, [given.model_copy(update={"token": SecretStr("old")})])
+
+
+def test_a_storage_url_that_is_set_takes_the_place_of_what_auth_says(store: str, client: FakeHost) -> None:
+    Store.lie = "elsewhere"
+    with pytest.raises(VerificationFailed, match="its name has no address"):
+        verify(client, [swift(store)])
+    assert verify(client, [swift(store).model_copy(update={"storage_url": f"{store}/v1/AUTH_u"})])
 
 
 def test_nobody_listening_is_a_wrong_answer_too(client: FakeHost) -> None:
