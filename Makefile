@@ -2,6 +2,7 @@
 VENV ?= .venv
 export VENV
 BIN := $(VENV)/bin
+CRATES := drivers/engine gateways/apache/responder
 ARGS ?=
 .DEFAULT_GOAL := help
 .PHONY: compare test check unit system rust setup setup-test bench clean help
@@ -15,10 +16,10 @@ check: setup-test ## Lint and types: ruff, mypy --strict, rustfmt, clippy; warni
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	cd drivers/engine && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings
+	for crate in $(CRATES); do (cd $$crate && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings) || exit; done
 
-rust: setup-test ## Tests of the engine in Rust
-	cd drivers/engine && cargo test --quiet
+rust: setup-test ## Tests in Rust: of the engine, and of the FastCGI responder
+	for crate in $(CRATES); do (cd $$crate && cargo test --quiet) || exit; done
 
 unit: setup-test ## Tests that need no root and no cluster
 	$(BIN)/pytest -q -m "not system"
@@ -29,14 +30,14 @@ system: setup-test ## Tests with real Ceph, Swift and a browser; needs root
 bench: setup-test ## The figures of the README, measured on this machine (ARGS="--json FILE")
 	$(BIN)/python benchmarks/driver_cost.py $(ARGS)
 
-setup: ## Install what this machine lacks, make .venv, build the engine
+setup: ## Install what this machine lacks, make .venv, build the Rust parts
 	@scripts/setup.sh
 
 setup-test:
 	@scripts/setup.sh test
 
 clean: ## Take away what was built (results in runs/ and the images stay)
-	rm -rf $(VENV) build *.egg-info drivers/engine/target drivers/engine/_native*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build *.egg-info $(addsuffix /target,$(CRATES)) drivers/engine/_native*.so gateways/apache/fastcgi_responder .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20

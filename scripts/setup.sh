@@ -1,5 +1,6 @@
 #!/bin/sh
-# Install what this machine lacks, make the virtual environment and build the engine. Run by `make setup`; safe to repeat.
+# Install what this machine lacks, make the virtual environment and build the engine and the FastCGI responder.
+# Run by `make setup`; safe to repeat.
 #
 #   scripts/setup.sh          what running needs
 #   scripts/setup.sh test     what the tests need besides: linters, a browser, load tools as independent witnesses
@@ -41,6 +42,7 @@ want setpriv util-linux
 want mkfs.xfs xfsprogs
 want gpg gpg
 want cc gcc
+[ -e /usr/include/features.h ] || wanted="$wanted libc6-dev" # what gcc links with, and the responder statically
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || wanted="$wanted debian-archive-keyring"
 # The engine is built against Python's stable ABI, so no python3-dev is wanted.
 if [ "$purpose" = test ]; then
@@ -100,9 +102,12 @@ pip() { "$venv/bin/python" -m pip --quiet --disable-pip-version-check "$@"; }
 
 # One stamp for each purpose, made of what the result depends on: a second `make compare` starts at once.
 stamp="$venv/.setup-$purpose"
-now=$(cat pyproject.toml drivers/engine/Cargo.toml drivers/engine/Cargo.lock drivers/engine/src/*.rs drivers/engine/src/*/*.rs | cksum)-$(pwd)
+responder=gateways/apache/responder
+now=$(cat pyproject.toml drivers/engine/Cargo.toml drivers/engine/Cargo.lock drivers/engine/src/*.rs drivers/engine/src/*/*.rs \
+  $responder/Cargo.toml $responder/Cargo.lock $responder/src/*.rs | cksum)-$(pwd)
 stale=no
 if [ "$(cat "$stamp" 2>/dev/null || true)" != "$now" ] || ! ls drivers/engine/_native*.so >/dev/null 2>&1; then stale=yes; fi
+if ! [ -x gateways/apache/fastcgi_responder ]; then stale=yes; fi
 
 # Python's packages are fetched while the system's are installed: each waits for other things.
 fetching=""
@@ -124,7 +129,7 @@ fi
 rust_is_enough || fail "Rust >= $least_rust is wanted, this is $(rustc --version 2>/dev/null || echo none)"
 
 if [ "$stale" = yes ]; then
-  say "building the engine (a minute or two)"
+  say "building the engine and the FastCGI responder (a minute or two)"
   pip install --no-build-isolation --no-deps --editable .
   printf '%s' "$now" >"$stamp"
 fi

@@ -1,0 +1,84 @@
+//! `fastcgi_responder --listen PLACE --origin ADDRESS:PORT`: see USAGE.
+
+use responder::origin::Origins;
+use responder::server::{Listener, serve, tell};
+use responder::stats::Stats;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+const USAGE: &str = "\
+usage: fastcgi_responder --listen PLACE --origin ADDRESS:PORT [--origin ...] [--stats ADDRESS:PORT] [--keep N] [--timeout-s N]
+  --listen     where the web server finds it: a path for a unix socket, or ADDRESS:PORT
+  --origin     an HTTP server; requests go to one after the other
+  --stats      where everyone who connects is told the counters as a line of JSON
+  --keep       connections kept for each origin between requests (1024)
+  --timeout-s  how long an answer, or room for a request, is waited for (300)
+";
+
+struct Options {
+    listen: String,
+    origins: Vec<SocketAddr>,
+    stats: Option<String>,
+    keep: usize,
+    timeout_s: u64,
+}
+
+fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
+    let mut options = Options { listen: String::new(), origins: Vec::new(), stats: None, keep: 1024, timeout_s: 300 };
+    while let Some(name) = arguments.next() {
+        let value = arguments.next().ok_or(format!("{name}: a value is missing"))?;
+        let wrong = |what: &str| format!("{name} {value}: {what}");
+        match name.as_str() {
+            "--listen" => options.listen = value,
+            "--origin" => options.origins.push(value.parse().map_err(|_| wrong("not an address with a port"))?),
+            "--stats" => options.stats = Some(value),
+            "--keep" => options.keep = value.parse().map_err(|_| wrong("not a number"))?,
+            "--timeout-s" => {
+                let parsed = value.parse().ok().filter(|&timeout_s| timeout_s > 0);
+                options.timeout_s = parsed.ok_or_else(|| wrong("not a number above 0"))?;
+            }
+            _ => return Err(format!("{name}: no such option")),
+        }
+    }
+    if options.listen.is_empty() || options.origins.is_empty() {
+        return Err("--listen and --origin are needed".to_owned());
+    }
+    Ok(options)
+}
+
+/// Every request needs two descriptors, and programs are often started with 1024.
+fn raise_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    // Refused only where the limit is kept by force; connections beyond it are refused with a message then.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+fn main() -> ExitCode {
+    let options = match parse(std::env::args().skip(1)) {
+        Ok(options) => options,
+        Err(what) => {
+            eprint!("fastcgi_responder: {what}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    raise_descriptors();
+    let stats: &'static Stats = Box::leak(Box::default());
+    let timeout = Duration::from_secs(options.timeout_s);
+    let origins = Box::leak(Box::new(Origins::new(options.origins, options.keep, timeout, stats)));
+    let listener = match Listener::new(&options.listen) {
+        Ok(listener) => listener,
+        Err(error) => {
+            eprintln!("fastcgi_responder: cannot listen at {}: {error}", options.listen);
+            return ExitCode::FAILURE;
+        }
+    };
+    if let Some(place) = &options.stats {
+        if let Err(error) = tell(place, stats) {
+            eprintln!("fastcgi_responder: cannot tell counters at {place}: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    serve(&listener, origins, stats)
+}

@@ -1,0 +1,120 @@
+//! Origins, and the connections to them that are kept between requests.
+
+use crate::link::is_silent;
+use crate::stats::{Held, Stats};
+use std::collections::VecDeque;
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long making a connection may take.
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+
+/// Kept connections are used again within this; radosgw closes those that are silent for 65 s.
+const KEEP_FOR: Duration = Duration::from_secs(30);
+
+/// A connection to an origin; it ends when this is dropped.
+#[derive(Debug)]
+pub struct Link<'a> {
+    /// Its socket, which waits for an answer, and for room, as long as the responder's timeout says.
+    pub stream: TcpStream,
+    /// Which origin it leads to.
+    pub place: usize,
+    /// Whether other requests were asked over it.
+    pub reused: bool,
+    _held: Held<'a>,
+}
+
+/// All origins. Requests go to one after the other.
+#[derive(Debug)]
+pub struct Origins<'a> {
+    places: Vec<SocketAddr>,
+    kept: Vec<Mutex<VecDeque<(Link<'a>, Instant)>>>,
+    most_kept: usize,
+    timeout: Duration,
+    next: AtomicUsize,
+    stats: &'a Stats,
+}
+
+impl<'a> Origins<'a> {
+    /// `most_kept` connections are kept for each of `places`; `timeout` is for each wait for an answer or for room.
+    #[must_use]
+    pub fn new(places: Vec<SocketAddr>, most_kept: usize, timeout: Duration, stats: &'a Stats) -> Self {
+        let kept = places.iter().map(|_| Mutex::default()).collect();
+        Self { places, kept, most_kept, timeout, next: AtomicUsize::new(0), stats }
+    }
+
+    /// How long an answer, or room for a request, is waited for.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// A connection to the origin whose turn it is, kept or new; of those that cannot be reached, the next one's.
+    ///
+    /// # Errors
+    /// When none can be reached: that of the last one, with its address.
+    pub fn link(&self) -> io::Result<Link<'a>> {
+        let first = self.next.fetch_add(1, Relaxed);
+        let mut failure = io::Error::from(io::ErrorKind::NotFound);
+        for place in (0..self.places.len()).map(|step| first.wrapping_add(step) % self.places.len()) {
+            if let Some(link) = self.take(place) {
+                self.stats.origin_reused.fetch_add(1, Relaxed);
+                return Ok(link);
+            }
+            match self.connect(place) {
+                Ok(link) => return Ok(link),
+                Err(error) => failure = io::Error::new(error.kind(), format!("{}: {error}", self.places[place])),
+            }
+        }
+        Err(failure)
+    }
+
+    /// A new connection to one origin.
+    ///
+    /// # Errors
+    /// When it cannot be reached.
+    pub fn connect(&self, place: usize) -> io::Result<Link<'a>> {
+        let stream = TcpStream::connect_timeout(&self.places[place], CONNECT_WITHIN)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(self.timeout))?;
+        stream.set_write_timeout(Some(self.timeout))?;
+        self.stats.origin_opened.fetch_add(1, Relaxed);
+        Ok(Link { stream, place, reused: false, _held: Held::new(&self.stats.origin_connections) })
+    }
+
+    /// Keep a connection whose last answer came whole.
+    pub fn keep(&self, mut link: Link<'a>) {
+        link.reused = true;
+        let now = Instant::now();
+        let mut kept = self.kept(link.place);
+        while kept.len() >= self.most_kept.max(1) || kept.front().is_some_and(|(_, since)| now - *since > KEEP_FOR) {
+            kept.pop_front();
+        }
+        if self.most_kept > 0 {
+            kept.push_back((link, now));
+        }
+    }
+
+    /// The address of an origin.
+    #[must_use]
+    pub fn address(&self, place: usize) -> SocketAddr {
+        self.places[place]
+    }
+
+    fn take(&self, place: usize) -> Option<Link<'a>> {
+        loop {
+            // The last one used is the last one that its origin would end.
+            let (link, since) = self.kept(place).pop_back()?;
+            if since.elapsed() <= KEEP_FOR && is_silent(&link.stream) {
+                return Some(link);
+            }
+        }
+    }
+
+    fn kept(&self, place: usize) -> MutexGuard<'_, VecDeque<(Link<'a>, Instant)>> {
+        self.kept[place].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
