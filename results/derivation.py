@@ -10,6 +10,7 @@ from results.findings import Finding, find
 from results.report import report
 from results.store import RunStore, write_whole
 from results.summary import Row, summarize, summary_csv
+from results.use import step_use
 
 
 class Derived(Record):
@@ -38,7 +39,13 @@ def derive(run_folder: Path) -> Derived:
     """
     store = RunStore.open(run_folder)
     plan = store.plan()
-    rows = summarize(plan, store.steps())
+    steps = store.latest()
+    uses = {
+        key: step_use(telemetry, step.measurement.window_s)
+        for key, step in steps.items()
+        if step.measurement is not None and (telemetry := store.telemetry(key)) is not None
+    }
+    rows = summarize(plan, steps.values(), uses)
     findings = find(rows)
     store.derived.mkdir(exist_ok=True)
     summary = store.derived / "summary.csv"

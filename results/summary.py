@@ -4,15 +4,17 @@ Over repeats: throughput, bandwidth and percentiles are the median of the repeat
 averaged and never taken of a mixture of repeats); max is the largest; mean is the total of latencies over the total of
 samples; samples are a total. Only valid repeats go in, and all of them; where none is valid, those that there are go in
 and the row says `valid = no`. Errors alone are of every repeat: none is hidden by leaving its repeat out. What is
-unknown is None, an empty cell, never a number.
+unknown is None, an empty cell, never a number. What the hosts used is of whole steps: of a step with several operations
+each has the same figures.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
+from types import MappingProxyType
 from typing import Final
 
 from pydantic import NonNegativeFloat, NonNegativeInt
@@ -22,6 +24,7 @@ from results.histogram import Histogram
 from results.measurement import Tally
 from results.resolved import ResolvedPlan
 from results.step import StepKey, StepResult
+from results.use import Resource, StepUse, limit_words, over_repeats, queue_words
 from results.validity import enough_samples, samples_needed
 from suites import Api, Operation
 
@@ -42,6 +45,9 @@ COLUMNS: Final = (
     "mean_ms",
     "samples",
     "errors",
+    "gateway_cpu_s_per_1000_ops",
+    "storage_cpu_s_per_1000_ops",
+    "saturated",
     "valid",
     "notes",
 )
@@ -66,6 +72,9 @@ class Point(Record):
     """Sum of all latencies."""
     samples: NonNegativeInt
     errors: NonNegativeInt
+    gateway_cpu_s_per_1000_ops: NonNegativeFloat | None = None
+    storage_cpu_s_per_1000_ops: NonNegativeFloat | None = None
+    """CPU seconds of all hosts of the tier by all operations of the step that succeeded, whatever their kind."""
 
 
 class Row(Record):
@@ -89,9 +98,21 @@ class Row(Record):
     mean_ms: NonNegativeFloat | None = None
     samples: NonNegativeInt | None = None
     errors: NonNegativeInt | None = None
+    gateway_cpu_s_per_1000_ops: NonNegativeFloat | None = None
+    storage_cpu_s_per_1000_ops: NonNegativeFloat | None = None
+    resources: tuple[Resource, ...] = ()
+    """Medians over the repeats; empty where no telemetry was recorded."""
+    waiting: str = ""
+    """Where requests waited in a queue, in words."""
     valid: bool
     notes: tuple[str, ...] = ()
     points: tuple[Point, ...] = ()
+
+    @property
+    def saturated(self) -> str | None:
+        """What was the limit, in words; None where nothing is known."""
+        words = limit_words(self.resources)
+        return f"{words}; {self.waiting}" if words and self.waiting else words
 
     @property
     def used(self) -> tuple[Point, ...]:
@@ -99,15 +120,17 @@ class Row(Record):
         return tuple(point for point in self.points if point.valid) or self.points
 
 
-def summarize(plan: ResolvedPlan, steps: Iterable[StepResult]) -> tuple[Row, ...]:
+def summarize(
+    plan: ResolvedPlan, steps: Iterable[StepResult], uses: Mapping[StepKey, StepUse] = MappingProxyType({})
+) -> tuple[Row, ...]:
     """The table of a run: a row for everything planned, measured or not, in the order of the plan.
 
-    Of a step that was measured more than once the last result counts. Raises InvalidMeasurement on a histogram that
-    cannot be read.
+    `uses` is what the hosts used in each step, of those that have telemetry. Of a step that was measured more than once
+    the last result counts. Raises InvalidMeasurement on a histogram that cannot be read.
     """
     latest = {step.key: step for step in steps}
     return tuple(
-        _row(plan, StepKey(layout=layout.name, api=api, workload=workload.name, workers=workers, repeat=0), operation, latest)
+        _row(plan, StepKey(layout=layout.name, api=api, workload=workload.name, workers=workers, repeat=0), operation, latest, uses)
         for workload in plan.suite.workloads
         for operation in workload.operations
         for api in plan.suite.api
@@ -116,11 +139,17 @@ def summarize(plan: ResolvedPlan, steps: Iterable[StepResult]) -> tuple[Row, ...
     )
 
 
-def _row(plan: ResolvedPlan, first: StepKey, operation: Operation, latest: dict[StepKey, StepResult]) -> Row:
+def _row(
+    plan: ResolvedPlan,
+    first: StepKey,
+    operation: Operation,
+    latest: dict[StepKey, StepResult],
+    uses: Mapping[StepKey, StepUse],
+) -> Row:
     (size,) = (one.objects.mean_bytes for one in plan.suite.workloads if one.name == first.workload)
     keys = [first.model_copy(update={"repeat": repeat}) for repeat in range(plan.suite.repeats)]
     found = [latest[key] for key in keys if key in latest]
-    points = tuple(point for step in found for point in _points(step, operation))
+    points = tuple(point for step in found for point in _points(step, operation, uses.get(step.key)))
     used = tuple(point for point in points if point.valid) or points
     notes = (*_missing(found, plan.suite.repeats), *_notes(found))
     head = {
@@ -137,6 +166,7 @@ def _row(plan: ResolvedPlan, first: StepKey, operation: Operation, latest: dict[
     if not used:
         return Row(**head, valid=False)
     samples = sum(point.samples for point in used)
+    known = [uses[key] for key in keys if key in uses and key.repeat in {point.repeat for point in used}]
     return Row(
         **head,
         throughput_ops_s=median(point.throughput_ops_s for point in used),
@@ -148,6 +178,10 @@ def _row(plan: ResolvedPlan, first: StepKey, operation: Operation, latest: dict[
         mean_ms=sum(point.total_ms for point in used) / samples if samples else None,
         samples=samples,
         errors=sum(point.errors for point in points),
+        gateway_cpu_s_per_1000_ops=_median([point.gateway_cpu_s_per_1000_ops for point in used]),
+        storage_cpu_s_per_1000_ops=_median([point.storage_cpu_s_per_1000_ops for point in used]),
+        resources=over_repeats(known),
+        waiting=queue_words(known),
         valid=any(point.valid for point in points),
     )
 
@@ -182,15 +216,16 @@ def _median(values: Sequence[float | None]) -> float | None:
     return median(known) if known and len(known) == len(values) else None
 
 
-def _points(step: StepResult, operation: Operation) -> Iterator[Point]:
+def _points(step: StepResult, operation: Operation, use: StepUse | None) -> Iterator[Point]:
     if step.measurement is None:
         return
     for tally in step.measurement.tallies:
         if tally.operation == operation:
-            yield _point(step, tally, step.measurement.window_s)
+            done = sum(one.count for one in step.measurement.tallies)
+            yield _point(step, tally, step.measurement.window_s, use or StepUse(), done)
 
 
-def _point(step: StepResult, tally: Tally, window_s: float) -> Point:
+def _point(step: StepResult, tally: Tally, window_s: float, use: StepUse, done: int) -> Point:
     percentiles = _percentiles_ms(tally)
     return Point(
         repeat=step.key.repeat,
@@ -205,7 +240,13 @@ def _point(step: StepResult, tally: Tally, window_s: float) -> Point:
         total_ms=tally.sum_us / 1000,
         samples=tally.count,
         errors=tally.failed,
+        gateway_cpu_s_per_1000_ops=_per_1000(use.gateway_cpu_s, done),
+        storage_cpu_s_per_1000_ops=_per_1000(use.storage_cpu_s, done),
     )
+
+
+def _per_1000(value: float | None, done: int) -> float | None:
+    return value / done * 1000 if value is not None and done else None
 
 
 def _percentiles_ms(tally: Tally) -> dict[int, float | None]:

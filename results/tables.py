@@ -8,6 +8,7 @@ from ground.quantities import show_bytes
 from ground.record import Record
 from results.figures import UNKNOWN, show_figure, show_ms
 from results.summary import Row
+from results.use import limit_brief
 
 
 class Column(Record):
@@ -79,6 +80,24 @@ _ABOUT = (
         numeric=True,
         about="Operations that failed, over all repeats, also those left out. They are in no other figure.",
     ),
+    Column(
+        title="Gateway CPU",
+        unit="s/1000 op",
+        numeric=True,
+        about="CPU seconds of all gateway hosts in the window for 1000 operations of any kind that succeeded. A step of several "
+        "operations shares it over all of them. Median of the repeats; unknown where the hosts could not be sampled.",
+    ),
+    Column(
+        title="Storage CPU",
+        unit="s/1000 op",
+        numeric=True,
+        about="The same of all hosts that keep data. Where one host does both, neither is known.",
+    ),
+    Column(
+        title="Saturated",
+        about="The resource that may have been the limit: the most used of those used to 80 % or more of what they may be (memory: "
+        "95 %), or whose CPU quota ran out in half of its periods; +1 where there is another. Of those below, the most used.",
+    ),
     Column(title="Repeats", numeric=True, about="How many repeats the figures are made of."),
     Column(
         title="Valid",
@@ -93,7 +112,9 @@ def table(rows: Sequence[Row], *, title: str = "Throughput, latency and errors")
 
 
 def _line(row: Row) -> Line:
-    counts = (row.samples, row.errors, row.repeats)
+    counts = (row.samples, row.errors)
+    cpu_s = (row.gateway_cpu_s_per_1000_ops, row.storage_cpu_s_per_1000_ops)
+    limit = limit_brief(row.resources)
     ms = (row.p50_ms, row.p90_ms, row.p99_ms, row.max_ms, row.mean_ms)
     valid = "yes" if row.valid else "no"
     return Line(
@@ -108,6 +129,9 @@ def _line(row: Row) -> Line:
             show_figure(row.bandwidth_mb_s),
             *(show_ms(value) for value in ms),
             *(UNKNOWN if count is None else f"{count:,}" for count in counts),
+            *(show_figure(value) for value in cpu_s),
+            limit or UNKNOWN,
+            str(row.repeats),
             valid,
         ),
         values=(
@@ -121,6 +145,9 @@ def _line(row: Row) -> Line:
             row.bandwidth_mb_s,
             *ms,
             *counts,
+            *cpu_s,
+            limit,
+            row.repeats,
             valid,
         ),
         valid=row.valid,

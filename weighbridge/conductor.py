@@ -86,7 +86,7 @@ class Conductor:
 
     def _watching(self, planned: Planned, deployment: Deployment) -> Watch:
         limits = limits_of(deployment.hardware, planned.gateway.needs(), deployment.hosts)
-        return Watch(self._store, planned.layout.name, deployment.hosts, limits, deployment.standing.probes())
+        return Watch(self._store, planned.layout.name, deployment.hosts, limits, deployment.standing.probes)
 
     def _buckets(self) -> list[str]:
         """All buckets that this run may make on a gateway."""

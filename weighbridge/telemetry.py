@@ -10,7 +10,7 @@ import queue
 import re
 import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -48,11 +48,16 @@ def limits_of(hardware: Hardware, needs: Mapping[str, HostNeed], hosts: Collecti
 class Watch:
     """Watches the hosts of one deployment, and its probes, from the first step to the last. A context manager.
 
-    `limits` names every host that is watched; events go to the store under `layout`.
+    `limits` names every host that is watched, `probes` gives its probes; events go to the store under `layout`.
     """
 
     def __init__(
-        self, store: RunStore, layout: str, hosts: Mapping[str, Host], limits: Sequence[HostLimits], probes: Sequence[Probe]
+        self,
+        store: RunStore,
+        layout: str,
+        hosts: Mapping[str, Host],
+        limits: Sequence[HostLimits],
+        probes: Callable[[], Sequence[Probe]],
     ) -> None:
         self.hosts = {one.host: hosts[one.host] for one in limits}
         self.limits = tuple(limits)
@@ -60,13 +65,13 @@ class Watch:
         self.readers: list[ProbeReader] = []
         self._store = store
         self._layout = layout
-        self._probes = tuple(probes)
+        self._probes = probes
         self._cpu_s = 0.0
         self._sampled_s = 0.0
 
     def __enter__(self) -> Self:
         try:
-            for number, probe in enumerate(self._probes):
+            for number, probe in enumerate(self._given()):
                 log = self._store.logs / f"probe-{self._layout}-{re.sub(r'[^A-Za-z0-9.-]', '_', probe.name)}-{number}.log"
                 try:
                     self.readers.append(ProbeReader(probe, self.told, self.note, stderr=log))
@@ -81,6 +86,13 @@ class Watch:
         self._close()
         if self._sampled_s and kind is None:
             self.note(f"sampling {len(self.hosts)} hosts took {self._cpu_s / self._sampled_s * 1e3:.1f} ms of CPU a second here")
+
+    def _given(self) -> Sequence[Probe]:
+        try:
+            return self._probes()
+        except WeighbridgeError as error:
+            self.note(f"the gateway's probes could not be made: {error}")
+            return ()
 
     def note(self, text: str) -> None:
         """Write an event. What it is about must not end what is measured, so one that cannot be written is left out:

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.system
 
 COLUMNS = (
     "layout,api,workload,operation,object_size_bytes,workers,repeats,throughput_ops_s,bandwidth_mb_s,p50_ms,p90_ms,p99_ms,"
-    "max_ms,mean_ms,samples,errors,valid,notes"
+    "max_ms,mean_ms,samples,errors,gateway_cpu_s_per_1000_ops,storage_cpu_s_per_1000_ops,saturated,valid,notes"
 )
 SUITE = """
 name: trial

@@ -85,7 +85,7 @@ def meter(tmp_path: Path) -> Iterator[Meter]:
 def watching(store: RunStore, host: Host, *probes: str, name: str = "radosgw") -> Watch:
     limits = HostLimits(host=host.name, tier="gateway", cpus=0.6)
     made = [Probe(host, f"{name}.{number}", (sys.executable, "-c", text)) for number, text in enumerate(probes)]
-    return Watch(store, "swift", {host.name: host}, [limits], made)
+    return Watch(store, "swift", {host.name: host}, [limits], lambda: made)
 
 
 def read(store: RunStore) -> Telemetry:
@@ -214,7 +214,7 @@ def test_a_line_that_is_no_flat_object_of_numbers_is_an_event_and_no_number(stor
 def test_a_probe_that_cannot_be_started_does_not_keep_the_step_from_being_measured(store: RunStore, meter: Meter) -> None:
     probe = Probe(meter, "radosgw", ("/no/such/program",))
     limits = HostLimits(host="gateway-1", tier="gateway")
-    with Watch(store, "swift", {"gateway-1": meter}, [limits], [probe]) as watch, watch.step(KEY, 1.0) as recording:
+    with Watch(store, "swift", {"gateway-1": meter}, [limits], lambda: [probe]) as watch, watch.step(KEY, 1.0) as recording:
         heard(recording, 0.0, 1.0)
         sampled(meter, 2)
     assert read(store).hosts
@@ -304,3 +304,14 @@ def test_hosts_are_told_apart_by_what_they_are_for_and_have_the_limits_of_the_ha
     ]
     assert (limits["client-1"].cpus, limits["gateway-1"].nic_bits_s, limits["store-1"].disks[0].iops) == (0.5, 1e9, 50)
     assert limits["gateway-1"].cpus is None
+
+
+def test_a_gateway_whose_probes_cannot_be_made_is_measured_all_the_same(store: RunStore, meter: Meter) -> None:
+    def fails() -> list[Probe]:
+        raise TargetError("gateway-1: no room for the program")
+
+    limits = HostLimits(host="gateway-1", tier="gateway")
+    with Watch(store, "swift", {"gateway-1": meter}, [limits], fails) as watch, watch.step(KEY, 1.0):
+        sampled(meter, 2)
+    assert "no room for the program" in " ".join(told(store))
+    assert read(store).hosts
