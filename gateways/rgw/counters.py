@@ -2,10 +2,35 @@
 
 from __future__ import annotations
 
-# Each is the name of a group and of a counter in it, as `perf dump` gives them. A release that lacks one does not tell it.
+# Each is `told=group.counter`, groups and counters as the daemon's `perf dump` has them. Where a release has another name for the
+# same thing it stands behind a comma. What a release or a kind of object store does not have is not told.
 
 RADOSGW: tuple[str, ...] = (
-    *(f"rgw.{name}" for name in ("req", "failed_req", "qlen", "qactive", "cache_hit", "cache_miss", "gc_retire_object")),
-    *(f"rgw.{name}" for name in ("get", "get_b", "get_initial_lat", "put", "put_b", "put_initial_lat")),
+    *("req=rgw.req", "failed_req=rgw.failed_req", "qlen=rgw.qlen", "qactive=rgw.qactive"),
+    *("get=rgw.get,rgw_op.get_obj_ops", "get_b=rgw.get_b,rgw_op.get_obj_bytes"),
+    *("put=rgw.put,rgw_op.put_obj_ops", "put_b=rgw.put_b,rgw_op.put_obj_bytes"),
+    *("get_initial_lat=rgw.get_initial_lat,rgw_op.get_obj_lat", "put_initial_lat=rgw.put_initial_lat,rgw_op.put_obj_lat"),
+    *("cache_hit=rgw.cache_hit", "cache_miss=rgw.cache_miss", "gc_retire_object=rgw.gc_retire_object"),
+    *("objecter_op=objecter.op", "objecter_op_active=objecter.op_active", "objecter_op_laggy=objecter.op_laggy"),
+    *("objecter_op_resend=objecter.op_resend", "objecter_send_bytes=objecter.op_send_bytes"),
+    # What is under way to OSDs, and how long requests waited since no more may be.
+    *("objecter_bytes=throttle-objecter_bytes.val", "objecter_bytes_wait=throttle-objecter_bytes.wait"),
+    *("objecter_ops=throttle-objecter_ops.val", "objecter_ops_wait=throttle-objecter_ops.wait"),
 )
-OSD: tuple[str, ...] = ("osd.op",)
+OSD: tuple[str, ...] = (
+    *(f"{name}=osd.{name}" for name in ("op_wip", "op", "op_in_bytes", "op_out_bytes", "op_latency", "op_process_latency")),
+    *(f"{name}=osd.{name}" for name in ("op_r", "op_r_latency", "op_w", "op_w_latency", "op_rw", "op_rw_latency")),
+    *(f"{name}=osd.{name}" for name in ("subop_w", "subop_w_in_bytes", "subop_w_latency", "op_before_dequeue_op_lat")),
+    "used_bytes=osd.stat_bytes_used",
+    *(f"bluestore_{name}=bluestore.{name}" for name in ("kv_flush_lat", "kv_commit_lat", "kv_sync_lat", "read_lat")),
+    "bluestore_commit_lat=bluestore.commit_lat,bluestore.txc_commit_lat",
+    "bluestore_throttle_lat=bluestore.throttle_lat,bluestore.txc_throttle_lat",
+    "bluestore_aio_wait_lat=bluestore.state_aio_wait_lat",
+    "bluestore_deferred_writes=bluestore.deferred_write_ops,bluestore.issued_deferred_writes",
+    "bluestore_onode_hits=bluestore.onode_hits,bluestore.bluestore_onode_hits",
+    "bluestore_onode_misses=bluestore.onode_misses,bluestore.bluestore_onode_misses",
+    "bluestore_buffer_hit_bytes=bluestore.buffer_hit_bytes,bluestore.bluestore_buffer_hit_bytes",
+    "bluestore_buffer_miss_bytes=bluestore.buffer_miss_bytes,bluestore.bluestore_buffer_miss_bytes",
+    *(f"filestore_{name}=filestore.{name}" for name in ("journal_latency", "journal_queue_bytes", "journal_full")),
+    *(f"filestore_{name}=filestore.{name}" for name in ("apply_latency", "commitcycle_latency", "op_queue_ops")),
+)

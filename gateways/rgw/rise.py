@@ -158,15 +158,22 @@ class Rise:
 
     def _make_pools(self, monitor: Monitor) -> None:
         wanted = pools(self.settings.pools)
+        # From 17 on, a pool whose name begins with a dot, as one of RGW's does, is not made without this, and no error is told.
+        sure = {name: {"yes_i_really_mean_it": True} if name.startswith(".") else {} for name in wanted}
         monitor.ask(
-            *({"prefix": "osd pool create", "pool": name, "pg_num": count, "pgp_num": count} for name, count in wanted.items())
+            *(
+                {"prefix": "osd pool create", "pool": name, "pg_num": count, "pgp_num": count, **sure[name]}
+                for name, count in wanted.items()
+            )
         )
         monitor.ask(*({"prefix": "osd pool application enable", "pool": name, "app": "rgw"} for name in wanted))
 
     def _await_osds(self, monitor: Monitor) -> None:
         deadline = time.monotonic() + _UP_WITHIN_S
         while True:
-            up = json.loads(monitor.ask({"prefix": "osd stat", "format": "json"})[0])["num_up_osds"]
+            stat = json.loads(monitor.ask({"prefix": "osd stat", "format": "json"})[0])
+            # Release 14 puts it one level deeper.
+            up = stat.get("osdmap", stat)["num_up_osds"]
             if up == len(self.roster.osds):
                 return
             daemon.check(self.started)
@@ -177,13 +184,15 @@ class Rise:
 
     def _make_user(self) -> None:
         """One user with a key for S3 and a subuser for Swift, in one go and with no secret on a command line."""
+        # Newer releases can switch keys off, and take one for off that does not say otherwise.
+        key = {"active": True}
         data = {
             "user_id": _UID,
             "display_name": "Weighbridge",
             "max_buckets": 0,
-            "keys": [{"user": _UID, "access_key": self.access_key, "secret_key": self.secret_key}],
+            "keys": [{"user": _UID, "access_key": self.access_key, "secret_key": self.secret_key, **key}],
             "subusers": [{"id": _SUBUSER, "permissions": "full-control"}],
-            "swift_keys": [{"user": _SUBUSER, "secret_key": self.swift_key}],
+            "swift_keys": [{"user": _SUBUSER, "secret_key": self.swift_key, **key}],
             "op_mask": "read, write, delete",
             "type": "rgw",
         }

@@ -1,9 +1,10 @@
 """Counters of a Ceph daemon, every second, as a program on its host.
 
-Arguments: the path of the daemon's admin socket, and the counters wanted, each `group.name` as in the daemon's `perf dump`. A
-line of JSON is printed at once and then every second until stdin ends: an object of numbers by name. A latency gives two, the
-seconds of all (`name_sum_s`) and how many they were (`name_count`). A counter that the daemon does not have is left out, and so
-is the line of a second in which it does not answer; why it did not goes to stderr.
+Arguments: the path of the daemon's admin socket, and the counters wanted, each `told=group.counter` with groups and counters as
+the daemon's `perf dump` has them; after a comma, other places of the same counter. A line of JSON is printed at once and then
+every second until stdin ends: an object of numbers by told name. A latency gives two, the seconds of all (`told_sum_s`) and how
+many they were (`told_count`). A counter that the daemon does not have is left out, and so is the line of a second in which it
+does not answer; why it did not goes to stderr.
 """
 
 from __future__ import annotations
@@ -30,28 +31,39 @@ def dump(path: str, group: str) -> dict[str, dict[str, object]]:
             return found
 
 
-def flat(path: str, wanted: dict[str, list[str]]) -> dict[str, float]:
+Wanted = dict[str, list[tuple[str, str]]]
+"""Places of each counter, group and name, by what it is told as."""
+
+
+def asked(arguments: list[str]) -> Wanted:
+    """What the arguments want."""
+    wanted: Wanted = {}
+    for argument in arguments:
+        told, _, places = argument.partition("=")
+        for place in places.split(","):
+            group, _, name = place.rpartition(".")
+            wanted.setdefault(told, []).append((group, name))
+    return wanted
+
+
+def flat(path: str, wanted: Wanted) -> dict[str, float]:
     """The counters wanted, by name. Raises OSError or ValueError."""
+    groups = dict.fromkeys(group for places in wanted.values() for group, _ in places)
+    counters = {group: dump(path, group).get(group, {}) for group in groups}
     told: dict[str, float] = {}
-    for group, names in wanted.items():
-        counters = dump(path, group).get(group, {})
-        for name in names:
-            value = counters.get(name)
-            if isinstance(value, dict):
-                told[f"{name}_sum_s"] = float(value["sum"])
-                told[f"{name}_count"] = float(value["avgcount"])
-            elif isinstance(value, (int, float)):
-                told[name] = value
+    for name, places in wanted.items():
+        value = next((counters[group][counter] for group, counter in places if counter in counters[group]), None)
+        if isinstance(value, dict):
+            told[f"{name}_sum_s"] = float(value["sum"])
+            told[f"{name}_count"] = float(value["avgcount"])
+        elif isinstance(value, (int, float)):
+            told[name] = value
     return told
 
 
 def main() -> None:
     """Tell until stdin ends."""
-    path = sys.argv[1]
-    wanted: dict[str, list[str]] = {}
-    for one in sys.argv[2:]:
-        group, _, name = one.rpartition(".")
-        wanted.setdefault(group, []).append(name)
+    path, wanted = sys.argv[1], asked(sys.argv[2:])
     due = time.monotonic()
     while True:
         try:
