@@ -75,6 +75,8 @@ def find(image: Image, store: Path) -> Path | None:
 def ensure(image: Image, say: Say, *, store: Path) -> Path:
     """The root folder of an image, built when it is not in the store; the list of its packages is beside it (`.packages`).
 
+    An image whose packages are only unpacked has none installed, and so no list.
+
     A build takes its name when it is whole: one that is interrupted leaves only `.partial`, which the next one sweeps. Of two
     that want the same image one builds and the other waits. Raises CommandFailed with mmdebstrap's last lines, MissingMeans.
     """
@@ -100,11 +102,13 @@ def _build(image: Image, say: Say, store: Path, lock: int) -> Path:
         (partial / "tmp").mkdir(parents=True)
         _follow(argv(image, partial / "root"), image.name, say, scratch=partial / "tmp", lock=lock)
         listed = _packages_in(partial / "root")
-        root.with_name(f"{root.name}.packages").write_text(listed)
+        if listed:
+            root.with_name(f"{root.name}.packages").write_text(listed)
         (partial / "root").rename(root)
     finally:
         sweep(partial)
-    say(f"image {image.name}: built in {time.monotonic() - started:.0f} s, {len(listed.splitlines())} packages")
+    installed = f", {len(listed.splitlines())} packages" if listed else ""
+    say(f"image {image.name}: built in {time.monotonic() - started:.0f} s{installed}")
     return root
 
 

@@ -1,0 +1,207 @@
+"""Attestation: what a deployment's hosts can do, measured on each deployment in the same way, before its gateway is there.
+
+The limits of the hardware are on while what they limit is measured, and only those: iperf3 under a quota of CPU time would
+tell of the quota. On pretended hosts, which have no limits, nothing is measured.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Final, TypeVar
+
+from gateways.gateway import HostNeed, Image, Say
+from gateways.host import Host
+from ground.errors import CommandFailed, TargetError
+from ground.record import Record
+from topologies import ceilings
+from topologies.ceilings import Ceiling
+from topologies.hardware import Disk, Hardware
+from topologies.hosts import Hosts, Limited
+
+IMAGE: Final = Image(
+    name="tools",
+    suite="bookworm",
+    packages=("fio", "iperf3", "sysbench"),
+    # Unpacked and not installed: they run by their own loader in other roots, nothing else of this one is used.
+    options=("--variant=extract",),
+)
+"""The tools. One image for hosts of all kinds: releases of Debian have other releases of them, and other compilers."""
+VERSIONS: Final = (("fio", "--version"), ("iperf3", "--version"), ("sysbench", "--version"))
+LONGEST_S: Final = 60.0
+"""For one tool on one host; each is told to take two seconds at most."""
+
+Result = TypeVar("Result")
+
+
+class Attestation(Record):
+    """What hosts can do, as it was measured. `tools` are the versions by name, `took_s` how long all of it took."""
+
+    ceilings: tuple[Ceiling, ...]
+    tools: dict[str, str]
+    took_s: float
+
+
+def attest(hosts: Hosts, hardware: Hardware, needs: Mapping[str, HostNeed], say: Say) -> Attestation:
+    """Measure hosts that run nothing yet. Their limits are off, and their disks as empty as before, when this returns.
+
+    CPUs without their quota, and pairs of hosts on the network, one after the other: each wants more of the machine than
+    its share. CPUs under their quota, and disks under their limits, all at once: that is what a gateway and its storage
+    have of them, and where the machine cannot keep what the hardware file promises it shows here.
+
+    Raises CommandFailed or TargetError naming host and tool.
+    """
+    started = time.monotonic()
+    say("attesting the hosts")
+    tools = {name: _version(hosts.hosts[hardware.clients[0]], name, option) for name, option in VERSIONS}
+    found = [*_cpus(hosts, hardware), *_disks(hosts, hardware), *_network(hosts, hardware, needs)]
+    took_s = time.monotonic() - started
+    say(f"hosts attested, {len(found)} figures in {took_s:.1f} s")
+    return Attestation(ceilings=tuple(found), tools=tools, took_s=took_s)
+
+
+def _version(host: Host, name: str, option: str) -> str:
+    return host.run([*host.tool(name), option]).stdout.splitlines()[0].split(" (")[0]
+
+
+@contextmanager
+def _limited(hosts: Hosts, what: Limited) -> Iterator[None]:
+    hosts.limit({what})
+    try:
+        yield
+    finally:
+        hosts.unlimit({what})
+
+
+def _ask(host: Host, tool: str, arguments: Sequence[str], read: Callable[[str], Result]) -> Result:
+    """What a tool says on a host. Raises CommandFailed, or TargetError naming the host when its words are not understood."""
+    told = host.run([*host.tool(tool), *arguments], timeout_s=LONGEST_S).stdout
+    try:
+        return read(told)
+    except TargetError as error:
+        raise TargetError(f"{host.name}: {error.message}") from error
+
+
+def _at_once(calls: Sequence[Callable[[], Result]]) -> list[Result]:
+    """All at the same time, however many; raises the first error when all have ended."""
+    if not calls:
+        return []
+    with ThreadPoolExecutor(len(calls)) as pool:
+        futures = [pool.submit(call) for call in calls]
+    return [future.result() for future in futures]
+
+
+# CPU -------------------------------------------------------------------------------------------------------------------------
+
+
+def _cpus(hosts: Hosts, hardware: Hardware) -> Iterator[Ceiling]:
+    free: dict[str, float] = {}
+    for name, host in hosts.hosts.items():
+        arguments = ceilings.cpu_arguments(_threads(hardware, name))
+        free[name] = _ask(host, "sysbench", arguments, ceilings.events_per_s)
+        yield Ceiling(host=name, kind="cpu", what="cpu without its quota", value=free[name], unit="events/s")
+
+    def under_quota(name: str) -> Ceiling:
+        threads, cpus = _threads(hardware, name), hardware.hosts[name].cpus
+        arguments = ceilings.cpu_arguments(threads, seconds=ceilings.QUOTA_S)
+        value = _ask(hosts.hosts[name], "sysbench", arguments, ceilings.events_per_s)
+        # By what as many threads do without a quota: two threads of one core are no two cores, and a quota counts threads.
+        promised = None if cpus is None else free[name] * cpus / threads
+        return Ceiling(host=name, kind="cpu", what="cpu", value=value, unit="events/s", promised=promised)
+
+    limited = [name for name in hosts.hosts if hardware.hosts[name].cpus is not None]
+    with _limited(hosts, "cpu"):
+        yield from _at_once([partial(under_quota, name) for name in limited])
+
+
+def _threads(hardware: Hardware, name: str) -> int:
+    return math.ceil(hardware.hosts[name].cpus or 1)
+
+
+# disks -----------------------------------------------------------------------------------------------------------------------
+
+
+def _disks(hosts: Hosts, hardware: Hardware) -> Iterator[Ceiling]:
+    disks = [
+        (host, path, disk)
+        for name, host in hosts.hosts.items()
+        for path, disk in zip(host.disks, hardware.hosts[name].disks, strict=True)
+    ]
+
+    def fill(host: Host, path: str, disk: Disk) -> None:
+        host.run([*host.tool("fio"), *ceilings.fill_arguments(path, _region_bytes(disk))], timeout_s=LONGEST_S)
+
+    def measure(host: Host, path: str, disk: Disk) -> list[Ceiling]:
+        figures = _ask(host, "fio", ceilings.disk_arguments(path, _region_bytes(disk)), ceilings.disk_figures)
+        name = path.rpartition("/")[2]
+        return [
+            Ceiling(host=host.name, kind="disk", what=f"disk {name} {job}", value=value, unit=unit, promised=_promised(disk, unit))
+            for job, (value, unit) in figures.items()
+        ]
+
+    try:
+        # Without limits: it is not what is measured, and at 20 MB/s it would take a quarter of a minute.
+        _at_once([partial(fill, *one) for one in disks])
+        with _limited(hosts, "disk"):
+            measured = _at_once([partial(measure, *one) for one in disks])
+    finally:
+        # A loop disk hands this on to the file below it, which gives its room back. Nothing of it is in the page cache: all
+        # reading and writing was direct.
+        _at_once([partial(host.run, ["blkdiscard", path]) for host, path, _ in disks])
+    yield from itertools.chain.from_iterable(measured)
+
+
+def _region_bytes(disk: Disk) -> int:
+    return min(disk.size, ceilings.REGION_BYTES)
+
+
+def _promised(disk: Disk, unit: ceilings.Unit) -> float | None:
+    """A limit of one kind says nothing of the other: requests a second may be fewer than a bandwidth would let through."""
+    if unit == "1/s":
+        return disk.iops
+    return disk.bandwidth if disk.iops is None else None
+
+
+# network ---------------------------------------------------------------------------------------------------------------------
+
+
+def _network(hosts: Hosts, hardware: Hardware, needs: Mapping[str, HostNeed]) -> Iterator[Ceiling]:
+    with ExitStack() as stack, _limited(hosts, "nic"):
+        pairs = _pairs(tuple(hosts.hosts), hardware.clients[0], needs)
+        for name in dict.fromkeys(there for _, there in pairs):
+            _serve(hosts.hosts[name], stack)
+        for here, there in pairs:
+            rates = [nic for name in (here, there) if (nic := hardware.hosts[name].nic) is not None]
+            rate = min(rates, default=None)
+            for reverse in (False, True):
+                arguments = ceilings.network_arguments(hosts.hosts[there].address, rate, reverse=reverse)
+                value = _ask(hosts.hosts[here], "iperf3", arguments, ceilings.bits_per_s)
+                what = f"network {'to' if reverse else 'from'} {here}"
+                yield Ceiling(host=there, kind="network", what=what, value=value, unit="bit/s", promised=rate)
+
+
+def _pairs(names: Sequence[str], client: str, needs: Mapping[str, HostNeed]) -> list[tuple[str, str]]:
+    """Who talks to whom while a gateway is weighed: the client with all hosts, and what answers it with what keeps data."""
+    pairs = [(client, name) for name in names if name != client]
+    tiers = {name: needs[name].tier for name in names if name in needs}
+    storage = [name for name, tier in tiers.items() if tier == "storage"]
+    return pairs + [(name, store) for name, tier in tiers.items() if tier == "gateway" for store in storage]
+
+
+def _serve(host: Host, stack: ExitStack) -> None:
+    """Have iperf3 listen on a host until the stack is left."""
+    log = host.log("attest-iperf3.out")
+    argv = (*host.tool("iperf3"), "--server", "--forceflush")
+    server = stack.enter_context(host.spawn(argv, stderr=log))
+    stack.callback(server.kill)
+    if server.stdout is None:
+        raise ValueError("the program was started without a pipe")
+    for line in server.stdout:
+        if b"listening" in line:
+            return
+    raise CommandFailed(host.name, argv, server.wait(10), "\n".join(host.tail("attest-iperf3.out")))

@@ -1,0 +1,146 @@
+"""Ceilings: what a CPU, a disk and a network can do, by sysbench, fio and iperf3: how each is asked, and what it answers.
+
+sysbench 1.0.20, fio 3.33 and iperf3 3.12 are what is understood; each answer is checked for what is read from it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field
+
+from ground.errors import TargetError
+from ground.record import Record
+
+Kind = Literal["cpu", "disk", "network"]
+Unit = Literal["events/s", "B/s", "1/s", "bit/s"]
+
+REGION_BYTES: Final = 256 * 2**20
+"""How much of a disk fio works on: reads find data that was written, and no more of this machine's disk is taken than this."""
+DISK_S: Final = 0.7
+"""A throttle of Linux works in slices of 0.1 s; after seven the first one's slack is a few percent."""
+SEQUENTIAL_BYTES: Final = 2**20
+RANDOM_BYTES: Final = 4096
+DEPTH: Final = 16
+"""Requests in hand: what a small Ceph OSD or a few Swift workers have."""
+
+PRIMES_EVENTS: Final = 300
+"""An event is all primes up to 10,000, sysbench's own default; about 1.5 ms of a CPU of 2020."""
+QUOTA_S: Final = 2
+"""Of a quota's periods (0.1 s) one may be cut off at the end: 5 % of this."""
+
+NETWORK_S: Final = 0.4
+FREE_BIT_PER_S: Final = 10**10
+"""What an unlimited NIC is given to carry for `NETWORK_S`."""
+LEAST_SENT_BYTES: Final = 2 * 10**6
+"""A token bucket lets some 0.13 MB through at once: of this it is 6 %."""
+
+DISK_JOBS: Final[Mapping[str, tuple[str, int]]] = {
+    "write": ("write", SEQUENTIAL_BYTES),
+    "read": ("read", SEQUENTIAL_BYTES),
+    "random write": ("randwrite", RANDOM_BYTES),
+    "random read": ("randread", RANDOM_BYTES),
+}
+"""What is done to a disk, in this order: fio's name for it, and the size of its requests."""
+
+
+class Ceiling(Record):
+    """One figure about one host, always better when it is higher. `promised` is the hardware file's limit in the same unit."""
+
+    host: str
+    kind: Kind
+    what: str
+    """Such as `cpu`, `disk wb0 random read` or `network to store-1`: unique for a host."""
+    value: Annotated[float, Field(gt=0)]
+    unit: Unit
+    promised: Annotated[float, Field(gt=0)] | None = None
+
+
+def cpu_arguments(threads: int, *, seconds: int | None = None) -> tuple[str, ...]:
+    """What sysbench is told: so many seconds of work, or without them `PRIMES_EVENTS` a thread."""
+    bound = (f"--events={PRIMES_EVENTS * threads}", "--time=0") if seconds is None else (f"--time={seconds}",)
+    return ("cpu", f"--threads={threads}", *bound, "run")
+
+
+def events_per_s(told: str) -> float:
+    """Events a second of what `sysbench cpu` printed. Raises TargetError."""
+    found = re.search(r"^\s*events per second:\s*([0-9.]+)$", told, re.MULTILINE)
+    return _positive(found[1] if found else None, "sysbench", "events per second", told)
+
+
+def fill_arguments(device: str, size_bytes: int) -> tuple[str, ...]:
+    """What fio is told to write a disk's region once, so that reads have something to read."""
+    return (*_disk(device, size_bytes), "--name=fill", "--rw=write", f"--bs={SEQUENTIAL_BYTES}", "--iodepth=4")
+
+
+def disk_arguments(device: str, size_bytes: int) -> tuple[str, ...]:
+    """What fio is told to do `DISK_JOBS` one after the other."""
+    words = list(_disk(device, size_bytes))
+    for name, (rw, size) in DISK_JOBS.items():
+        words += [f"--name={name}", f"--rw={rw}", f"--bs={size}", f"--iodepth={DEPTH}", "--stonewall", "--time_based"]
+        words.append(f"--runtime={DISK_S * 1000:.0f}ms")
+    return tuple(words)
+
+
+def _disk(device: str, size_bytes: int) -> tuple[str, ...]:
+    # A set seed: the same places are written and read in every deployment.
+    shared = (f"--filename={device}", f"--size={size_bytes}", "--direct=1", "--ioengine=libaio", "--randseed=2014")
+    return ("--output-format=json", "--eta=never", "--thread", *shared)
+
+
+def disk_figures(told: str) -> Mapping[str, tuple[float, Unit]]:
+    """By name of job: bytes a second where it was sequential, requests a second where it was random. Raises TargetError."""
+    answer = _object("fio", told)
+    jobs = {str(job.get("jobname")): job for job in answer.get("jobs", [])}
+    figures: dict[str, tuple[float, Unit]] = {}
+    for name, (rw, _) in DISK_JOBS.items():
+        job = jobs.get(name, {})
+        if job.get("error"):
+            raise TargetError(f"fio: {name}: error {job['error']}")
+        side = job.get(rw.removeprefix("rand"), {})
+        if rw.startswith("rand"):
+            figures[name] = (_positive(side.get("iops"), "fio", f"iops of {name}", told), "1/s")
+        else:
+            figures[name] = (_positive(side.get("bw_bytes"), "fio", f"bw_bytes of {name}", told), "B/s")
+    return figures
+
+
+def network_arguments(address: str, rate_bit_per_s: int | None, *, reverse: bool) -> tuple[str, ...]:
+    """What iperf3 is told as a client; `reverse`: the server sends."""
+    size_bytes = max(LEAST_SENT_BYTES, int((rate_bit_per_s or FREE_BIT_PER_S) * NETWORK_S / 8))
+    words = ("--client", address, "--bytes", str(size_bytes), "--json", "--connect-timeout", "5000")
+    return (*words, "--reverse") if reverse else words
+
+
+def bits_per_s(told: str) -> float:
+    """Bits a second of what `iperf3 --json` printed, as its receiver counted them. Raises TargetError."""
+    answer = _object("iperf3", told)
+    if "error" in answer:
+        raise TargetError(f"iperf3: {answer['error']}")
+    received = answer.get("end", {}).get("sum_received", {})
+    return _positive(received.get("bits_per_second"), "iperf3", "end.sum_received.bits_per_second", told)
+
+
+def _object(tool: str, told: str) -> dict[str, Any]:
+    """The JSON object that a tool printed; fio puts warnings before it."""
+    try:
+        found = json.loads(told[max(0, told.find("{")) :])
+    except ValueError as error:
+        raise TargetError(f"{tool}: what it printed is not JSON ({error}): {told[:200]!r}") from error
+    if not isinstance(found, dict):
+        raise TargetError(f"{tool}: what it printed is not an object of JSON: {told[:200]!r}")
+    return found
+
+
+def _positive(value: object, tool: str, name: str, told: str) -> float:
+    """A figure that was found; one that is missing or nothing is no figure."""
+    try:
+        number = float(str(value))
+    except ValueError:
+        number = 0.0
+    if number <= 0:
+        raise TargetError(f"{tool}: no {name} in what it printed: {told[:400]!r}")
+    return number
