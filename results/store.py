@@ -6,6 +6,7 @@
       events.jsonl         what was done when   latency/*.hlog       HdrHistogram interval logs, one file a step
       series/*.jsonl       per-second series    telemetry/*.jsonl    what hosts used every second, one file a step
       logs/                logs of hosts, drivers and probes
+      attestation.jsonl    what the hosts of each deployment could do
       derived/             tables, charts and the report: rebuilt from the rest at any time
 
 A line is one write(). A reader drops a torn last line; before anything is appended after one, it is cut off.
@@ -27,6 +28,7 @@ from typing import Self, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from ground.errors import InvalidMeasurement, UsageError, WeighbridgeError
+from results.attestation import Attested
 from results.histogram import log_header, log_line
 from results.manifest import MANIFEST_VERSION, ConfigFile, Manifest, RunEvent, Sheet, State
 from results.measurement import Measurement
@@ -172,6 +174,20 @@ class RunStore:
     def events(self) -> tuple[RunEvent, ...]:
         """All events, in order."""
         return tuple(_read_lines(self.folder / "events.jsonl", RunEvent.model_validate_json))
+
+    # ---- attestation
+
+    def attest(self, figures: Sequence[Attested]) -> None:
+        """Keep what the hosts of a deployment could do, all of it or nothing. Raises StoreError."""
+        if figures:
+            _append_line(self.folder / "attestation.jsonl", "\n".join(one.model_dump_json() for one in figures))
+
+    def attested(self) -> tuple[Attested, ...]:
+        """What the hosts of all deployments could do, in order; empty where they were not attested.
+
+        Raises InvalidMeasurement with file:line about a line that cannot be read.
+        """
+        return tuple(_read_lines(self.folder / "attestation.jsonl", Attested.model_validate_json))
 
     # ---- telemetry
 

@@ -15,11 +15,13 @@ from drivers.process import DriverProcess
 from gateways.gateway import Endpoint
 from ground.errors import DriverError, TargetError, WeighbridgeError
 from ground.quantities import show_bytes
+from results.attestation import Attested
 from results.manifest import ConfigFile, Sheet
 from results.step import StepKey, StepResult
 from results.store import RunStore
 from results.validity import judge
 from suites import Every, Workload
+from topologies.attestation import Attestation
 from topologies.deployment import Deployment, Place, deploy
 from topologies.loader import Planned
 from weighbridge.clearing import clearing
@@ -34,7 +36,7 @@ DRIVER = (sys.executable, "-m", "drivers.locust")
 
 
 class Conductor:
-    """Runs a plan into a run folder. `driver` is the command line of the driver."""
+    """Runs a plan into a run folder. `driver` is the command line of the driver; `attest`: measure the hosts too."""
 
     def __init__(
         self,
@@ -45,6 +47,7 @@ class Conductor:
         place: Place,
         *,
         driver: Sequence[str] = DRIVER,
+        attest: bool = False,
     ) -> None:
         self._plan = plan
         self._suite = plan.suite
@@ -53,6 +56,7 @@ class Conductor:
         self._display = display
         self._place = place
         self._driver = tuple(driver)
+        self._attest = attest
         self._number = 0
         # Buckets carry the run's own id, so that nothing but what this run made is ever touched.
         self._prefix = f"wb-{store.manifest.run_id.rsplit('-', 1)[-1]}"
@@ -71,9 +75,11 @@ class Conductor:
         say(f"standing up {visit.layout}")
         planned = self._planned[visit.layout]
         logs = self._store.logs / f"{visit.layout}-{visit.repeat}"
-        with deploy(planned, self._plan.hardware, self._place, say, logs=logs) as deployment:
+        with deploy(planned, self._plan.hardware, self._place, say, logs=logs, attest=self._attest) as deployment:
             say(f"{visit.layout} stands, verified, after {deployment.took_s:.1f} s")
             self._store.event("up", f"{deployment.label} stands after {deployment.took_s:.2f} s", layout=visit.layout)
+            if deployment.attestation is not None:
+                self._attested(visit, deployment.attestation)
             configs = [
                 ConfigFile(layout=visit.layout, host=one.host, path=one.path, text=one.text) for one in deployment.standing.rendered
             ]
@@ -83,6 +89,23 @@ class Conductor:
                     if endpoint.api in self._suite.api:
                         self._measure_api(deployment, watch, visit, endpoint)
             say(f"taking {visit.layout} down")
+
+    def _attested(self, visit: Visit, attestation: Attestation) -> None:
+        figures = [
+            Attested(
+                layout=visit.layout,
+                repeat=visit.repeat,
+                host=one.host,
+                kind=one.kind,
+                what=one.what,
+                value=one.value,
+                unit=one.unit,
+                promised=one.promised,
+            )
+            for one in attestation.ceilings
+        ]
+        self._store.attest(figures)
+        self._store.add_facts([Sheet(title="attestation", facts=dict(attestation.tools))])
 
     def _watching(self, planned: Planned, deployment: Deployment) -> Watch:
         limits = limits_of(deployment.hardware, planned.gateway.needs(), deployment.hosts)

@@ -1,0 +1,194 @@
+"""Attestation as a run keeps it: what each deployment's hosts could do, and whether they were the same for all layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from ground.record import Record
+from results.figures import UNKNOWN, show_figure
+
+Kind = Literal["cpu", "disk", "network"]
+Unit = Literal["events/s", "B/s", "1/s", "bit/s"]
+
+BOUNDS: Final[Mapping[Kind, float]] = {"cpu": 0.10, "disk": 0.15, "network": 0.20}
+"""How far figures of one host may be apart, and below what was promised, as a part of the highest.
+
+TODO
+"""
+
+_SCALES: Final[Mapping[Unit, tuple[tuple[float, str], ...]]] = {
+    "events/s": ((1, "events/s"),),
+    "1/s": ((1, "requests/s"),),
+    "B/s": ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1, "B/s")),
+    "bit/s": ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1, "bit/s")),
+}
+
+
+class Attested(Record):
+    """One line of `attestation.jsonl`: one figure about one host of one deployment, better when it is higher.
+
+    `promised` is the limit of the hardware file in the same unit, where there is one.
+    """
+
+    layout: str
+    repeat: int
+    host: str
+    kind: Kind
+    what: str
+    """Such as `cpu`, `disk wb0 random read` or `network to store-1`."""
+    value: Annotated[float, Field(gt=0)]
+    unit: Unit
+    promised: Annotated[float, Field(gt=0)] | None = None
+
+
+class Compared(Record):
+    """One figure of one host over all deployments of a run; `found` in the order in which they were measured."""
+
+    host: str
+    kind: Kind
+    what: str
+    unit: Unit
+    promised: float | None
+    found: Annotated[tuple[Attested, ...], Field(min_length=1)]
+
+    @property
+    def lowest(self) -> Attested:
+        """The deployment whose host could do least."""
+        return min(self.found, key=lambda one: one.value)
+
+    @property
+    def highest(self) -> Attested:
+        """The deployment whose host could do most."""
+        return max(self.found, key=lambda one: one.value)
+
+    @property
+    def apart(self) -> float | None:
+        """The largest difference as a part of the highest figure; None when there is one deployment."""
+        return 1 - self.lowest.value / self.highest.value if len(self.found) > 1 else None
+
+    @property
+    def short(self) -> float | None:
+        """What the lowest figure lacks of what was promised, as a part of that; None when nothing was or nothing is lacking."""
+        if self.promised is None or self.lowest.value >= self.promised:
+            return None
+        return 1 - self.lowest.value / self.promised
+
+    @property
+    def bound(self) -> float:
+        """How far apart or short is still called the same."""
+        return BOUNDS[self.kind]
+
+    @property
+    def differs(self) -> bool:
+        """Whether it is apart beyond the bound."""
+        return self.apart is not None and self.apart > self.bound
+
+    @property
+    def lacks(self) -> bool:
+        """Whether it is short of its promise beyond the bound."""
+        return self.short is not None and self.short > self.bound
+
+
+class Line(Record):
+    """One figure of one host as the report's table shows it: a cell for each layout, all in words."""
+
+    host: str
+    what: str
+    promised: str
+    cells: tuple[str, ...]
+    apart: str
+    beyond: bool
+
+
+def compare(attested: Sequence[Attested]) -> tuple[Compared, ...]:
+    """The figures of a run by host and what they are about, in the order in which they were first measured."""
+    found: dict[tuple[str, str], list[Attested]] = {}
+    for one in attested:
+        found.setdefault((one.host, one.what), []).append(one)
+    return tuple(
+        Compared(host=host, kind=of[0].kind, what=what, unit=of[0].unit, promised=of[0].promised, found=tuple(of))
+        for (host, what), of in found.items()
+    )
+
+
+def warnings(attested: Sequence[Attested]) -> tuple[str, ...]:
+    """A sentence for each figure that differs between deployments, or is short of its promise, beyond its bound; worst first."""
+    told: list[tuple[float, str]] = []
+    for one in compare(attested):
+        if one.differs and one.apart is not None:
+            told.append((one.apart, _difference(one, one.apart)))
+        if one.lacks and one.short is not None and one.promised is not None:
+            told.append((one.short, _shortfall(one, one.short, one.promised)))
+    return tuple(text for _, text in sorted(told, key=lambda one: -one[0]))
+
+
+def _difference(one: Compared, apart: float) -> str:
+    gave = " and ".join(f"{show(found.value, one.unit)} {_under(found, one)}" for found in (one.lowest, one.highest))
+    return f"{one.what} of {one.host} gave {gave} ({apart:.0%} apart, bound {one.bound:.0%}): results may differ for that"
+
+
+def _shortfall(one: Compared, short: float, promised: float) -> str:
+    gave = f"gave {show(one.lowest.value, one.unit)} {_under(one.lowest, one)}"
+    return f"{one.what} of {one.host} promises {show(promised, one.unit)} and {gave} ({short:.0%} less, bound {one.bound:.0%})"
+
+
+def verdict(attested: Sequence[Attested]) -> str:
+    """One sentence: whether the hosts were the same for all layouts."""
+    if not attested:
+        return "The hosts were not attested"
+    compared = compare(attested)
+    deployments = len({(one.layout, one.repeat) for one in attested})
+    if deployments == 1:
+        return f"One deployment was attested, by {len(compared)} figures: there is nothing to compare it with"
+    beyond = [one for one in compared if one.differs]
+    if not beyond:
+        return f"The hosts were the same within the bounds in all {deployments} deployments, by {len(compared)} figures"
+    return f"{len(beyond)} of {len(compared)} figures of the hosts differ beyond their bound over {deployments} deployments"
+
+
+def summary(attested: Sequence[Attested], *, most: int = 5) -> tuple[str, ...]:
+    """What a terminal shows: the verdict and the worst `most` warnings. The report has them all."""
+    told = warnings(attested)
+    rest = (f"and {len(told) - most} more: the report has them all",) if len(told) > most else ()
+    return (verdict(attested), *told[:most], *rest)
+
+
+def lines(attested: Sequence[Attested], layouts: Sequence[str]) -> tuple[Line, ...]:
+    """The table: a line for each figure of each host, a cell for each of `layouts`, with the range over its repeats."""
+    return tuple(
+        Line(
+            host=one.host,
+            what=one.what,
+            promised=UNKNOWN if one.promised is None else show(one.promised, one.unit),
+            cells=tuple(_range([found.value for found in one.found if found.layout == layout], one.unit) for layout in layouts),
+            apart=UNKNOWN if one.apart is None else f"{one.apart:.0%}",
+            beyond=one.differs or one.lacks,
+        )
+        for one in compare(attested)
+    )
+
+
+def show(value: float, unit: Unit) -> str:
+    """`197 MB/s`, `9.43 Gbit/s`, `24,700 requests/s`: three significant digits."""
+    scale, name = next(((scale, name) for scale, name in _SCALES[unit] if value >= scale), _SCALES[unit][-1])
+    return f"{show_figure(value / scale)} {name}"
+
+
+def _range(values: Sequence[float], unit: Unit) -> str:
+    """The lowest to the highest; one figure where they look alike; UNKNOWN where there is none."""
+    if not values:
+        return UNKNOWN
+    low, high = show(min(values), unit), show(max(values), unit)
+    if low == high:
+        return low
+    (low_figure, low_name), (_, high_name) = low.split(), high.split()
+    return f"{low_figure if low_name == high_name else low} to {high}"
+
+
+def _under(one: Attested, among: Compared) -> str:
+    """Which deployment it was; the repeat (from 1) only where the layout stood more than once."""
+    again = [found for found in among.found if found.layout == one.layout]
+    return f"under {one.layout} (repeat {one.repeat + 1})" if len(again) > 1 else f"under {one.layout}"
