@@ -28,7 +28,7 @@ _MAKE: Mapping[str, str] = {
 # noinit_itable: ext4 would else write empty inode tables for minutes, beside what is measured.
 _MOUNT: Mapping[str, str] = {
     "xfs": "noatime,nodiratime,logbufs=8",
-    "btrfs": "noatime,nodiratime,user_subvol_rm_allowed",
+    "btrfs": "noatime,nodiratime,nodiscard,user_subvol_rm_allowed",
     "ext4": "noatime,nodiratime,user_xattr,noinit_itable",
 }
 
@@ -90,4 +90,5 @@ def words(settings: OsdSettings) -> tuple[str, str]:
     if settings.objectstore == "memstore":
         return "MemStore: in the OSDs' memory, on no disk", "in memory"
     where = "on a disk of their own (XFS)" if settings.own_journal else "on the same disks"
-    return f"FileStore on {settings.filestore.filesystem}, journals {where}", "in its journal (and in its file system later)"
+    names = ", object names of more than about 200 bytes refused" if settings.filestore.filesystem == "ext4" else ""
+    return f"FileStore on {settings.filestore.filesystem}, journals {where}{names}", "in its journal (and in its file system later)"
