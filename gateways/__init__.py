@@ -36,6 +36,7 @@ KINDS: Mapping[str, type[Gateway]] = _Kinds(
     {
         "rgw": "gateways.rgw.rgw:Rgw",
         "swift": "gateways.swift.swift:Swift",
+        "existing": "gateways.existing.existing:Existing",
         "null": "gateways.null.null:Null",
     }
 )

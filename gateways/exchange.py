@@ -51,6 +51,10 @@ class Wire:
             else http.client.HTTPConnection(netloc, timeout=TIMEOUT_S)
         )
 
+    def connect(self) -> None:
+        """Connect now, and not with the first request. Raises OSError."""
+        self._connection.connect()
+
     def __call__(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
         """Send one request and read its whole answer."""
         self._connection.request(method, path, body, dict(headers))
@@ -78,6 +82,8 @@ def exchanging(endpoint: Mapping[str, Any], bucket: str) -> Iterator[Exchange]:
         def wire(place: SplitResult, host: str = "") -> Wire:
             made = Wire(place.scheme, host + place.netloc, endpoint.get("ca_file"))
             stack.callback(made.close)
+            with answered("connect"):
+                made.connect()
             return made
 
         if endpoint["api"] == "swift":

@@ -37,6 +37,22 @@ _HEAD_OF_BODY = 300
 _PAUSE_S = 0.05
 
 
+class RoundFailed(VerificationFailed):
+    """The round of operations failed over `api` at `operation`, with `status` when there was an answer."""
+
+    def __init__(self, message: str, *, api: str, operation: str, status: int | None) -> None:
+        super().__init__(message)
+        self.api = api
+        self.operation = operation
+        self.status = status
+
+    @property
+    def nothing_made(self) -> bool:
+        """Whether no bucket can have been left."""
+        refused = self.status is not None and self.status < http.client.INTERNAL_SERVER_ERROR
+        return self.operation in {"connect", "auth"} or (self.operation == "make bucket" and refused)
+
+
 @dataclass(frozen=True)
 class Check:
     """One operation that did what its API promises, and how long it took."""
@@ -60,7 +76,7 @@ def verify(
     With `stores_bodies` False (the null target) a read is checked by its length alone. `bucket` is made and deleted again over
     each endpoint; None: one with a name of chance. What fails leaves it there. `told_within_s` is how long a bucket may take to
     hear of its objects.
-    Raises VerificationFailed with API, operation, status and the start of the body; CommandFailed when the program itself fails.
+    Raises RoundFailed with API, operation, status and the start of the body; CommandFailed when the program itself fails.
     """
     order = {
         "endpoints": [json.loads(endpoint.model_dump_json()) for endpoint in endpoints],
@@ -76,7 +92,8 @@ def verify(
         message = f"{failed['api']} {failed['operation']} at {failed['url']}: {failed['what']}"
         if failed["status"] is not None:
             message += f" (status {failed['status']})"
-        raise VerificationFailed(f"{message}\n{failed['body']}".rstrip())
+        where = {"api": failed["api"], "operation": failed["operation"], "status": failed["status"]}
+        raise RoundFailed(f"{message}\n{failed['body']}".rstrip(), **where)
     return tuple(Check(**check) for check in answer["checks"])
 
 

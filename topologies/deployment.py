@@ -23,6 +23,7 @@ from topologies.fake import FakeHosts
 from topologies.hardware import Hardware
 from topologies.hosts import Hosts
 from topologies.loader import Planned
+from topologies.this_machine import ThisMachine
 
 RECORD = "deployment.json"
 """Name of the file, in a deployment's folder, that says what stands; only root can read it, since it holds credentials."""
@@ -184,7 +185,9 @@ def preflight(planned: Planned, hardware: Hardware, place: Place, say: Say) -> N
     For all layouts of a run before the first is measured: what the last of them gets wrong would else be found hours later.
     Builds the image where there is none. Raises UsageError with what is wrong, CommandFailed.
     """
-    names = [name for name in hardware.hosts if name in planned.gateway.needs()]
+    # A gateway that already runs is on none of the hosts: what can be checked of it is checked from the client.
+    wanted = hardware.clients if planned.gateway.already_runs else planned.gateway.needs()
+    names = [name for name in hardware.hosts if name in wanted]
     raise_hosts = _raiser(planned.gateway, hardware, place, names, say)
     label = f"{planned.layout.name[:20]}-{secrets.token_hex(3)}"
     folder = place.deployments / label
@@ -201,6 +204,8 @@ def _raiser(
     """How the hosts of this kind are raised; images are built here, so that this is not counted as time to stand."""
     if hardware.kind == "fake":
         return lambda label, folder: FakeHosts(label, hardware, folder, names)
+    if hardware.kind == "existing":
+        return lambda label, folder: ThisMachine(label, hardware, folder, names)
     from topologies.images import ensure  # noqa: PLC0415 - the lab is wanted only where there is one
     from topologies.lab import raise_lab  # noqa: PLC0415
 
@@ -221,7 +226,8 @@ def _write(folder: Path, planned: Planned, hardware: Hardware, hosts: Hosts, sta
         since=datetime.now(UTC).isoformat(timespec="seconds"),
         hosts={name: host.address for name, host in hosts.hosts.items()},
         clients=hardware.clients,
-        endpoints=standing.endpoints,
+        # What opens a gateway that already ran is the user's own, and none of what this deployment made.
+        endpoints=() if planned.gateway.already_runs else standing.endpoints,
     )
     path = folder / RECORD
     path.touch(mode=0o600)

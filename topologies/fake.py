@@ -12,6 +12,7 @@ import signal
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from gateways.host import Completed, Counters, Host, Service
 from ground.errors import CommandFailed
@@ -102,12 +103,17 @@ class FakeHost(Host):
 class FakeHosts(Hosts):
     """The pretended hosts of one deployment."""
 
+    make: ClassVar[type[FakeHost]] = FakeHost
+    """What each of them is."""
+
     def __init__(self, deployment: str, hardware: Hardware, folder: Path, names: Collection[str]) -> None:
         self.deployment = deployment
         # A random /24 of loopback, so that two runs at once do not ask for the same ports.
         net = f"127.{1 + secrets.randbelow(254)}.{secrets.randbelow(256)}"
         self._hosts = {
-            name: FakeHost(name, f"{net}.{10 + index}", folder / name) for index, name in enumerate(hardware.hosts) if name in names
+            name: self.make(name, f"{net}.{10 + index}", folder / name)
+            for index, name in enumerate(hardware.hosts)
+            if name in names
         }
         self.hosts: Mapping[str, Host] = self._hosts
 

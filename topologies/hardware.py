@@ -41,7 +41,8 @@ class Hardware(Record):
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
     about: str = ""
-    kind: Literal["lab", "fake"]
+    kind: Literal["lab", "fake", "existing"]
+    """lab: containers with limits. fake: pretended, for tests. existing: this machine alone, as the client of what already runs."""
     network: Network = Network()
     clients: Annotated[tuple[HostName, ...], Field(min_length=1)] = ("client-1",)
     hosts: Annotated[dict[HostName, HostSpec], Field(min_length=1, max_length=200)]
@@ -51,4 +52,8 @@ class Hardware(Record):
         for name in self.clients:
             if name not in self.hosts:
                 raise ValueError(f"client {name!r} is not one of the hosts: {', '.join(self.hosts)}")
+        if self.kind == "existing":
+            for name, spec in self.hosts.items():
+                if len(self.hosts) > 1 or spec != HostSpec():
+                    raise ValueError(f"hardware of kind existing is this machine as it is: one host without limits, not {name!r}")
         return self

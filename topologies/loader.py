@@ -99,6 +99,12 @@ def _part(document: Document, data: dict[str, Any], model: Any, under: str, faul
 def _misplaced(document: Document, layout: Layout, gateway: Gateway, hardware: Hardware) -> list[Fault]:
     """Hosts that the hardware lacks, or that lack disks, at the very word of the layout that names them."""
     faults = []
+    if gateway.already_runs and hardware.kind == "lab":
+        message = f"what already runs cannot be reached from hardware {hardware.name!r}, whose network is its own"
+        faults.append(document.fault_at(("gateway",), f"{message}: choose --hardware this-machine"))
+    elif not gateway.already_runs and hardware.kind == "existing":
+        message = f"hardware {hardware.name!r} is for gateways that already run, and {layout.gateway} would have to be stood up"
+        return [document.fault_at(("gateway",), f"{message}: choose other hardware, such as lab-small")]
     for name, need in gateway.needs().items():
         path = _path_of(layout.place, name) or ()
         spec = hardware.hosts.get(name)

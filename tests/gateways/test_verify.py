@@ -191,5 +191,5 @@ def test_a_storage_url_that_is_set_takes_the_place_of_what_auth_says(store: str,
 
 
 def test_nobody_listening_is_a_wrong_answer_too(client: FakeHost) -> None:
-    with pytest.raises(VerificationFailed, match=r"swift auth at .*: no answer: ConnectionRefusedError"):
+    with pytest.raises(VerificationFailed, match=r"swift connect at .*: no answer: ConnectionRefusedError"):
         verify(client, [swift("http://127.0.0.1:9")])

@@ -28,11 +28,12 @@ def faults_of(tmp_path: Path, text: str) -> str:
 
 def test_every_layout_and_hardware_that_ships_is_whole() -> None:
     hardware = {name: loader.load_hardware(path) for name, path in loader.shipped_hardware().items()}
-    assert set(hardware) >= {"lab-small", "loopback"}
+    assert set(hardware) >= {"lab-small", "loopback", "this-machine"}
     layouts = loader.shipped_layouts()
     assert set(layouts) >= {"rgw-beast", "swift", "null"}
     for name, path in layouts.items():
-        assert loader.load_layout(path, hardware["lab-small"]).layout.name == name
+        where = hardware["this-machine" if name == "existing" else "lab-small"]
+        assert loader.load_layout(path, where).layout.name == name
 
 
 def test_the_lab_promises_no_more_cpu_than_two_cores_have() -> None:
@@ -64,6 +65,21 @@ def test_a_host_without_the_disks_a_service_needs_is_refused(tmp_path: Path) -> 
     diskless = Hardware.model_validate({"name": "diskless", "kind": "fake", "hosts": names})
     with pytest.raises(DocumentError, match=r"needs 1 disk\(s\); host 'store-1' of hardware 'diskless' has 0"):
         loader.load_layout(path, diskless)
+
+
+def test_what_already_runs_is_not_to_be_reached_from_the_lab_and_nothing_is_stood_up_on_this_machine() -> None:
+    layouts, hardware = loader.shipped_layouts(), loader.shipped_hardware()
+    with pytest.raises(DocumentError, match=r"existing\.yaml:7:10: what already runs cannot be reached from hardware 'lab-small'"):
+        loader.load_layout(layouts["existing"], loader.load_hardware(hardware["lab-small"]))
+    with pytest.raises(DocumentError, match=r"gateways that already run, and null would have to be stood up"):
+        loader.load_layout(layouts["null"], loader.load_hardware(hardware["this-machine"]))
+
+
+@pytest.mark.parametrize("hosts", ["{client-1: {cpus: 2}}", "{client-1: {}, gateway-1: {}}"])
+def test_this_machine_is_one_host_without_limits(tmp_path: Path, hosts: str) -> None:
+    (tmp_path / "h.yaml").write_text(f"name: h\nkind: existing\nhosts: {hosts}\n")
+    with pytest.raises(DocumentError, match="one host without limits"):
+        loader.load_hardware(tmp_path / "h.yaml")
 
 
 def test_a_name_that_does_not_ship_is_answered_with_the_closest_that_does() -> None:

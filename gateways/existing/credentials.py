@@ -1,0 +1,124 @@
+"""Credentials of gateways that already run: from the environment or the usual AWS files, never from a layout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic import SecretStr, ValidationError
+
+from gateways.existing.settings import S3, Settings, Swift
+from gateways.gateway import Endpoint
+from ground.errors import UsageError
+
+if TYPE_CHECKING:
+    from botocore.credentials import Credentials
+
+ADVICE = "Credentials are never read from a layout: set these variables, or name others in it, or a profile of the AWS files."
+
+
+def endpoints(settings: Settings, environment: Mapping[str, str]) -> tuple[Endpoint, ...]:
+    """The endpoints with what opens them. Raises UsageError with all that is missing."""
+    found: list[Endpoint] = []
+    missing: list[str] = []
+    for make in (_swift, _s3):
+        try:
+            endpoint = make(settings, environment)
+        except UsageError as error:
+            missing.append(error.message)
+        else:
+            found += [endpoint] if endpoint is not None else []
+    if missing:
+        raise UsageError("\n".join(missing), advice=ADVICE)
+    return tuple(found)
+
+
+def source(settings: S3 | Swift) -> str:
+    """Where the credentials of an API come from, in words."""
+    if isinstance(settings, Swift):
+        return f"the token of ${settings.token_env}" if settings.token_env else f"auth v1 with the key of ${settings.key_env}"
+    if settings.credentials == "aws":
+        return "the environment or the AWS files"
+    return settings.credentials.replace("profile", "the AWS files, profile")
+
+
+def _swift(settings: Settings, environment: Mapping[str, str]) -> Endpoint | None:
+    swift = settings.swift
+    if swift is None:
+        return None
+    missing: list[str] = []
+
+    def variable(name: str) -> str:
+        value = environment.get(name, "")
+        if not value:
+            missing.append(f"${name}")
+        return value
+
+    if swift.token_env is not None:
+        token = variable(swift.token_env)
+        url, user, key = swift.storage_url or variable("OS_STORAGE_URL"), "", ""
+    else:
+        token = None
+        url, user, key = swift.auth_url or variable("ST_AUTH"), swift.user or variable(swift.user_env), variable(swift.key_env)
+    if missing:
+        raise UsageError(f"swift: not set: {', '.join(missing)}")
+    try:
+        # What comes from the environment has not been looked at yet.
+        Swift(storage_url=url, ca_file=swift.ca_file)
+    except ValidationError as error:
+        raise UsageError(f"swift: {url}: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
+    return Endpoint(
+        api="swift",
+        url=url,
+        user=user,
+        key=SecretStr(key),
+        token=None if token is None else SecretStr(token),
+        storage_url=None if token is not None else swift.storage_url,
+        ca_file=swift.ca_file,
+    )
+
+
+def _s3(settings: Settings, environment: Mapping[str, str]) -> Endpoint | None:
+    s3 = settings.s3
+    if s3 is None:
+        return None
+    keys = _keys(s3, environment)
+    return Endpoint(
+        api="s3",
+        url=s3.url,
+        user=keys.access_key,
+        key=SecretStr(keys.secret_key),
+        token=SecretStr(keys.token) if keys.token else None,
+        region=s3.region,
+        addressing=s3.addressing,
+        ca_file=s3.ca_file,
+    )
+
+
+def _keys(s3: S3, environment: Mapping[str, str]) -> Credentials:
+    """By botocore's own readers of the environment and of the AWS files, and by no other of its chain: some ask the network."""
+    from botocore import credentials  # noqa: PLC0415 - a quarter of a second of imports
+    from botocore.exceptions import BotoCoreError  # noqa: PLC0415
+
+    profile = s3.credentials.removeprefix("profile ") if s3.credentials.startswith("profile ") else ""
+    named = profile or environment.get("AWS_PROFILE") or "default"
+    shared = environment.get("AWS_SHARED_CREDENTIALS_FILE") or "~/.aws/credentials"
+    config = environment.get("AWS_CONFIG_FILE") or "~/.aws/config"
+    files: list[Any] = [
+        credentials.SharedCredentialProvider(creds_filename=shared, profile_name=named),
+        credentials.ConfigProvider(config_filename=config, profile_name=named),
+    ]
+    readers: list[Any] = [] if profile else [credentials.EnvProvider(environ=environment)]
+    if s3.credentials != "environment":
+        readers += files
+    try:
+        for reader in readers:
+            found: Credentials | None = reader.load()
+            if found is not None:
+                return found
+    except BotoCoreError as error:
+        raise UsageError(f"s3: {error}") from error
+    lacking = [] if profile else ["not set: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY"]
+    if s3.credentials != "environment":
+        lacking.append(f"no profile {named!r} with keys in {shared} or {config}")
+    raise UsageError(f"s3: {'; and '.join(lacking)}")

@@ -1,0 +1,89 @@
+"""The `existing` gateway: endpoints of a gateway that already runs, RGW, Swift or any other that has one of the two APIs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from gateways.existing import credentials, standing
+from gateways.existing.settings import Place, Settings
+from gateways.existing.standing import ExistingStanding
+from gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Site, Standing
+from gateways.host import Host
+from gateways.verify import RoundFailed, verify
+from ground.errors import VerificationFailed, WeighbridgeError
+from ground.record import Record
+
+
+class Existing(Gateway):
+    """Nothing is stood up or taken away. What a run makes in it are buckets of names of its own, which are deleted at its end."""
+
+    kind: ClassVar[str] = "existing"
+    already_runs: ClassVar[bool] = True
+    releases: ClassVar[Mapping[str, Image]] = {"any": Image(name="none", suite="none", packages=())}
+    Placement: ClassVar[type[Record]] = Place
+    Settings: ClassVar[type[Record]] = Settings
+
+    def __init__(self, release: str, place: Record, settings: Record) -> None:
+        assert isinstance(settings, Settings)  # noqa: S101 - the seam's contract
+        self.release = release
+        self.settings = settings
+
+    def apis(self) -> tuple[Literal["swift", "s3"], ...]:
+        """Those whose endpoints the layout names."""
+        both: tuple[tuple[Literal["swift", "s3"], object], ...] = (("swift", self.settings.swift), ("s3", self.settings.s3))
+        return tuple(api for api, part in both if part is not None)
+
+    def needs(self) -> Mapping[str, HostNeed]:
+        """No host at all."""
+        return {}
+
+    def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
+        """It has no configuration files here."""
+        return ()
+
+    def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
+        """Do all that `bring_up` does from the client host, the only one there is: credentials and answers are there or not."""
+        for client in hosts.values():
+            self.bring_up(hosts, client, say)
+
+    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
+        """Find the credentials, look who answers, and verify every endpoint in a bucket of a name of chance.
+
+        Raises UsageError with the credentials that are missing, TargetError when nobody answers, VerificationFailed. The bucket
+        is deleted on every path; where that fails, the error names it.
+        """
+        endpoints = credentials.endpoints(self.settings, os.environ)
+        say(f"looking at {', '.join(endpoint.url for endpoint in endpoints)}")
+        seen = standing.look(client, endpoints)
+        found = standing.facts(self.settings, endpoints, seen)
+        checks = self._verified(client, endpoints, say)
+        found["verified"] = f"{checks} operations over {' and '.join(one.api for one in endpoints)}, reads byte for byte"
+        return ExistingStanding(client, endpoints, found)
+
+    def _verified(self, client: Host, endpoints: tuple[Endpoint, ...], say: Say) -> int:
+        bucket = f"wb-check-{os.urandom(8).hex()}"
+        try:
+            return len(verify(client, endpoints, bucket=bucket))
+        except RoundFailed as error:
+            if not error.nothing_made:
+                self._clear(client, endpoints, bucket, say)
+            raise VerificationFailed(error.message, advice=self._advice(error.api)) from error
+        except BaseException:
+            self._clear(client, endpoints, bucket, say)
+            raise
+
+    @staticmethod
+    def _clear(client: Host, endpoints: tuple[Endpoint, ...], bucket: str, say: Say) -> None:
+        """Delete the bucket of a verification that went wrong, which stays the error."""
+        try:
+            for text in standing.clear(client, endpoints, [bucket]):
+                say(text)
+        except WeighbridgeError as left:
+            say(str(left))
+
+    def _advice(self, api: str) -> str:
+        part = self.settings.s3 if api == "s3" else self.settings.swift
+        assert part is not None  # noqa: S101 - an endpoint is made of it
+        return f"It was asked with the credentials of {credentials.source(part)}."

@@ -1,0 +1,26 @@
+"""This machine itself as the one host: the client of gateways that already run. Plain processes, no root, no limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from topologies.fake import FakeHost, FakeHosts
+
+
+class ThisHost(FakeHost):
+    """This machine, whose caches are not a run's to drop."""
+
+    def drop_kernel_caches(self) -> str:
+        """Nothing is dropped: it holds nothing of the gateway, and serves others too."""
+        return f"{self.name}: kernel caches not dropped (this machine, which only makes the load)"
+
+
+class ThisMachine(FakeHosts):
+    """The hosts of hardware of kind existing."""
+
+    make: ClassVar[type[FakeHost]] = ThisHost
+
+    def facts(self) -> Mapping[str, str]:
+        """That nothing limits it."""
+        return {"client": "this machine itself, without limits of its own; whatever else runs here runs along"}
