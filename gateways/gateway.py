@@ -49,6 +49,8 @@ class HostNeed(Record):
 
     roles: tuple[str, ...]
     disks: Annotated[int, Field(ge=0)] = 0
+    memory_bytes: Annotated[int, Field(ge=0)] = 0
+    """What its daemons are told they may take: a host with less would end them in the middle of a step."""
     tier: Tier = "gateway"
 
 

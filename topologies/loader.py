@@ -14,6 +14,7 @@ from gateways import KINDS
 from gateways.gateway import Gateway
 from ground.document import Document, DocumentError, Fault, did_you_mean
 from ground.errors import UsageError
+from ground.quantities import show_bytes
 from topologies.hardware import Hardware
 from topologies.layout import Layout
 from topologies.reference import Reference
@@ -114,6 +115,10 @@ def _misplaced(document: Document, layout: Layout, gateway: Gateway, hardware: H
         elif len(spec.disks) < need.disks:
             what = f"{', '.join(need.roles)} needs {need.disks} disk(s)"
             message = f"{what}; host {name!r} of hardware {hardware.name!r} has {len(spec.disks)}"
+            faults.append(document.fault_at(("place", *path), message))
+        elif spec.memory is not None and spec.memory < need.memory_bytes:
+            what = f"{', '.join(need.roles)} may take {show_bytes(need.memory_bytes)} of memory"
+            message = f"{what}; host {name!r} of hardware {hardware.name!r} has {show_bytes(spec.memory)}"
             faults.append(document.fault_at(("place", *path), message))
     return sorted(faults, key=lambda fault: (fault.line, fault.column))
 

@@ -96,10 +96,8 @@ class Rgw(Gateway):
         for role, names in (*named, ("haproxy" if place.haproxy else "apache", front)):
             for name in names:
                 roles.setdefault(name, []).append(role)
-        return {
-            name: HostNeed(roles=tuple(of), disks=osd.least_disks if "osd" in of else 0, tier=_tier(of))
-            for name, of in roles.items()
-        }
+        store = {"disks": osd.least_disks, "memory_bytes": osd.least_memory_bytes}
+        return {name: HostNeed(roles=tuple(of), tier=_tier(of), **(store if "osd" in of else {})) for name, of in roles.items()}
 
     def front(self, *, native: bool) -> Front | None:
         """The front as the layout says it; `native`: the radosgw behind it speak FastCGI themselves."""

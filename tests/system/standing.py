@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,15 +17,32 @@ from topologies.lab.runc import Runc
 from topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
 from weighbridge.surroundings import place
 
+UNLIMITED = re.compile(r"(cpus|nic|bandwidth): [^,}]+,? ?")
+"""What makes hosts of a hardware file slower than the machine they are on."""
+
+
+def unlimited(hardware: str) -> str:
+    """The text of a hardware file without limits of CPU, NIC and disks: for moving much in little time."""
+    return UNLIMITED.sub("", hardware)
+
+
 WITNESS = Path(__file__).with_name("witness.py")
 
 
 @contextmanager
-def standing(layout: str, folder: Path, change: Callable[[str], str] = str, hardware: str = "lab-small") -> Iterator[Deployment]:
-    """The shipped layout `layout`, its text changed, standing on the shipped hardware until the block ends."""
+def standing(
+    layout: str,
+    folder: Path,
+    change: Callable[[str], str] = str,
+    hardware: str = "lab-small",
+    change_hardware: Callable[[str], str] = str,
+) -> Iterator[Deployment]:
+    """The shipped layout `layout` standing on the shipped hardware until the block ends; the texts of both may be changed."""
     path = folder / f"{layout}.yaml"
     path.write_text(change(shipped_layouts()[layout].read_text()))
-    hosts = load_hardware(shipped_hardware()[hardware])
+    hardware_path = folder / f"{hardware}.yaml"
+    hardware_path.write_text(change_hardware(shipped_hardware()[hardware].read_text()))
+    hosts = load_hardware(hardware_path)
     planned = load_layout(path, hosts)
     ensure(planned.gateway.releases[planned.gateway.release], print, store=place().images)
     with deploy(planned, hosts, place(), print, logs=folder / "logs") as deployment:
