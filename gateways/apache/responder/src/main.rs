@@ -1,4 +1,4 @@
-//! `fastcgi_responder --listen PLACE --origin ADDRESS:PORT`: see USAGE.
+//! `fastcgi_responder FILE`, or `fastcgi_responder --listen PLACE --origin ADDRESS:PORT`: see USAGE.
 
 use responder::origin::Origins;
 use responder::server::{Listener, serve, tell};
@@ -9,12 +9,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 const USAGE: &str = "\
-usage: fastcgi_responder --listen PLACE --origin ADDRESS:PORT [--origin ...] [--stats ADDRESS:PORT] [--keep N] [--timeout-s N]
+usage: fastcgi_responder FILE
+       fastcgi_responder --listen PLACE --origin ADDRESS:PORT [--origin ...] [--stats ADDRESS:PORT] [--keep N] [--timeout-s N]
   --listen     where the web server finds it: a path for a unix socket, or ADDRESS:PORT
   --origin     an HTTP server; requests go to one after the other
   --stats      where everyone who connects is told the counters as a line of JSON
   --keep       connections kept for each origin between requests (1024)
   --timeout-s  how long an answer, or room for a request, is waited for (300)
+FILE has the same options, one a line, without the dashes: `listen /run/responder.sock`.
 ";
 
 struct Options {
@@ -23,6 +25,13 @@ struct Options {
     stats: Option<String>,
     keep: usize,
     timeout_s: u64,
+}
+
+/// The options of a file as they would stand on the command line.
+fn read(path: &str) -> Result<Vec<String>, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    Ok(lines.flat_map(|line| format!("--{line}").splitn(2, ' ').map(|word| word.trim().to_owned()).collect::<Vec<_>>()).collect())
 }
 
 fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
@@ -56,7 +65,12 @@ fn raise_descriptors() {
 }
 
 fn main() -> ExitCode {
-    let options = match parse(std::env::args().skip(1)) {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let options = match arguments.as_slice() {
+        [path] if !path.starts_with('-') => read(path).and_then(|lines| parse(lines.into_iter())),
+        _ => parse(arguments.into_iter()),
+    };
+    let options = match options {
         Ok(options) => options,
         Err(what) => {
             eprint!("fastcgi_responder: {what}\n{USAGE}");

@@ -1,0 +1,156 @@
+"""Apache as a front: its configuration, its check, its daemons, and what it says of itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from gateways import program
+from gateways.apache.config import BARE, CONF, ERROR_LOG, RESPONDER_CONF, STATUS_HOST, apache_conf, responder_conf, word
+from gateways.apache.settings import STATS_PORT, ApacheSettings
+from gateways.daemon import Daemon
+from gateways.front import Backend, Front
+from gateways.host import Host, Service
+from gateways.probe import Probe
+from ground.document import did_you_mean
+from ground.errors import CommandFailed, MissingMeans, UsageError
+
+RESPONDER = Path(__file__).with_name("fastcgi_responder")
+"""The responder's program, which `make setup` builds: linked statically, so that it runs on hosts of every release."""
+
+SERVICE = "apache"
+RESPONDER_SERVICE = "fastcgi-responder"
+_RESPONDER_ON_HOST = "/usr/local/lib/weighbridge/fastcgi_responder"
+_TELL = "gateways.apache.tell_apache"
+_REFUSED = 1
+_DIRECTIVE = re.compile(r"^<?(?P<name>[A-Za-z][A-Za-z0-9_]*) \(\S+\)$", re.MULTILINE)
+_PLACE = re.compile(r"Syntax error on line (?P<line>\d+) of \S+:\s*(?P<words>.*)", re.DOTALL)
+
+
+class Apache(Front):
+    """Apache with these settings. `native`: what is behind speaks FastCGI itself, so that no responder is needed for it."""
+
+    def __init__(self, settings: ApacheSettings, *, native: bool = False) -> None:
+        self.settings = settings
+        self.port = settings.port
+        self.native = native and settings.path == "fastcgi"
+
+    @property
+    def has_responder(self) -> bool:
+        """Whether the responder stands between Apache and what is behind it."""
+        return self.settings.path == "fastcgi" and not self.native
+
+    def files(self, address: str, backends: Sequence[Backend]) -> Mapping[str, str]:
+        """See Front. Good for Apache 2.4.39 and later."""
+        files = {CONF: apache_conf(self.settings, address, backends, native=self.native)}
+        if self.has_responder:
+            files[RESPONDER_CONF] = responder_conf(self.settings, address, backends)
+        return files
+
+    def check(self, host: Host) -> None:
+        """See Front. Raises MissingMeans when the responder was not built, CommandFailed when Apache cannot be run."""
+        if self.has_responder:
+            _responder()
+        known = {name.lower(): name for name in _DIRECTIVE.findall(host.run([*_apache(), "-D", BARE, "-L"]).stdout)}
+        faults = [
+            f"Apache has no directive {name!r} in [{section}] of options{_hint(name, known)}"
+            for section, directives in self.settings.options.items()
+            for name in directives
+            if name.lower() not in known
+        ]
+        faults = faults or self._refused(host)
+        if faults:
+            raise UsageError(
+                "\n".join(faults),
+                advice="What a layout adds to Apache is under `apache: options`; more directives come with `apache: modules`.",
+            )
+
+    def _refused(self, host: Host) -> list[str]:
+        """What Apache objects to in the files on the host, with the line it objects to."""
+        try:
+            host.run([*_apache(), "-t"])
+        except CommandFailed as error:
+            if error.code != _REFUSED:
+                raise
+            place = _PLACE.search(error.output)
+            if place is None:
+                return [error.output.strip()]
+            lines = host.run(["cat", CONF]).stdout.splitlines()
+            number = int(place["line"])
+            text = lines[number - 1].strip() if 0 < number <= len(lines) else ""
+            return [f"apache.conf:{number}: `{text}`: {' '.join(place['words'].split())}"]
+        return []
+
+    def daemons(self, host: Host) -> tuple[Daemon, ...]:
+        """See Front. The responder's program is put on the host. Raises MissingMeans when it was not built."""
+        apache = Daemon(host, Service(SERVICE, (*_apache(), "-DFOREGROUND")), self.port, (ERROR_LOG,))
+        if not self.has_responder:
+            return (apache,)
+        host.put(_RESPONDER_ON_HOST, _responder(), mode=0o755)
+        return (Daemon(host, Service(RESPONDER_SERVICE, (_RESPONDER_ON_HOST, RESPONDER_CONF)), STATS_PORT), apache)
+
+    def facts(self, host: Host) -> dict[str, str]:
+        """See Front: versions and figures as Apache says them while it runs."""
+        done = host.run((*program.ship(host, _TELL), host.address, str(self.port), STATUS_HOST, "once"))
+        said: dict[str, str] = json.loads(done.stdout)
+        version = said["ServerVersion"].split(" ")[0].replace("/", " ")
+        settings, mpm = self.settings, self.settings.mpm
+        threads = int(said["BusyWorkers"]) + int(said["IdleWorkers"])
+        reuse = "kept" if settings.reuse else "made anew for each request"
+        many = settings.keep_alive_requests or "any number of"
+        found = {
+            "path": self._path(host, version),
+            "apache": f"{said['ServerVersion']}, MPM {said['ServerMPM']}",
+            "apache mpm": f"ServerLimit {mpm.server_limit}, ThreadLimit {mpm.thread_limit}, StartServers {mpm.start_servers}, "
+            f"MinSpareThreads {mpm.min_spare_threads}, MaxSpareThreads {mpm.max_spare_threads}, "
+            f"ThreadsPerChild {mpm.threads_per_child}, MaxRequestWorkers {mpm.max_request_workers}, "
+            f"MaxConnectionsPerChild {mpm.max_connections_per_child}; when it came up {threads} threads were there",
+            "apache keep-alive": f"{settings.keep_alive_timeout:g} s, {many} requests on a connection"
+            if settings.keep_alive
+            else "off",
+            "apache proxy": f"connections to what is behind are {reuse}; timeout {settings.timeout:g} s"
+            + (f"; flushpackets {settings.flush}" if settings.path == "fastcgi" else ""),
+            "apache log": f"access log {'on' if settings.access_log else 'off'}, "
+            f"ExtendedStatus {'on' if settings.extended_status else 'off'}",
+        }
+        for section, directives in settings.options.items():
+            found |= {f"option apache.conf [{section}] {name}": word(value) for name, value in directives.items()}
+        return found
+
+    def _path(self, host: Host, version: str) -> str:
+        clients = f"clients -> {version} on {host.name}"
+        if self.settings.path == "http":
+            return f"{clients}, mod_proxy_http -> HTTP front end of radosgw"
+        if self.native:
+            return f"{clients}, mod_proxy_fcgi -> FastCGI front end of radosgw"
+        how = "a unix socket" if self.settings.responder.socket == "unix" else "TCP on loopback"
+        return (
+            f"{clients}, mod_proxy_fcgi -> FastCGI over {how} -> FastCGI responder of Weighbridge -> HTTP front end of radosgw, "
+            "since this radosgw has no FastCGI front end"
+        )
+
+    def probes(self, host: Host) -> tuple[Probe, ...]:
+        """See Front: workers by what they do, requests and bytes; the responder's requests and connections beside them."""
+        asked = [host.address, str(self.port), STATUS_HOST]
+        if self.has_responder:
+            asked += [host.address, str(STATS_PORT)]
+        return (Probe(host, f"{SERVICE}.{host.name}", (*program.ship(host, _TELL), *asked)),)
+
+
+def _apache() -> tuple[str, ...]:
+    return ("apache2", "-f", CONF)
+
+
+def _responder() -> bytes:
+    try:
+        return RESPONDER.read_bytes()
+    except FileNotFoundError as error:
+        raise MissingMeans(f"the FastCGI responder is not built: {RESPONDER} is missing", advice="run `make setup`") from error
+
+
+def _hint(name: str, known: Mapping[str, str]) -> str:
+    """Apache takes names in any case, so the closest one is looked for in lower case and told as Apache writes it."""
+    hint = did_you_mean(name.lower(), sorted(known), known=False)
+    return re.sub(r"'(.*)'", lambda match: repr(known[match[1]]), hint)

@@ -1,0 +1,96 @@
+"""Counters of Apache, and of the FastCGI responder behind it, every second, as a program on their host.
+
+Arguments: Apache's address and port, the name of the virtual host that tells of it, and where there is one the responder's
+address and port; or `once` in their place. A line of JSON is printed at once and then every second until stdin ends: an object of
+numbers by name. A second in which one of them does not answer has no line; why it did not goes to stderr. With `once` the words
+of server-status are printed as an object, and no more.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import select
+import socket
+import sys
+import time
+
+EVERY_S = 1.0
+ANSWER_WITHIN_S = 5.0
+
+NUMBERS = {
+    "BusyWorkers": "workers_busy",
+    "IdleWorkers": "workers_idle",
+    "Processes": "processes",
+    "Stopping": "processes_stopping",
+    "Total Accesses": "requests",
+    "Total kBytes": "sent_kib",
+    "Total Duration": "request_ms_sum",
+}
+"""What is told of server-status, by its own names. The last three only with ExtendedStatus."""
+STATES = {
+    "_": "workers_waiting",
+    "S": "workers_starting",
+    "R": "workers_reading",
+    "W": "workers_sending",
+    "K": "workers_keepalive",
+    "C": "workers_closing",
+    "G": "workers_finishing",
+}
+"""Letters of the scoreboard."""
+
+
+def status(address: str, port: int, name: str) -> dict[str, str]:
+    """What server-status says, by its own names. Raises OSError, HTTPException or ValueError."""
+    connection = http.client.HTTPConnection(address, port, timeout=ANSWER_WITHIN_S)
+    try:
+        connection.request("GET", "/server-status?auto", headers={"Host": name, "Connection": "close"})
+        answer = connection.getresponse()
+        text = answer.read().decode(errors="replace")
+    finally:
+        connection.close()
+    if answer.status != http.client.OK:
+        raise ValueError(f"server-status was answered with {answer.status}")
+    return dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+
+
+def counters(said: dict[str, str]) -> dict[str, float]:
+    """The numbers of what server-status says."""
+    told = {told: float(said[name]) for name, told in NUMBERS.items() if name in said}
+    board = said.get("Scoreboard", "")
+    told.update((told_as, float(board.count(letter))) for letter, told_as in STATES.items())
+    return told
+
+
+def responder(address: str, port: int) -> dict[str, float]:
+    """Counters of the responder. Raises OSError or ValueError."""
+    with socket.create_connection((address, port), timeout=ANSWER_WITHIN_S) as wire, wire.makefile("r") as lines:
+        found = json.loads(lines.readline())
+    return {"responder_" + name: float(value) for name, value in found.items()}
+
+
+def main() -> None:
+    """Tell until stdin ends."""
+    address, port, name = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    if sys.argv[4:] == ["once"]:
+        sys.stdout.write(json.dumps(status(address, port, name)) + "\n")
+        return
+    due = time.monotonic()
+    while True:
+        try:
+            told = counters(status(address, port, name))
+            if len(sys.argv) > 5:
+                told.update(responder(sys.argv[4], int(sys.argv[5])))
+            sys.stdout.write(json.dumps(told) + "\n")
+            sys.stdout.flush()
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            sys.stderr.write(f"Apache at {address}:{port}: {error!r}\n")
+            sys.stderr.flush()
+        # Seconds that were missed are not made up for.
+        due = max(due + EVERY_S, time.monotonic())
+        if select.select([sys.stdin], [], [], due - time.monotonic())[0]:
+            return
+
+
+if __name__ == "__main__":
+    main()
