@@ -133,11 +133,11 @@ def _disks(hosts: Hosts, hardware: Hardware) -> Iterator[Ceiling]:
         for path, disk in zip(host.disks, hardware.hosts[name].disks, strict=True)
     ]
 
-    def fill(host: Host, path: str, disk: Disk) -> None:
-        host.run([*host.tool("fio"), *ceilings.fill_arguments(path, _region_bytes(disk))], timeout_s=LONGEST_S)
+    def fill(host: Host, path: str) -> None:
+        host.run([*host.tool("fio"), *ceilings.fill_arguments(path)], timeout_s=LONGEST_S)
 
     def measure(host: Host, path: str, disk: Disk) -> list[Ceiling]:
-        figures = _ask(host, "fio", ceilings.disk_arguments(path, _region_bytes(disk)), ceilings.disk_figures)
+        figures = _ask(host, "fio", ceilings.disk_arguments(path), ceilings.disk_figures)
         name = path.rpartition("/")[2]
         return [
             Ceiling(host=host.name, kind="disk", what=f"disk {name} {job}", value=value, unit=unit, promised=_promised(disk, unit))
@@ -146,7 +146,7 @@ def _disks(hosts: Hosts, hardware: Hardware) -> Iterator[Ceiling]:
 
     try:
         # Without limits: it is not what is measured, and at 20 MB/s it would take a quarter of a minute.
-        _at_once([partial(fill, *one) for one in disks])
+        _at_once([partial(fill, host, path) for host, path, _ in disks])
         with _limited(hosts, "disk"):
             measured = _at_once([partial(measure, *one) for one in disks])
     finally:
@@ -154,10 +154,6 @@ def _disks(hosts: Hosts, hardware: Hardware) -> Iterator[Ceiling]:
         # reading and writing was direct.
         _at_once([partial(host.run, ["blkdiscard", path]) for host, path, _ in disks])
     yield from itertools.chain.from_iterable(measured)
-
-
-def _region_bytes(disk: Disk) -> int:
-    return min(disk.size, ceilings.REGION_BYTES)
 
 
 def _promised(disk: Disk, unit: ceilings.Unit) -> float | None:

@@ -1,0 +1,193 @@
+"""In which order hosts are attested, and what is undone whatever happens: with hosts that give recorded answers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from gateways.gateway import HostNeed
+from gateways.host import Completed, Counters, Host, Service
+from ground.errors import CommandFailed, MissingMeans, TargetError
+from topologies.attestation import attest
+from topologies.fake import FakeHost
+from topologies.hardware import Hardware
+from topologies.hosts import LIMITED, Hosts, Limited
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+ANSWERS = {
+    "sysbench": (DATA / "sysbench-1.0.20.txt").read_text(),
+    "fio": (DATA / "fio-3.33.json").read_text(),
+    "iperf3": (DATA / "iperf3-3.12.json").read_text(),
+}
+HARDWARE = Hardware.model_validate(
+    {
+        "name": "recorded",
+        "kind": "lab",
+        "hosts": {
+            "client-1": {"cpus": 0.5, "nic": "1Gbit"},
+            "gateway-1": {"cpus": 1.5, "nic": "2Gbit"},
+            "store-1": {"disks": [{"size": "1GiB", "bandwidth": "100MB"}, {"size": "300MiB", "iops": 500}]},
+        },
+    }
+)
+NEEDS = {"gateway-1": HostNeed(roles=("radosgw",)), "store-1": HostNeed(roles=("osd",), disks=2, tier="storage")}
+SERVER = "print('Server listening on 5201', flush=True); input()"
+
+
+class Recorded(Host):
+    """Answers as the tools did; `asked` is what was run while what was limited, over all hosts."""
+
+    def __init__(self, name: str, hosts: RecordedHosts, folder: Path) -> None:
+        self.name = name
+        self.address = name
+        self.disks = tuple(f"/dev/wb{index}" for index, _ in enumerate(HARDWARE.hosts[name].disks))
+        self._hosts = hosts
+        self._folder = folder
+
+    def tool(self, name: str) -> tuple[str, ...]:
+        return (name,)
+
+    def run(
+        self, argv: Sequence[str], *, stdin: str | bytes = b"", env: Mapping[str, str] | None = None, timeout_s: float = 60
+    ) -> Completed:
+        self._hosts.asked.append((self.name, " ".join(argv), frozenset(self._hosts.limited)))
+        if self._hosts.breaks in argv:
+            raise CommandFailed(self.name, argv, 1, "it broke")
+        if argv[-1] == "--version":
+            return Completed(f"{argv[0]} 1.0 (of today)\n", "")
+        return Completed(self._hosts.answers.get(argv[0], ""), "")
+
+    def spawn(self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        server = subprocess.Popen(
+            [sys.executable, "-c", self._hosts.server], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        self._hosts.servers.append(server)
+        return server
+
+    def log(self, name: str) -> Path:
+        return self._folder / name
+
+    def put(self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root") -> None: ...
+
+    def start(self, services: Sequence[Service]) -> None: ...
+
+    def stop(self, service: str, *, timeout_s: float = 10) -> None: ...
+
+    def alive(self, service: str) -> bool:
+        return False
+
+    def counters(self) -> Counters:
+        return Counters()
+
+    def drop_kernel_caches(self) -> str:
+        return ""
+
+
+class RecordedHosts(Hosts):
+    def __init__(self, folder: Path) -> None:
+        self.deployment = "recorded"
+        self.limited: set[Limited] = set()
+        self.asked: list[tuple[str, str, frozenset[Limited]]] = []
+        self.servers: list[subprocess.Popen[bytes]] = []
+        self.answers = dict(ANSWERS)
+        self.breaks = ""
+        self.server = SERVER
+        self.hosts: Mapping[str, Host] = {name: Recorded(name, self, folder) for name in HARDWARE.hosts}
+
+    def limit(self, what: Collection[Limited] = LIMITED) -> None:
+        self.limited |= set(what)
+
+    def unlimit(self, what: Collection[Limited] = LIMITED) -> None:
+        self.limited -= set(what)
+
+    def facts(self) -> Mapping[str, str]:
+        return {}
+
+    def close(self) -> None: ...
+
+    def limits_during(self, word: str) -> list[frozenset[Limited]]:
+        return [limited for _, command, limited in self.asked if word in command]
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> RecordedHosts:
+    return RecordedHosts(tmp_path)
+
+
+def quietly(line: str) -> None:
+    pass
+
+
+def test_each_kind_of_limit_is_on_only_while_what_it_limits_is_measured(hosts: RecordedHosts) -> None:
+    attest(hosts, HARDWARE, NEEDS, quietly)
+    assert set(hosts.limits_during("--events")) == {frozenset()}
+    assert set(hosts.limits_during("--time=2")) == {frozenset({"cpu"})}
+    assert set(hosts.limits_during("--name=fill")) == {frozenset()}
+    assert set(hosts.limits_during("--name=random read")) == {frozenset({"disk"})}
+    assert set(hosts.limits_during("--client")) == {frozenset({"nic"})}
+    assert set(hosts.limits_during("blkdiscard")) == {frozenset()}
+    assert hosts.limited == set()
+
+
+def test_every_host_disk_and_path_gets_its_figures_with_what_the_hardware_promises(hosts: RecordedHosts) -> None:
+    attestation = attest(hosts, HARDWARE, NEEDS, quietly)
+    found = {(one.host, one.what): one for one in attestation.ceilings}
+    assert len(found) == len(attestation.ceilings)
+    assert {host for host, what in found if what == "cpu without its quota"} == set(HARDWARE.hosts)
+    # store-1 has no quota: there is nothing to measure under it.
+    assert {host: found[host, "cpu"].promised for host in ("client-1", "gateway-1")} == {
+        "client-1": 626.75 * 0.5,
+        "gateway-1": 626.75 * 1.5 / 2,
+    }
+    assert ("store-1", "cpu") not in found
+    assert found["store-1", "disk wb0 write"].promised == 100_000_000
+    assert found["store-1", "disk wb0 random write"].promised is None
+    assert found["store-1", "disk wb1 write"].promised is None
+    assert found["store-1", "disk wb1 random read"].promised == 500
+    assert {what for host, what in found if host == "store-1" and what.startswith("network")} == {
+        *("network from client-1", "network to client-1", "network from gateway-1", "network to gateway-1"),
+    }
+    # The slower of two NICs is what a pair can do.
+    assert found["gateway-1", "network from client-1"].promised == 10**9
+    assert found["store-1", "network to gateway-1"].promised == 2 * 10**9
+    assert attestation.tools == {name: f"{name} 1.0" for name in ANSWERS}
+
+
+@pytest.mark.parametrize("breaks", ["--events=300", "--time=2", "--name=fill", "--name=read", "--client"])
+def test_when_a_tool_fails_limits_are_off_disks_are_emptied_and_servers_are_gone(hosts: RecordedHosts, breaks: str) -> None:
+    hosts.breaks = breaks
+    with pytest.raises(CommandFailed, match="it broke"):
+        attest(hosts, HARDWARE, NEEDS, quietly)
+    assert hosts.limited == set()
+    if breaks.startswith("--name"):
+        assert len(hosts.limits_during("blkdiscard")) == 2
+    assert all(server.poll() is not None for server in hosts.servers)
+    assert breaks != "--client" or hosts.servers
+
+
+def test_servers_are_gone_when_all_is_measured(hosts: RecordedHosts) -> None:
+    attest(hosts, HARDWARE, NEEDS, quietly)
+    assert len(hosts.servers) == 2
+    assert all(server.poll() is not None for server in hosts.servers)
+
+
+def test_an_answer_that_is_not_understood_names_the_host_and_the_tool(hosts: RecordedHosts) -> None:
+    hosts.answers["fio"] = "{}"
+    with pytest.raises(TargetError, match="store-1: fio: no bw_bytes of write"):
+        attest(hosts, HARDWARE, NEEDS, quietly)
+
+
+def test_an_iperf3_that_does_not_listen_is_an_error_with_its_host(hosts: RecordedHosts) -> None:
+    hosts.server = "raise SystemExit(1)"
+    with pytest.raises(CommandFailed, match="gateway-1: iperf3 --server.*ended with 1"):
+        attest(hosts, HARDWARE, NEEDS, quietly)
+    assert hosts.limited == set()
+
+
+def test_a_host_that_was_raised_without_tools_says_so(tmp_path: Path) -> None:
+    with pytest.raises(MissingMeans, match="client-1: it has no fio"):
+        FakeHost("client-1", "127.0.0.1", tmp_path).tool("fio")

@@ -1,0 +1,92 @@
+"""What sysbench, fio and iperf3 really printed, recorded in tests/data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ground.errors import TargetError
+from topologies import ceilings
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+
+
+def recorded(name: str) -> str:
+    return (DATA / name).read_text()
+
+
+def test_sysbench_tells_events_a_second() -> None:
+    assert ceilings.events_per_s(recorded("sysbench-1.0.20.txt")) == 626.75
+
+
+def test_sysbench_that_tells_none_is_an_error_with_its_words() -> None:
+    with pytest.raises(TargetError, match=r"sysbench: no events per second .*FATAL: out of luck"):
+        ceilings.events_per_s("FATAL: out of luck")
+
+
+def test_fio_tells_bandwidth_of_what_is_sequential_and_requests_of_what_is_random() -> None:
+    figures = ceilings.disk_figures(recorded("fio-3.33.json"))
+    jobs = {job["jobname"]: job for job in json.loads(recorded("fio-3.33.json"))["jobs"]}
+    assert figures == {
+        "write": (jobs["write"]["write"]["bw_bytes"], "B/s"),
+        "read": (jobs["read"]["read"]["bw_bytes"], "B/s"),
+        "random write": (jobs["random write"]["write"]["iops"], "1/s"),
+        "random read": (jobs["random read"]["read"]["iops"], "1/s"),
+    }
+    # By hand from the same record: bytes that were written over the job's own time.
+    write = jobs["write"]["write"]
+    assert figures["write"][0] == pytest.approx(write["io_bytes"] / write["runtime"] * 1000, rel=0.01)
+
+
+def test_a_warning_of_fio_before_its_answer_is_passed_over() -> None:
+    told = "fio: this platform does not support process shared mutexes\n" + recorded("fio-3.33.json")
+    assert set(ceilings.disk_figures(told)) == set(ceilings.DISK_JOBS)
+
+
+def test_a_job_of_fio_that_failed_or_is_missing_is_an_error() -> None:
+    answer = json.loads(recorded("fio-3.33.json"))
+    answer["jobs"][1]["error"] = 5
+    with pytest.raises(TargetError, match="fio: read: error 5"):
+        ceilings.disk_figures(json.dumps(answer))
+    del answer["jobs"][1]
+    with pytest.raises(TargetError, match="no bw_bytes of read"):
+        ceilings.disk_figures(json.dumps(answer))
+
+
+def test_words_that_are_no_json_are_an_error_that_shows_them() -> None:
+    with pytest.raises(TargetError, match="what it printed is not JSON.*segfault"):
+        ceilings.disk_figures("segfault")
+    with pytest.raises(TargetError, match="not an object"):
+        ceilings.bits_per_s("[1]")
+
+
+@pytest.mark.parametrize("name", ["iperf3-3.12.json", "iperf3-3.12-reverse.json"])
+def test_iperf3_tells_what_was_received_by_whichever_end_receives(name: str) -> None:
+    received = json.loads(recorded(name))["end"]["sum_received"]
+    told = ceilings.bits_per_s(recorded(name))
+    assert told == pytest.approx(received["bytes"] * 8 / received["seconds"], rel=0.01)
+
+
+def test_iperf3_without_a_server_is_an_error_although_it_ends_with_0() -> None:
+    with pytest.raises(TargetError, match="iperf3: unable to connect to server: Connection refused"):
+        ceilings.bits_per_s(recorded("iperf3-3.12-refused.json"))
+
+
+def test_a_slow_network_is_sent_enough_that_its_bucket_does_not_decide() -> None:
+    def size_bytes(rate_bit_per_s: int | None) -> int:
+        words = ceilings.network_arguments("10.0.0.1", rate_bit_per_s, reverse=False)
+        return int(words[words.index("--bytes") + 1])
+
+    assert size_bytes(10**6) == ceilings.LEAST_SENT_BYTES
+    assert size_bytes(10**9) == 10**9 * ceilings.NETWORK_S / 8
+    assert size_bytes(None) == size_bytes(10**10)
+
+
+def test_reads_are_asked_for_where_was_written_before() -> None:
+    fill, measure = ceilings.fill_arguments("/dev/wb0"), ceilings.disk_arguments("/dev/wb0")
+    shared = {"--filename=/dev/wb0", f"--size={ceilings.REGION_BYTES}", "--direct=1"}
+    assert shared <= set(fill)
+    assert shared <= set(measure)
+    assert "--rw=write" in fill
