@@ -183,7 +183,7 @@ def test_an_answer_that_is_not_understood_names_the_host_and_the_tool(hosts: Rec
 
 def test_an_iperf3_that_does_not_listen_is_an_error_with_its_host(hosts: RecordedHosts) -> None:
     hosts.server = "raise SystemExit(1)"
-    with pytest.raises(CommandFailed, match="gateway-1: iperf3 --server.*ended with 1"):
+    with pytest.raises(CommandFailed, match=r"gateway-1: iperf3 --server.*ended with 1"):
         attest(hosts, HARDWARE, NEEDS, quietly)
     assert hosts.limited == set()
 

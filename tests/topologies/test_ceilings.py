@@ -56,7 +56,7 @@ def test_a_job_of_fio_that_failed_or_is_missing_is_an_error() -> None:
 
 
 def test_words_that_are_no_json_are_an_error_that_shows_them() -> None:
-    with pytest.raises(TargetError, match="what it printed is not JSON.*segfault"):
+    with pytest.raises(TargetError, match=r"what it printed is not JSON.*segfault"):
         ceilings.disk_figures("segfault")
     with pytest.raises(TargetError, match="not an object"):
         ceilings.bits_per_s("[1]")
