@@ -15,18 +15,27 @@ def clearing(deployment: Deployment, buckets: Sequence[str], tell: Callable[[str
 
     Raises TargetError when something is left and nothing else went wrong; else what went wrong stays the error.
     """
-    try:
-        yield
-        _clear(deployment, buckets, tell)
-    except BaseException:
-        # Also when clearing itself was interrupted: signals after the first are ignored, so that this one comes to its end.
+
+    def clear() -> None:
+        for text in deployment.standing.clear(buckets):
+            tell(text)
+
+    def clear_all_the_same() -> None:
         try:
-            _clear(deployment, buckets, tell)
+            clear()
         except WeighbridgeError as left:
             tell(str(left))
+
+    try:
+        yield
+    except BaseException:
+        clear_all_the_same()
         raise
-
-
-def _clear(deployment: Deployment, buckets: Sequence[str], tell: Callable[[str], None]) -> None:
-    for text in deployment.standing.clear(buckets):
-        tell(text)
+    try:
+        clear()
+    except WeighbridgeError:
+        raise
+    except BaseException:
+        # It was interrupted: further signals are ignored, so that this time it comes to its end.
+        clear_all_the_same()
+        raise
