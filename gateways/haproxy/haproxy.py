@@ -20,7 +20,7 @@ SOCKET = "/run/haproxy-stats.sock"
 """Where HAProxy is asked for its counters; only root of the host may."""
 
 SERVICE = "haproxy"
-_WATCH = "gateways.haproxy.watch_haproxy"
+_TELL = "gateways.haproxy.tell_haproxy"
 _REFUSED = 1
 _FAULT = re.compile(rf"parsing \[{re.escape(PATH)}:(?P<line>\d+)\]\s*:\s*(?P<words>.*)")
 _ALERT = re.compile(r"^\[ALERT\][^:]*:\s*(?:config\s*:\s*)?(?P<words>.*)$")
@@ -103,7 +103,7 @@ class Haproxy(Front):
 
     def facts(self, host: Host) -> dict[str, str]:
         """See Front: as HAProxy says of itself while it runs."""
-        done = host.run((*program.ship(host, _WATCH), SOCKET, "once"))
+        done = host.run((*program.ship(host, _TELL), SOCKET, "once"))
         told: _Told = json.loads(done.stdout)
         info, settings, wait = told["info"], self.settings, self.settings.timeouts
         servers = [row for row in told["rows"] if row["svname"] not in {"FRONTEND", "BACKEND"}]
@@ -123,7 +123,7 @@ class Haproxy(Front):
 
     def probes(self, host: Host) -> tuple[Probe, ...]:
         """See Front: sessions, queues, bytes, answers by class, retries and connect times, by server."""
-        return (Probe(host, f"{SERVICE}.{host.name}", (*program.ship(host, _WATCH), SOCKET)),)
+        return (Probe(host, f"{SERVICE}.{host.name}", (*program.ship(host, _TELL), SOCKET)),)
 
 
 def faults(output: str, lines: Sequence[str]) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from gateways import ini
 from gateways.swift.settings import SERVERS, Server, Settings
 
 PORTS: Mapping[str, int] = {"object": 6200, "container": 6201, "account": 6202}
+DISK_PORT = 6210
+"""Port of the first disk of a host where each has one of its own (servers_per_port); the others have the next ones."""
 RSYNC_PORT = 873
 MEMCACHED_PORT = 11211
 ACCOUNT = "weigh"
@@ -25,7 +27,10 @@ DAEMONS: Mapping[str, tuple[str, ...]] = {
 }
 """Background daemons by server."""
 
-_CACHE = {"recon_cache_path": "/var/cache/swift"}
+RECON = "/var/cache/swift"
+"""Where background daemons write what recon tells."""
+
+_CACHE: Mapping[str, ini.Value] = {"recon_cache_path": RECON}
 
 
 def swift_conf(prefix: str, suffix: str) -> str:
@@ -34,13 +39,13 @@ def swift_conf(prefix: str, suffix: str) -> str:
     return ini.render({"swift-hash": hashes, "storage-policy:0": {"name": "gold", "default": "yes"}})
 
 
-def proxy_conf(settings: Settings, address: str, key: str) -> str:
-    """The text of proxy-server.conf; `key` is the user's."""
+def proxy_conf(settings: Settings, address: str, port: int, key: str, *, memcacheds: Sequence[str]) -> str:
+    """The text of a proxy server's file; `key` is the user's, `memcacheds` are the addresses of all, the same for every proxy."""
     proxy = settings.proxy
     sections: dict[str, Mapping[str, ini.Value]] = {
         "DEFAULT": {
             "bind_ip": address,
-            "bind_port": proxy.port,
+            "bind_port": port,
             "workers": proxy.workers,
             "user": "swift",
             "log_name": "proxy-server",
@@ -53,13 +58,16 @@ def proxy_conf(settings: Settings, address: str, key: str) -> str:
             "node_timeout": _number(proxy.node_timeout),
             "conn_timeout": _number(proxy.conn_timeout),
             "recoverable_node_timeout": _number(proxy.recoverable_node_timeout),
+            "post_quorum_timeout": _number(proxy.post_quorum_timeout),
+            "client_chunk_size": proxy.client_chunk_size,
+            "object_chunk_size": proxy.object_chunk_size,
             "error_suppression_limit": proxy.error_suppression.limit,
             "error_suppression_interval": _number(proxy.error_suppression.interval),
         },
         "filter:healthcheck": {"use": "egg:swift#healthcheck"},
         "filter:cache": {
             "use": "egg:swift#memcache",
-            "memcache_servers": f"{address}:{MEMCACHED_PORT}",
+            "memcache_servers": ",".join(f"{one}:{MEMCACHED_PORT}" for one in memcacheds),
             "memcache_max_connections": proxy.memcache_connections,
         },
         "filter:tempauth": {
@@ -74,8 +82,8 @@ def proxy_conf(settings: Settings, address: str, key: str) -> str:
     return ini.render(ini.merge(sections, settings.options.get("proxy", {})))
 
 
-def storage_conf(settings: Settings, server: str, address: str) -> str:
-    """The text of {account,container,object}-server.conf of one storage host."""
+def storage_conf(settings: Settings, server: str, address: str, *, lacks: frozenset[str] = frozenset()) -> str:
+    """The text of {account,container,object}-server.conf of one storage host; what the release `lacks` is left out."""
     own = {"account": settings.account, "container": settings.container, "object": settings.object}[server]
     default: dict[str, ini.Value] = {
         "bind_ip": address,
@@ -94,6 +102,8 @@ def storage_conf(settings: Settings, server: str, address: str) -> str:
     }
     if server == "object":
         disk = settings.object
+        threads = "auto" if disk.tpool_threads is None else disk.tpool_threads
+        default |= {"servers_per_port": disk.servers_per_port, "eventlet_tpool_num_threads": threads}
         default |= {"disk_chunk_size": disk.disk_chunk_size, "network_chunk_size": disk.network_chunk_size}
         app |= {
             "keep_cache_private": disk.keep_cache_private,
@@ -101,13 +111,17 @@ def storage_conf(settings: Settings, server: str, address: str) -> str:
             "etag_validate_pct": disk.etag_validate_pct,
             "mb_per_sync": disk.mb_per_sync,
         }
+    app = {name: value for name, value in app.items() if name not in lacks}
+    every: dict[str, ini.Value] = {**_CACHE}
+    if settings.background_interval is not None:
+        every["interval"] = _number(settings.background_interval)
     sections: dict[str, Mapping[str, ini.Value]] = {
         "DEFAULT": default,
         "pipeline:main": {"pipeline": f"healthcheck recon {server}-server"},
         f"app:{server}-server": app,
         "filter:healthcheck": {"use": "egg:swift#healthcheck"},
         "filter:recon": {"use": "egg:swift#recon", **_CACHE},
-        **{f"{server}-{daemon}": _CACHE for daemon in DAEMONS[server]},
+        **{f"{server}-{daemon}": every for daemon in DAEMONS[server]},
     }
     return ini.render(ini.merge(sections, settings.options.get(_server(server), {})))
 

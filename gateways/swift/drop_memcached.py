@@ -1,11 +1,13 @@
-"""Empties memcached but for tempauth's token, as a program on the proxy host.
+"""Empties every memcached but for tempauth's token, as a program on a proxy host.
 
-stdin is JSON `{"address": ..., "port": n, "prefix": ..., "user": ...}`, prefix and user as tempauth names them; stdout is
-JSON `{"dropped": n, "kept": n}`. Without this care every client's next request would fail with 401.
+stdin is JSON `{"servers": [[address, port], ...], "prefix": ..., "user": ...}`, prefix and user as tempauth names them; stdout
+is JSON `{"dropped": n, "kept": n}`. Which memcached holds an entry is the proxies' own choice: each is looked into. Without
+this care every client's next request would fail with 401.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -69,15 +71,20 @@ def flush(wire: io.BufferedRWPair, keep: list[Entry]) -> None:
 def main() -> None:
     """Do it and say what was done."""
     order = json.load(sys.stdin)
-    with socket.create_connection((order["address"], order["port"]), timeout=30) as connection, connection.makefile("rwb") as wire:
-        keep = []
-        user = read(wire, stored(f"{order['prefix']}/user/{order['user']}"))
-        if user is not None:
-            token = read(wire, stored(f"{order['prefix']}/token/{json.loads(user.value)}"))
-            keep = [entry for entry in (user, token) if entry is not None]
-        held = count(wire)
-        flush(wire, keep)
-    json.dump({"dropped": held - len(keep), "kept": len(keep)}, sys.stdout)
+    dropped = kept = 0
+    with contextlib.ExitStack() as stack:
+        held: list[tuple[io.BufferedRWPair, Entry | None]] = []
+        for address, port in order["servers"]:
+            connection = stack.enter_context(socket.create_connection((address, port), timeout=30))
+            wire = stack.enter_context(connection.makefile("rwb"))
+            held.append((wire, read(wire, stored(f"{order['prefix']}/user/{order['user']}"))))
+        tokens = [stored(f"{order['prefix']}/token/{json.loads(user.value)}") for _, user in held if user is not None]
+        for wire, user in held:
+            keep = [entry for entry in (user, *(read(wire, token) for token in tokens)) if entry is not None]
+            dropped += count(wire) - len(keep)
+            kept += len(keep)
+            flush(wire, keep)
+    json.dump({"dropped": dropped, "kept": kept}, sys.stdout)
 
 
 if __name__ == "__main__":

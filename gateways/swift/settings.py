@@ -1,4 +1,4 @@
-"""Placement, settings and releases of the `swift` gateway."""
+"""Placement and settings of the `swift` gateway."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from gateways.gateway import Image
+from gateways.haproxy.settings import HaproxySettings
 from ground.quantities import Bytes, Seconds
 from ground.record import Record
 
 Count = Annotated[int, Field(ge=1)]
+Chunk = Annotated[Bytes, Field(ge=4096)]
+Wait = Annotated[Seconds, Field(gt=0)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Server = Literal["proxy", "account", "container", "object"]
 SERVERS: tuple[Literal["account", "container", "object"], ...] = ("account", "container", "object")
@@ -18,15 +20,21 @@ SERVERS: tuple[Literal["account", "container", "object"], ...] = ("account", "co
 
 
 class Place(Record):
-    """Which host is a proxy and which ones store. memcached sits with the proxy; each storage host is a zone of its own."""
+    """Which host does what. memcached sits with each proxy; HAProxy, where there is one, before all proxies."""
 
-    proxy: Annotated[tuple[str, ...], Field(min_length=1, max_length=1)]
+    proxy: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Hosts of proxy servers and of memcached."""
     storage: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Hosts of account, container and object servers, each a zone of its own."""
+    haproxy: str | None = None
+    """Host of the front that clients find; without one they find the only proxy."""
 
     @model_validator(mode="after")
     def _once(self) -> Place:
         if len(set(self.storage)) != len(self.storage):
             raise ValueError("storage names the same host twice")
+        if len(set(self.proxy)) != len(self.proxy):
+            raise ValueError("proxy names the same host twice: several on one host are `settings: {proxy: {daemons: 2}}`")
         shared = set(self.proxy) & set(self.storage)
         if shared:
             raise ValueError(f"{', '.join(sorted(shared))} is both proxy and storage")
@@ -35,7 +43,8 @@ class Place(Record):
     @property
     def hosts(self) -> tuple[str, ...]:
         """Every host once."""
-        return (*self.proxy, *self.storage)
+        front = () if self.haproxy is None else (self.haproxy,)
+        return tuple(dict.fromkeys((*self.proxy, *self.storage, *front)))
 
 
 class Errors(Record):
@@ -46,38 +55,62 @@ class Errors(Record):
 
 
 class ProxySettings(Record):
-    """The proxy server."""
+    """The proxy servers. Defaults are Swift's own, but for `workers` (there: one a CPU of the machine)."""
 
+    daemons: Count = 1
+    """Proxy servers on each of their hosts; more than one in all need a front."""
     port: Port = 8080
+    """Port of the first one of a host; the others have the next ones."""
     workers: Count = 1
-    node_timeout: Annotated[Seconds, Field(gt=0)] = 10.0
-    conn_timeout: Annotated[Seconds, Field(gt=0)] = 0.5
-    recoverable_node_timeout: Annotated[Seconds, Field(gt=0)] = 10.0
+    """Processes of each that answer."""
+    node_timeout: Wait = 10.0
+    """How long a storage server may take for an answer or a chunk, before it counts as failed."""
+    conn_timeout: Wait = 0.5
+    """How long a connection to a storage server may take."""
+    recoverable_node_timeout: Wait = 10.0
+    """As node_timeout, for reads, which another replica can answer."""
+    post_quorum_timeout: Annotated[Seconds, Field(ge=0)] = 0.5
+    """How long the last replica of a write is waited for when there is a quorum."""
+    client_chunk_size: Chunk = 65536
+    """What is read from a client at once."""
+    object_chunk_size: Chunk = 65536
+    """What is read from an object server at once."""
     error_suppression: Errors = Errors()
+    """When a storage server that fails is left out."""
     memcache_connections: Count = 2
-    """Connections to memcached, a worker."""
+    """Connections to each memcached, a worker."""
     memcached_memory: Annotated[Bytes, Field(ge=64 * 2**20)] = 256 * 2**20
+    """Memory of each memcached, of which there is one on every proxy host."""
 
 
 class StorageSettings(Record):
     """Account and container servers."""
 
     workers: Count = 1
-    node_timeout: Annotated[Seconds, Field(gt=0)] = 3.0
+    """Processes that answer."""
+    node_timeout: Wait = 3.0
+    """How long another storage server may take for an answer."""
 
 
 class ObjectSettings(StorageSettings):
     """The object server."""
 
+    servers_per_port: Annotated[int, Field(ge=0)] = 0
+    """0: all disks behind one port and its workers. More: a port for each disk, each with this many processes and no workers."""
+    tpool_threads: Count | None = None
+    """Threads for disk I/O of each process; None: Swift's own, 20, or 1 with servers_per_port."""
     keep_cache_private: bool = False
     """False, Swift's own default, drops an object from the page cache after each read that was authenticated."""
     keep_cache_size: Bytes = 5 * 2**20
     """Objects above this size are never kept in the page cache."""
     etag_validate_pct: Annotated[int, Field(ge=0, le=100)] = 100
-    """Share of reads whose MD5 is checked by the object server."""
-    disk_chunk_size: Annotated[Bytes, Field(ge=4096)] = 65536
-    network_chunk_size: Annotated[Bytes, Field(ge=4096)] = 65536
+    """Share of reads whose MD5 is checked by the object server. Releases 2.26 and 2.30 check them all."""
+    disk_chunk_size: Chunk = 65536
+    """What is read from a disk at once."""
+    network_chunk_size: Chunk = 65536
+    """What is read from the network at once."""
     mb_per_sync: Annotated[int, Field(ge=0)] = 512
+    """MiB of an object after which it is synced while it is being written; at its end it always is."""
 
 
 class Settings(Record):
@@ -86,9 +119,11 @@ class Settings(Record):
     s3api: bool = False
     """Answer the S3 API as well, by the middleware s3api (and slo, which its multipart uploads need)."""
     replicas: Count = 3
+    """Copies of each object, account and container, each on a host of its own."""
     part_power: Annotated[int, Field(ge=1, le=32)] = 10
     """Partitions of each ring: two to the power of this."""
     proxy: ProxySettings = ProxySettings()
+    haproxy: HaproxySettings = HaproxySettings()
     account: StorageSettings = StorageSettings()
     container: StorageSettings = StorageSettings()
     object: ObjectSettings = ObjectSettings()
@@ -96,38 +131,18 @@ class Settings(Record):
     """Disks used on each storage host, from the first on; None: all it has."""
     background: bool = False
     """Run replicators, auditors, updaters and the account reaper."""
+    background_interval: Annotated[Seconds, Field(ge=1)] | None = None
+    """Time from one round of each of them to the next; None: Swift's own, from 30 s (replicators) to an hour (reaper)."""
     log_requests: bool = False
     """A log line for each request at the storage servers; the proxy's pipeline has no access log."""
     log_level: Literal["DEBUG", "INFO", "NOTICE", "WARNING", "ERROR"] = "INFO"
     options: dict[Server, dict[str, dict[str, str | int | float | bool]]] = Field(default_factory=dict)
     """More options by server and section, such as `{object: {"app:object-server": {splice: true}}}`.
 
-    Swift takes unknown ones in silence, and cannot be asked."""
+    Swift takes unknown ones in silence: they are checked against the samples that it ships and the options its code reads."""
 
     @property
     def pipeline(self) -> tuple[str, ...]:
         """The proxy's pipeline as it is configured. Swift adds what it cannot do without: what runs is in the facts."""
         middle = ("s3api", "tempauth", "slo") if self.s3api else ("tempauth",)
         return ("healthcheck", "cache", *middle, "proxy-server")
-
-
-_PACKAGES = ("swift-proxy", "swift-account", "swift-container", "swift-object", "memcached", "rsync", "xfsprogs", "haproxy")
-_TOOLS = ("iproute2", "procps", "tini", "python3")
-
-# Debian 11 is past its time: its mirrors have the release itself, and no longer its updates.
-_BULLSEYE = ('--setup-hook=sed -i -e /security/d -e /-updates/d "$1/etc/apt/sources.list"',)
-# What sid has changes every day; a mirror's copy may be older than its own date of expiry.
-_SID = ('--aptopt=Acquire::Check-Valid-Until "false"',)
-
-
-def _image(name: str, suite: str, options: tuple[str, ...] = ()) -> Image:
-    return Image(name=name, suite=suite, packages=(*_PACKAGES, *_TOOLS), options=options)
-
-
-RELEASES: dict[str, Image] = {
-    "swift-2.26": _image("swift-2.26", "bullseye", _BULLSEYE),
-    "swift-2.30": _image("swift-2.30", "bookworm"),
-    "swift-2.35": _image("swift-2.35", "trixie"),
-    "swift-2.38": _image("swift-2.38", "sid", _SID),
-}
-"""Root image by the name layouts use for a release."""

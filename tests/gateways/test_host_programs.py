@@ -8,7 +8,8 @@ import socketserver
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from gateways.swift import drop_memcached, write_syslog
 
 ROOT = Path(write_syslog.__file__).parent.parent
 ON_HOSTS = ["rgw/ask_mon", "rgw/ask_daemon", "swift/make_rings", "swift/write_syslog", "swift/drop_memcached"]
+ON_HOSTS += ["swift/known_options", "swift/tell_memcached", "swift/tell_storage", "haproxy/tell_haproxy"]
 
 
 @pytest.mark.parametrize("name", ON_HOSTS)
@@ -74,20 +76,29 @@ class Memcached(socketserver.StreamRequestHandler):
                 self.wfile.write(b"STORED\r\n")
 
 
-@pytest.fixture
-def memcached() -> Iterator[socketserver.TCPServer]:
+@contextmanager
+def serving() -> Iterator[socketserver.TCPServer]:
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Memcached) as server:
         server.held = {}  # type: ignore[attr-defined]
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def memcached() -> Iterator[socketserver.TCPServer]:
+    with serving() as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
-def drop(server: socketserver.TCPServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> dict[str, int]:
-    address, port = server.server_address[:2]
-    order = json.dumps({"address": address, "port": port, "prefix": "AUTH_", "user": "weigh:bench"})
+def drop(
+    servers: Sequence[socketserver.TCPServer], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> dict[str, int]:
+    order = json.dumps({"servers": [one.server_address[:2] for one in servers], "prefix": "AUTH_", "user": "weigh:bench"})
     read, write = os.pipe()
     os.write(write, order.encode())
     os.close(write)
@@ -104,7 +115,7 @@ def test_memcached_is_emptied_but_for_the_users_token(
     user, token = drop_memcached.stored("AUTH_/user/weigh:bench"), drop_memcached.stored("AUTH_/token/AUTH_tk1")
     other = {"a": b"1", "b": b"2", drop_memcached.stored("AUTH_/token/of somebody else"): b"3"}
     memcached.held.update({user: b'"AUTH_tk1"', token: b"[1, 2]", **other})  # type: ignore[attr-defined]
-    assert drop(memcached, monkeypatch, capsys) == {"dropped": 3, "kept": 2}
+    assert drop([memcached], monkeypatch, capsys) == {"dropped": 3, "kept": 2}
     assert memcached.held == {user: b'"AUTH_tk1"', token: b"[1, 2]"}  # type: ignore[attr-defined]
 
 
@@ -112,8 +123,50 @@ def test_memcached_without_a_token_is_emptied_altogether(
     memcached: socketserver.TCPServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     memcached.held.update({"a": b"1"})  # type: ignore[attr-defined]
-    assert drop(memcached, monkeypatch, capsys) == {"dropped": 1, "kept": 0}
+    assert drop([memcached], monkeypatch, capsys) == {"dropped": 1, "kept": 0}
     assert memcached.held == {}  # type: ignore[attr-defined]
+
+
+def test_a_token_is_kept_wherever_the_proxies_have_put_it(
+    memcached: socketserver.TCPServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    user, token = drop_memcached.stored("AUTH_/user/weigh:bench"), drop_memcached.stored("AUTH_/token/AUTH_tk1")
+    with serving() as other:
+        memcached.held.update({token: b"[1, 2]", "a": b"1"})  # type: ignore[attr-defined]
+        other.held.update({user: b'"AUTH_tk1"', "b": b"2"})  # type: ignore[attr-defined]
+        assert drop([memcached, other], monkeypatch, capsys) == {"dropped": 2, "kept": 2}
+        assert other.held == {user: b'"AUTH_tk1"'}  # type: ignore[attr-defined]
+    assert memcached.held == {token: b"[1, 2]"}  # type: ignore[attr-defined]
+
+
+def test_memcacheds_counters_are_told_by_its_own_names(memcached: socketserver.TCPServer) -> None:
+    address, port = memcached.server_address[:2]
+    memcached.held.update({"a": b"1"})  # type: ignore[attr-defined]
+    argv = [sys.executable, "-I", str(ROOT / "swift/tell_memcached.py"), str(address), str(port)]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == {"curr_items": 1}
+
+
+def test_a_memcached_that_is_gone_has_no_line(tmp_path: Path) -> None:
+    with socket.socket() as wire:
+        wire.bind(("127.0.0.1", 0))
+        argv = [sys.executable, "-I", str(ROOT / "swift/tell_memcached.py"), "127.0.0.1", str(wire.getsockname()[1])]
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+    assert "refused" in done.stderr
+
+
+def test_a_storage_host_is_told_of_without_asking_its_servers(tmp_path: Path) -> None:
+    for name in ("d0/async_pending/0a1", "d0/async_pending/fff", "d1/async_pending-1/123", "d1/objects/7"):
+        (tmp_path / name).mkdir(parents=True)
+    recon = tmp_path / "object.recon"
+    recon.write_text('{"async_pending": 7, "object_updater_sweep": 0.5, "object_auditor_stats_ALL": {"passes": 1}}')
+    argv = [sys.executable, "-I", str(ROOT / "swift/tell_storage.py"), str(tmp_path), str(recon)]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    told = json.loads(done.stdout)
+    assert (told["async_folders"], told["async_pending"], told["object_updater_sweep"]) == (3, 7, 0.5)
+    assert told["tcp_inuse"] >= 0
+    assert all(isinstance(value, (int, float)) for value in told.values())
 
 
 def test_syslog_messages_become_lines_without_their_priority(tmp_path: Path) -> None:

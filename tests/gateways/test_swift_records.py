@@ -1,13 +1,34 @@
 import configparser
+from dataclasses import dataclass
 
 import pytest
 from pydantic import ValidationError
 
 from gateways.swift import config
+from gateways.swift.roster import Roster
 from gateways.swift.settings import Place, Settings
 from gateways.swift.swift import Swift
 
 PLACE = Place(proxy=("gateway-1",), storage=("store-1", "store-2", "store-3"))
+PLACE_ABC = Place(proxy=("p",), storage=("a", "b", "c"))
+
+
+@dataclass(frozen=True)
+class Spot:
+    name: str
+    address: str
+    disks: tuple[str, ...] = ()
+
+
+DISKS = ("/dev/wb0", "/dev/wb1", "/dev/wb2")
+SITES = {
+    **{name: Spot(name, f"10.0.0.{index}") for index, name in enumerate("pqf", 1)},
+    **{name: Spot(name, f"10.0.1.{index}", DISKS) for index, name in enumerate("abc", 1)},
+}
+
+
+def proxy_conf(settings: Settings, key: str = "secret") -> configparser.RawConfigParser:
+    return read(config.proxy_conf(settings, "10.0.0.1", settings.proxy.port, key, memcacheds=["10.0.0.1", "10.0.0.2"]))
 
 
 def read(text: str) -> configparser.RawConfigParser:
@@ -21,7 +42,7 @@ def test_the_pipeline_is_the_studys() -> None:
 
 
 def test_s3_stands_before_authentication_and_multipart_after_it() -> None:
-    proxy = read(config.proxy_conf(Settings(s3api=True), "10.0.0.1", "secret"))
+    proxy = proxy_conf(Settings(s3api=True))
     assert proxy["pipeline:main"]["pipeline"] == "healthcheck cache s3api tempauth slo proxy-server"
     assert proxy["filter:s3api"]["location"] == "us-east-1"
     assert "filter:slo" in proxy
@@ -29,12 +50,12 @@ def test_s3_stands_before_authentication_and_multipart_after_it() -> None:
 
 def test_every_filter_of_the_pipeline_is_configured() -> None:
     for settings in (Settings(), Settings(s3api=True)):
-        proxy = read(config.proxy_conf(settings, "10.0.0.1", "secret"))
+        proxy = proxy_conf(settings)
         assert all(f"filter:{name}" in proxy for name in settings.pipeline[:-1])
 
 
 def test_the_user_has_the_key_of_this_deployment() -> None:
-    assert read(config.proxy_conf(Settings(), "10.0.0.1", "k3y"))["filter:tempauth"]["user_weigh_bench"] == "k3y .admin"
+    assert proxy_conf(Settings(), "k3y")["filter:tempauth"]["user_weigh_bench"] == "k3y .admin"
 
 
 def test_what_decides_reads_is_written_for_the_object_server_alone() -> None:
@@ -76,11 +97,92 @@ def test_fewer_hosts_than_replicas_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    ("release", "place", "settings", "message"),
+    [
+        ("swift-2.35", {}, {"proxy": {"daemons": 2}}, "2 proxies need a front"),
+        ("swift-2.35", {"proxy": ["p", "q"]}, {}, "2 proxies need a front"),
+        ("swift-2.35", {}, {"haproxy": {"port": 81}}, "settings of haproxy are given, but place names no host"),
+        ("swift-2.35", {"haproxy": "p"}, {"haproxy": {"port": 8080}}, "p: port 8080 of haproxy is taken by the proxy"),
+        ("swift-2.35", {"haproxy": "p"}, {"haproxy": {"port": 11211}}, "p: port 11211 of haproxy is taken by memcached"),
+        ("swift-2.35", {"haproxy": "a"}, {"haproxy": {"port": 6200}}, "a: port 6200 of haproxy is taken by the object server"),
+        ("swift-2.35", {"haproxy": "p"}, {"proxy": {"port": 65535, "daemons": 2}}, "there is no port 65536"),
+        ("swift-2.30", {}, {"object": {"etag_validate_pct": 50}}, "checks the MD5 of every read; swift-2.35, swift-2.38 have"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(
+    release: str, place: dict[str, object], settings: dict[str, object], message: str
+) -> None:
+    placed = Place.model_validate({"proxy": ["p"], "storage": ["a", "b", "c"], **place})
+    with pytest.raises(ValueError, match=message):
+        Swift(release, placed, Settings.model_validate(settings))
+
+
+def test_every_proxy_has_one_list_of_memcacheds_so_that_they_share_tokens() -> None:
+    place = Place(proxy=("p", "q"), storage=("a", "b", "c"), haproxy="f")
+    settings = Settings.model_validate({"proxy": {"daemons": 2}})
+    texts = {(one.host, one.path): one.text for one in Swift("swift-2.35", place, settings).render(SITES)}
+    proxies = {key: read(text) for key, text in texts.items() if "proxy-server" in key[1]}
+    assert len(proxies) == 4
+    assert {conf["filter:cache"]["memcache_servers"] for conf in proxies.values()} == {"10.0.0.1:11211,10.0.0.2:11211"}
+    assert sorted((conf["DEFAULT"]["bind_ip"], conf["DEFAULT"]["bind_port"]) for conf in proxies.values()) == [
+        *(("10.0.0.1", port) for port in ("8080", "8081")),
+        *(("10.0.0.2", port) for port in ("8080", "8081")),
+    ]
+    front = texts["f", "/etc/haproxy/haproxy.cfg"]
+    assert [line.split()[2] for line in front.splitlines() if line.startswith("    server ")] == [
+        *("10.0.0.1:8080", "10.0.0.1:8081", "10.0.0.2:8080", "10.0.0.2:8081")
+    ]
+
+
+def test_what_is_rendered_has_no_secret_and_leaves_nothing_out() -> None:
+    place = Place(proxy=("p",), storage=("a", "b", "c"))
+    shown = Swift("swift-2.30", place, Settings()).render(SITES)
+    servers = {"swift", "account-server", "container-server", "object-server"}
+    assert {one.path for one in shown if one.host == "a"} == {*(f"/etc/swift/{name}.conf" for name in servers), "/etc/rsyncd.conf"}
+    assert {one.path for one in shown if one.host == "p"} == {"/etc/swift/swift.conf", "/etc/swift/proxy-server.conf"}
+    swift = next(one.text for one in shown if one.path.endswith("/swift.conf"))
+    assert "swift_hash_path_suffix = ***" in swift
+    assert "user_weigh_bench = *** .admin" in next(one.text for one in shown if "proxy-server" in one.path)
+
+
+def test_what_a_release_lacks_is_not_written_for_it() -> None:
+    written = {
+        release: any("etag_validate_pct" in one.text for one in Swift(release, PLACE_ABC, Settings()).render(SITES))
+        for release in Swift.releases
+    }
+    assert written == {"swift-2.26": False, "swift-2.30": False, "swift-2.35": True, "swift-2.38": True}
+
+
+def test_with_servers_per_port_each_disk_of_objects_has_a_port_in_the_ring() -> None:
+    settings = Settings.model_validate({"object": {"servers_per_port": 2}})
+    roster = Roster(PLACE_ABC, settings, SITES)
+    ports = [(one.server, one.name, one.port) for one in roster.devices if one.host == "a"]
+    assert ports == [("account", "db0", 6202), ("container", "db0", 6201), ("object", "d0", 6210), ("object", "d1", 6211)]
+    assert roster.ports(SITES["a"], "object") == (6210, 6211)
+    assert Roster(PLACE_ABC, Settings(), SITES).ports(SITES["a"], "object") == (6200,)
+
+
+def test_the_interval_of_background_daemons_is_swifts_own_unless_the_layout_says_otherwise() -> None:
+    assert "interval" not in read(config.storage_conf(Settings(), "object", "10.0.0.1"))["object-updater"]
+    settings = Settings.model_validate({"background_interval": "5s"})
+    for server, names in config.DAEMONS.items():
+        conf = read(config.storage_conf(settings, server, "10.0.0.1"))
+        assert {conf[f"{server}-{name}"]["interval"] for name in names} == {"5"}
+
+
+def test_hosts_say_what_their_cpu_is_spent_on() -> None:
+    place = Place(proxy=("p",), storage=("a", "b", "c"), haproxy="a")
+    needs = Swift("swift-2.30", place, Settings()).needs()
+    assert {name: need.tier for name, need in needs.items()} == {"p": "gateway", "a": "shared", "b": "storage", "c": "storage"}
+    assert needs["a"].roles == ("storage", "haproxy")
+
+
+@pytest.mark.parametrize(
     ("place", "message"),
     [
         ({"proxy": ["a"], "storage": ["b", "b"]}, "same host twice"),
         ({"proxy": ["a"], "storage": ["a", "b"]}, "a is both proxy and storage"),
-        ({"proxy": ["a", "b"], "storage": ["c"]}, "at most 1"),
+        ({"proxy": ["a", "a"], "storage": ["c"]}, "proxy names the same host twice"),
         ({"proxy": [], "storage": ["c"]}, "at least 1"),
     ],
 )

@@ -1,8 +1,8 @@
 """What HAProxy counts of itself, as a program on its host.
 
-`watch_haproxy.py SOCKET` prints a line of JSON at once and then one every second until its stdin ends: numbers by
+`tell_haproxy.py SOCKET` prints a line of JSON at once and then one every second until its stdin ends: numbers by
 `frontend.NAME`, `backend.NAME` and `SERVER.NAME`, where NAME is the field's own in `show stat` (HAProxy's management manual,
-CSV format), `up` being 1 for a server that takes requests. `watch_haproxy.py SOCKET once` prints `{"info": {...}, "rows":
+CSV format), `up` being 1 for a server that takes requests. `tell_haproxy.py SOCKET once` prints `{"info": {...}, "rows":
 [...]}`, `show info` and `show stat` as they are. A second in which HAProxy does not answer has no line; stderr says why.
 """
 
@@ -21,7 +21,7 @@ NAMES = (
 )
 """Fields that are told where a row has them; qtime, ctime, rtime and ttime are means of the last 1024 requests, in ms."""
 
-PERIOD_S = 1.0
+EVERY_S = 1.0
 TIMEOUT_S = 5.0
 
 
@@ -75,7 +75,7 @@ def main() -> None:
             sys.stdout.flush()
         except OSError as error:
             sys.stderr.write(f"{path}: {error}\n")
-        due = max(due + PERIOD_S, time.monotonic())
+        due = max(due + EVERY_S, time.monotonic())
         if select.select([sys.stdin], [], [], max(0.0, due - time.monotonic()))[0]:
             return
 

@@ -1,0 +1,98 @@
+"""What is true of a Swift deployment and decides results, in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gateways.host import Host
+from gateways.swift.releases import RELEASES
+from gateways.swift.settings import Settings
+from ground.quantities import show_bytes
+
+if TYPE_CHECKING:
+    from gateways.swift.swift import Swift
+
+LOG = "swift.log"
+"""Log of a host that all its Swift servers write to."""
+
+_MODIFIED = re.compile(r'Pipeline was modified\. New pipeline is "([^"]*)"')
+
+
+def facts(gateway: Swift, proxy: Host, stores: Sequence[Host]) -> dict[str, str]:
+    """All of them; `proxy` is the first proxy host."""
+    settings, place = gateway.settings, gateway.place
+    objects, front = settings.object, settings.proxy
+    packages = ("python3-swift", "python3-eventlet", "liberasurecode1", "memcached", "python3")
+    versions = proxy.run(["dpkg-query", "-W", "-f", "${Package} ${Version}\\n", *packages]).stdout
+    quorum = settings.replicas // 2 + 1
+    suppression = front.error_suppression
+    kept = "stay in the page cache" if objects.keep_cache_private else "leave the page cache"
+    many = f"{front.daemons} proxies and memcached" if front.daemons > 1 else "proxy and memcached"
+    return {
+        "gateway": f"OpenStack Swift, release {gateway.release}",
+        "packages": ", ".join(versions.split("\n")).strip(", "),
+        "daemons": f"{many} on {', '.join(place.proxy)}; account, container and object server on {len(stores)} hosts, a zone each",
+        "pipeline": _pipeline(proxy, settings.pipeline),
+        "replicas": f"{settings.replicas}, each in a zone of its own; rings of 2^{settings.part_power} partitions",
+        "acknowledgement": (
+            f"a write is acknowledged when {quorum} of {settings.replicas} replicas have been synced to disk (quorum); "
+            f"the last one is waited for {front.post_quorum_timeout:g} s"
+        ),
+        "disks": _disks(len(stores[0].disks[: settings.disks])),
+        "workers": _workers(settings),
+        "keep_cache_private": f"{str(objects.keep_cache_private).lower()}: objects that were read {kept}",
+        "keep_cache_size": f"{objects.keep_cache_size} ({show_bytes(objects.keep_cache_size)})",
+        "etag_validate_pct": f"{objects.etag_validate_pct} % of the reads have their MD5 checked"
+        + (" (this release has no choice)" if "etag_validate_pct" in RELEASES[gateway.release].lacks else ""),
+        "chunks": f"proxy: client {front.client_chunk_size}, object {front.object_chunk_size}; "
+        f"object server: network {objects.network_chunk_size}, disk {objects.disk_chunk_size} bytes",
+        "timeouts": f"proxy: node {front.node_timeout:g} s, connect {front.conn_timeout:g} s, "
+        f"recoverable node {front.recoverable_node_timeout:g} s; object server: node {objects.node_timeout:g} s",
+        "error suppression": f"after {suppression.limit} errors a node is left out for {suppression.interval:g} s",
+        "tcp_nodelay": "on, by Swift's own listening socket",
+        "name resolution": "none: addresses only (EVENTLET_NO_GREENDNS=yes, which shortens the start of the servers)",
+        "memcached": f"{show_bytes(front.memcached_memory)} on each of {len(place.proxy)} hosts, one list for all proxies, "
+        f"{front.memcache_connections} connections a worker",
+        "logging": f"{settings.log_level}; request lines of storage servers {'on' if settings.log_requests else 'off'}",
+        "background daemons": _background(settings),
+        **{
+            f"option {server}-server.conf [{section}] {name}": str(value)
+            for server, sections in settings.options.items()
+            for section, options in sections.items()
+            for name, value in options.items()
+        },
+    }
+
+
+def _disks(count: int) -> str:
+    if count == 1:
+        return "objects and databases on one disk a host, XFS"
+    return f"{count - 1} disk(s) a host for objects, one apart for account and container databases, XFS"
+
+
+def _workers(settings: Settings) -> str:
+    objects = settings.object
+    own = f"object {objects.workers}"
+    if objects.servers_per_port:
+        own = f"object {objects.servers_per_port} for each disk, on a port of its own (servers_per_port)"
+    threads = "Swift's own number" if objects.tpool_threads is None else str(objects.tpool_threads)
+    return (
+        f"proxy {settings.proxy.workers}, account {settings.account.workers}, container {settings.container.workers}, {own}; "
+        f"threads for disk I/O of each object process: {threads}"
+    )
+
+
+def _background(settings: Settings) -> str:
+    if not settings.background:
+        return "none run"
+    every = "Swift's own intervals" if settings.background_interval is None else f"every {settings.background_interval:g} s"
+    return f"replicators, auditors, updaters and reaper run, {every}"
+
+
+def _pipeline(proxy: Host, configured: Sequence[str]) -> str:
+    """The pipeline as it runs: Swift puts in what it cannot do without, and says so in its log."""
+    path = proxy.log(LOG)
+    found = _MODIFIED.findall(path.read_text(errors="replace")) if path.exists() else []
+    return f"{found[-1]} (as the proxy logged it)" if found else f"{' '.join(configured)} (as configured)"

@@ -1,0 +1,58 @@
+"""The configuration files of a Swift deployment, by host and path."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gateways import ini
+from gateways.front import Front
+from gateways.gateway import Rendered
+from gateways.swift import config
+from gateways.swift.releases import RELEASES
+from gateways.swift.roster import Roster
+from gateways.swift.settings import SERVERS, Settings
+
+
+@dataclass(frozen=True)
+class Secrets:
+    """What no file of a deployment is shown with, made afresh for each."""
+
+    key: str = field(default_factory=lambda: secrets.token_urlsafe(30))
+    """The user's key."""
+    prefix: str = field(default_factory=lambda: secrets.token_hex(16))
+    suffix: str = field(default_factory=lambda: secrets.token_hex(16))
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """All of them."""
+        return (self.key, self.prefix, self.suffix)
+
+
+def files(release: str, settings: Settings, roster: Roster, secret: Secrets, front: Front | None) -> dict[str, dict[str, str]]:
+    """Texts by path, by host. Rings are not among them: they are not text, and computed by Swift itself."""
+    shared = config.swift_conf(secret.prefix, secret.suffix)
+    found: dict[str, dict[str, str]] = {name: {} for name in roster.sites}
+    for store in roster.stores:
+        own = found[store.name]
+        own["/etc/swift/swift.conf"] = shared
+        own["/etc/rsyncd.conf"] = config.rsyncd_conf(store.address)
+        for server in SERVERS:
+            lacks = RELEASES[release].lacks
+            own[f"/etc/swift/{server}-server.conf"] = config.storage_conf(settings, server, store.address, lacks=lacks)
+    memcacheds = [site.address for site in roster.caches]
+    for proxy in roster.proxies:
+        own = found[proxy.host]
+        own["/etc/swift/swift.conf"] = shared
+        own[proxy.conf] = config.proxy_conf(settings, proxy.address, proxy.port, secret.key, memcacheds=memcacheds)
+    if front is not None and roster.front is not None:
+        found[roster.front.name] |= front.files(roster.front.address, roster.backends)
+    return found
+
+
+def shown(texts: Mapping[str, Mapping[str, str]], secret: Secrets) -> tuple[Rendered, ...]:
+    """As they may be shown, `***` for secrets."""
+    return tuple(
+        Rendered(host=host, path=path, text=ini.mask(text, secret.all)) for host, own in texts.items() for path, text in own.items()
+    )

@@ -1,0 +1,65 @@
+"""The options that a release of Swift knows, as a program on a host that has it.
+
+stdout is JSON: `samples`, from the sample files that the package ships, names by section by server, `uses`, the `use` of each
+of their sections by server, and `read`, names by server that its code asks its configuration for. Nothing of Swift is
+imported: its start takes a second.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import sys
+from pathlib import Path
+
+SAMPLES = Path("/usr/share/doc/swift/examples")
+FOLDERS = {"proxy": ("proxy",), "account": ("account",), "container": ("container",), "object": ("obj",)}
+"""Where a server's own code is; what is common is read by each of them."""
+
+_SECTION = re.compile(r"^#?\s*\[([^\]]+)\]\s*$")
+_OPTION = re.compile(r"^[#\s]*(?:set\s+)?([A-Za-z_][\w.-]*)\s*=\s*(\S*)")
+_READ = re.compile(r"""\b\w*(?:conf|options|config)\w*(?:\.(?:get|pop|setdefault)\(|\[)\s*['"]([a-z][a-z0-9_]*)['"]""")
+
+
+def sample(text: str) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Names by section, and the `use` of each section."""
+    names: dict[str, list[str]] = {}
+    uses: dict[str, str] = {}
+    section = "DEFAULT"
+    for line in text.splitlines():
+        head = _SECTION.match(line)
+        option = _OPTION.match(line)
+        if head:
+            section = head.group(1)
+            names.setdefault(section, [])
+        elif option:
+            names.setdefault(section, []).append(option.group(1))
+            if option.group(1) == "use":
+                uses.setdefault(section, option.group(2))
+    return names, uses
+
+
+def read(folder: Path) -> set[str]:
+    """Names that the code in a folder asks a configuration for."""
+    return {name for path in folder.rglob("*.py") for name in _READ.findall(path.read_text(encoding="utf-8"))}
+
+
+def main() -> None:
+    """Print them."""
+    spec = importlib.util.find_spec("swift")
+    if spec is None or spec.origin is None:
+        sys.exit("Swift is not installed on this host")
+    root = Path(spec.origin).parent
+    common = read(root / "common")
+    samples = {server: sample((SAMPLES / f"{server}-server.conf").read_text(encoding="utf-8")) for server in FOLDERS}
+    known = {
+        "samples": {server: names for server, (names, _) in samples.items()},
+        "uses": {server: uses for server, (_, uses) in samples.items()},
+        "read": {server: sorted(common.union(*(read(root / folder) for folder in folders))) for server, folders in FOLDERS.items()},
+    }
+    json.dump(known, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

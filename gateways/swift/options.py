@@ -1,0 +1,95 @@
+"""Whether a release of Swift knows the options it is given: it takes unknown ones in silence."""
+
+from __future__ import annotations
+
+import configparser
+import re
+from collections.abc import Iterable, Mapping
+
+from ground.document import did_you_mean
+from ground.record import Record
+
+_USERS = re.compile(r"user(64)?_.+_.+")
+_INDEX = re.compile(r"(\d+|<[^>]*>)$")
+_OWN_EGG = "egg:swift#"
+_ALWAYS = frozenset({"use", "pipeline"})
+
+
+class Known(Record):
+    """What `known_options` found in a release, each by server."""
+
+    samples: dict[str, dict[str, frozenset[str]]]
+    """Names by section of the sample file."""
+    uses: dict[str, dict[str, str]]
+    """The `use` of sections of the sample file."""
+    read: dict[str, frozenset[str]]
+    """Names that the code asks its configuration for."""
+
+
+def faults(known: Known, server: str, text: str) -> list[str]:
+    """What is wrong with a server's file, a line each: options and sections it does not know, filters it does not define."""
+    parser = _parse(text)
+    found = []
+    for section in parser.sections():
+        given = parser[section]
+        place = f"{server}-server.conf [{section}]"
+        names = _names(known, server, section, given.get("use"))
+        if names is None:
+            meant = did_you_mean(section, sorted(known.samples[server]), known=False)
+            found.append(f"{place}: Swift has no such section{meant}")
+            continue
+        if not names:
+            continue
+        for name in given:
+            word = name.removeprefix("set ").strip()
+            if word not in names and not (given.get("use") == f"{_OWN_EGG}tempauth" and _USERS.fullmatch(word)):
+                meant = did_you_mean(word, sorted(names), known=False)
+                found.append(f"{place}: Swift does not know the option {word!r}{meant}")
+    return found + _pipeline(parser, server)
+
+
+def _names(known: Known, server: str, section: str, use: str | None) -> frozenset[str] | None:
+    """The options a section may have; None: there is no such section; empty: it is another program's, which cannot be asked."""
+    samples = known.samples[server]
+    kind, colon, _ = section.partition(":")
+    if colon and kind in {"filter", "app"} and use is not None:
+        alike = [name for name, other in known.uses[server].items() if other == use]
+        if not alike:
+            return None if use.startswith(_OWN_EGG) else frozenset()
+    else:
+        # Sections of storage policies are named by a number: the sample has one of them.
+        alike = [name for name in samples if _INDEX.sub("", name) == _INDEX.sub("", section)]
+    if not alike:
+        return None
+    return _union(samples[name] for name in (*alike, "DEFAULT")) | known.read[server] | _ALWAYS
+
+
+def _pipeline(parser: configparser.RawConfigParser, server: str) -> list[str]:
+    words = parser.get("pipeline:main", "pipeline", fallback="").split()
+    defined = {section.partition(":")[2] for section in parser.sections() if section.startswith(("filter:", "app:"))}
+    return [
+        f"{server}-server.conf [pipeline:main]: {word!r} has no section [filter:{word}]{did_you_mean(word, sorted(defined))}"
+        for word in words
+        if word not in defined
+    ]
+
+
+def _parse(text: str) -> configparser.RawConfigParser:
+    # [DEFAULT] is a section like the others here: its options are not to be seen in each of them.
+    parser = configparser.RawConfigParser(default_section="", delimiters=("=",), comment_prefixes=("#",), strict=True)
+    parser.optionxform = str  # type: ignore[method-assign,assignment]  # names are what they are, not their lower case
+    parser.read_string(text)
+    return parser
+
+
+def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
+    return frozenset().union(*sets)
+
+
+def own_files(texts: Mapping[str, str]) -> list[tuple[str, str]]:
+    """(server, text) of those files of a host that belong to a server of Swift."""
+    matched = (
+        (re.fullmatch(r"/etc/swift/(proxy|account|container|object)-server(-\d+)?\.conf", path), text)
+        for path, text in texts.items()
+    )
+    return [(match[1], text) for match, text in matched if match]

@@ -1,0 +1,48 @@
+"""Releases of Swift, and what differs between them."""
+
+from __future__ import annotations
+
+from gateways.gateway import Image
+from ground.record import Record
+
+_PACKAGES = (
+    *("swift-proxy", "swift-account", "swift-container", "swift-object", "memcached", "rsync", "xfsprogs", "haproxy"),
+    *("iproute2", "procps", "tini", "python3"),
+)
+
+
+class Release(Record):
+    """A release of Swift as Debian ships it."""
+
+    image: Image
+    lacks: frozenset[str] = frozenset()
+    """Options that this suite writes for other releases and that this one does not know."""
+
+
+RELEASES: dict[str, Release] = {
+    "swift-2.26": Release(
+        image=Image(
+            name="swift-2.26",
+            suite="bullseye",
+            packages=_PACKAGES,
+            # Its security and update archives name files that are no longer there.
+            options=('--setup-hook=sed -i -e /security/d -e /-updates/d "$1/etc/apt/sources.list"',),
+        ),
+        lacks=frozenset({"etag_validate_pct"}),
+    ),
+    "swift-2.30": Release(
+        image=Image(name="swift-2.30", suite="bookworm", packages=_PACKAGES),
+        lacks=frozenset({"etag_validate_pct"}),
+    ),
+    "swift-2.35": Release(image=Image(name="swift-2.35", suite="trixie", packages=_PACKAGES)),
+    "swift-2.38": Release(
+        image=Image(
+            name="swift-2.38",
+            suite="sid",
+            packages=_PACKAGES,
+            # sid changes every day; a mirror's copy may be older than its own date of expiry.
+            options=('--aptopt=Acquire::Check-Valid-Until "false"',),
+        )
+    ),
+}
+"""By the name layouts use for a release."""

@@ -1,0 +1,199 @@
+"""One bring-up of Swift, from empty hosts to a verified gateway."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pydantic import SecretStr
+
+from gateways import daemon, program
+from gateways.daemon import Daemon
+from gateways.gateway import Endpoint, Say, Standing
+from gateways.host import Host, Service
+from gateways.ports import await_ports
+from gateways.swift import config
+from gateways.swift.facts import LOG, facts
+from gateways.swift.files import Secrets, files, shown
+from gateways.swift.roster import Roster
+from gateways.swift.settings import SERVERS
+from gateways.swift.standing import SwiftStanding, probes
+from gateways.together import together
+from gateways.verify import verify
+
+if TYPE_CHECKING:
+    from gateways.swift.swift import Swift
+
+_RING_SEED = 2014
+
+# eventlet's own resolver takes a third of a server's start, which is nothing but CPU. No server of ours resolves a name: all are
+# given addresses. Other OpenStack services set this for themselves.
+_ENVIRONMENT = {"EVENTLET_NO_GREENDNS": "yes"}
+
+
+class Rise:
+    """One bring-up.
+
+    Rings are computed while disks are formatted and before any server starts: ten Python programs starting at once leave no
+    CPU for it. Nothing is asked of a proxy before every storage port answers: it would hold the silent nodes in error for a
+    minute. The front starts when the proxies answer: its first health checks find them.
+    """
+
+    def __init__(self, gateway: Swift, hosts: Mapping[str, Host], client: Host, say: Say) -> None:
+        self.gateway = gateway
+        self.settings = gateway.settings
+        self.hosts = hosts
+        self.client = client
+        self.say = say
+        self.roster = Roster(gateway.place, gateway.settings, hosts)
+        self.stores = [hosts[name] for name in gateway.place.storage]
+        self.caches = [hosts[name] for name in gateway.place.proxy]
+        self.front = gateway.front()
+        self.secret = Secrets()
+        self.files = files(gateway.release, gateway.settings, self.roster, self.secret, self.front)
+        self.started: list[Daemon] = []
+
+    def run(self) -> Standing:
+        """Do it all; returns what stands. Raises ServiceFailed, CommandFailed or VerificationFailed."""
+        self.say("making file systems, configuration and rings")
+        stores: list[Callable[[], None]] = [partial(self._make_store, host) for host in self.stores]
+        caches: list[Callable[[], None]] = [partial(self._make_proxy, host) for host in self.caches]
+        together([self._make_rings, *caches, *stores])
+        self._start_servers()
+        self._start_front()
+        endpoints = self._endpoints()
+        with daemon.blaming(self.started):
+            checks = verify(self.client, endpoints)
+        verified = f"{len(checks)} operations over {' and '.join(one.api for one in endpoints)}"
+        self.say(f"verified: {verified}")
+        if self.settings.background:
+            self._start_background()
+        found = facts(self.gateway, self.caches[0], self.stores)
+        watched = probes(self.caches, self.stores)
+        if self.front is not None and self.roster.front is not None:
+            found |= self.front.facts(self.hosts[self.roster.front.name])
+            watched += self.front.probes(self.hosts[self.roster.front.name])
+        found["verified"] = f"{verified}, reads byte for byte"
+        return SwiftStanding(
+            self.started,
+            self.caches,
+            self.stores,
+            endpoints=endpoints,
+            found=found,
+            rendered=shown(self.files, self.secret),
+            watched=watched,
+        )
+
+    def _prepare(self, host: Host, script: Sequence[str] = ()) -> None:
+        """Configuration, folders and a log for one host; `script` is done besides. Its syslog listens when this returns."""
+        for path, text in self.files[host.name].items():
+            host.put(path, text)
+        syslog = Service("syslog", (*program.ship(host, "gateways.swift.write_syslog"), f"/var/log/host/{LOG}"))
+        self._start([Daemon(host, syslog)])
+        lines = [
+            *script,
+            "mkdir -p /run/swift /run/lock /var/cache/swift",
+            "chown swift:swift /run/swift /run/lock /var/cache/swift",
+            # A server that finds no /dev/log writes its log nowhere: the reader must be there before any of them.
+            "tries=0; until [ -S /dev/log ]; do tries=$((tries + 1)); [ $tries -lt 3000 ]; sleep 0.01; done",
+        ]
+        host.run(["sh", "-ec", "\n".join(lines)], timeout_s=120)
+
+    def _make_store(self, host: Host) -> None:
+        """Configuration and file systems of one storage host."""
+        disks = host.disks[: self.settings.disks]
+        script = ["pids="]
+        for disk in disks:
+            script += [f"mkfs.xfs -q -f -K {disk} &", 'pids="$pids $!"']
+        script.append("for pid in $pids; do wait $pid; done")
+        for disk, folders in zip(disks, self.roster.folders(host), strict=True):
+            script.append(f"mkdir -p {folders[0]} && mount -t xfs -o noatime,nodiratime,logbufs=8 {disk} {folders[0]}")
+            # The only disk of a host holds the databases as well: the same file system in both places, as a mount point in each.
+            script += [f"mkdir -p {other} && mount --bind {folders[0]} {other}" for other in folders[1:]]
+            script.append(f"chown swift:swift {' '.join(folders)}")
+        self._prepare(host, script)
+
+    def _make_proxy(self, host: Host) -> None:
+        """Configuration of a proxy host, and its memcached."""
+        self._prepare(host)
+        memory = str(self.settings.proxy.memcached_memory // 2**20)
+        argv = ("memcached", "-u", "memcache", "-l", host.address, "-p", str(config.MEMCACHED_PORT), "-m", memory)
+        self._start([Daemon(host, Service("memcached", argv), config.MEMCACHED_PORT)])
+
+    def _start_servers(self) -> None:
+        proxies = [
+            Daemon(self.hosts[one.host], Service(one.service, ("swift-proxy-server", one.conf), _ENVIRONMENT), one.port, (LOG,))
+            for one in self.roster.proxies
+        ]
+        stores = [
+            [self._server(host, server, port) for port in self.roster.ports(host, server)]
+            for host in self.stores
+            for server in SERVERS
+        ]
+        # A server with a port for each disk is one daemon all the same.
+        self._start([*proxies, *(ports[0] for ports in stores)])
+        self.say("waiting for the storage servers and the proxies")
+        await_ports(self.client, [*self.started, *(one for ports in stores for one in ports[1:])], self.say)
+
+    @staticmethod
+    def _server(host: Host, server: str, port: int) -> Daemon:
+        argv = (f"swift-{server}-server", f"/etc/swift/{server}-server.conf")
+        return Daemon(host, Service(f"{server}-server", argv, _ENVIRONMENT), port, (LOG,))
+
+    def _start_front(self) -> None:
+        if self.front is None or self.roster.front is None:
+            return
+        host = self.hosts[self.roster.front.name]
+        if host.name not in {one.name for one in (*self.caches, *self.stores)}:
+            for path, text in self.files[host.name].items():
+                host.put(path, text)
+        daemons = self.front.daemons(host)
+        self._start(daemons)
+        await_ports(self.client, daemons, self.say)
+
+    def _make_rings(self) -> None:
+        """Compute the three ring files on the first proxy host and give them to every host; nothing of them is text."""
+        rings: dict[str, list[dict[str, str | int]]] = {server: [] for server in SERVERS}
+        for one in self.roster.devices:
+            rings[one.server].append({"zone": one.zone, "ip": one.address, "port": one.port, "device": one.name})
+        settings = self.settings
+        order = {"part_power": settings.part_power, "replicas": settings.replicas, "seed": _RING_SEED, "rings": rings}
+        host = self.caches[0]
+        command = program.ship(host, "gateways.swift.make_rings")
+        done = host.run(command, stdin=json.dumps(order), env=_ENVIRONMENT, timeout_s=180)
+        made = {kind: base64.b64decode(text) for kind, text in json.loads(done.stdout).items()}
+
+        def give(host: Host) -> None:
+            for kind, content in made.items():
+                host.put(f"/etc/swift/{kind}.ring.gz", content)
+
+        together([partial(give, host) for host in (*self.caches, *self.stores)])
+
+    def _endpoints(self) -> tuple[Endpoint, ...]:
+        if self.front is not None and self.roster.front is not None:
+            base = f"http://{self.roster.front.address}:{self.front.port}"
+        else:
+            base = f"http://{self.roster.proxies[0].address}:{self.roster.proxies[0].port}"
+        user, key = f"{config.ACCOUNT}:{config.USER}", SecretStr(self.secret.key)
+        swift = Endpoint(api="swift", url=f"{base}/auth/v1.0", user=user, key=key)
+        return (swift, Endpoint(api="s3", url=base, user=user, key=key)) if self.settings.s3api else (swift,)
+
+    def _start_background(self) -> None:
+        daemons = []
+        for host in self.stores:
+            argv = ("rsync", "--daemon", "--no-detach", "--config=/etc/rsyncd.conf")
+            daemons.append(Daemon(host, Service("rsync", argv), config.RSYNC_PORT))
+            for server, names in config.DAEMONS.items():
+                for name in names:
+                    words = (f"swift-{server}-{name}", f"/etc/swift/{server}-server.conf")
+                    daemons.append(Daemon(host, Service(f"{server}-{name}", words, _ENVIRONMENT), logs=(LOG,)))
+        self._start(daemons)
+        self.say(f"started {len(daemons)} background daemons")
+        await_ports(self.client, [one for one in daemons if one.port], self.say)
+
+    def _start(self, daemons: Sequence[Daemon]) -> None:
+        self.started += daemons
+        daemon.start(daemons)

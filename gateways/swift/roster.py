@@ -1,0 +1,92 @@
+"""Which servers of a layout sit where: names, addresses, ports and disks, from its hosts' places alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gateways.front import Backend
+from gateways.gateway import Site
+from gateways.swift import config
+from gateways.swift.settings import SERVERS, Place, Settings
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """One proxy server to be. `service` is what its host calls it, `conf` its file."""
+
+    service: str
+    host: str
+    address: str
+    port: int
+    conf: str
+
+
+@dataclass(frozen=True)
+class Device:
+    """One disk in the ring of one server."""
+
+    server: str
+    host: str
+    address: str
+    zone: int
+    port: int
+    name: str
+
+
+class Roster:
+    """The servers that a placement and its settings make on hosts at these places."""
+
+    def __init__(self, place: Place, settings: Settings, sites: Mapping[str, Site]) -> None:
+        self.sites: Mapping[str, Site] = {name: sites[name] for name in place.hosts}
+        self.stores = tuple(sites[name] for name in place.storage)
+        self.caches = tuple(sites[name] for name in place.proxy)
+        """Where a memcached sits."""
+        self.front = None if place.haproxy is None else sites[place.haproxy]
+        self._settings = settings
+
+    @property
+    def proxies(self) -> tuple[Proxy, ...]:
+        """Every proxy server, host by host."""
+        settings = self._settings.proxy
+        found = []
+        for site in self.caches:
+            for index in range(settings.daemons):
+                name = f"proxy-server-{index}" if settings.daemons > 1 else "proxy-server"
+                found.append(Proxy(name, site.name, site.address, settings.port + index, f"/etc/swift/{name}.conf"))
+        return tuple(found)
+
+    @property
+    def backends(self) -> tuple[Backend, ...]:
+        """The proxies as a front knows them."""
+        return tuple(Backend(f"{one.host}-{one.port}", one.address, one.port) for one in self.proxies)
+
+    def folders(self, store: Site) -> list[tuple[str, ...]]:
+        """Where each disk of a storage host is mounted: the first for databases, the others for objects; an only one for both."""
+        count = len(store.disks[: self._settings.disks])
+        first = f"{config.DATABASES}/db0"
+        if count == 1:
+            return [(f"{config.OBJECTS}/d0", first)]
+        return [(first,), *((f"{config.OBJECTS}/d{index}",) for index in range(count - 1))]
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """All disks of all rings."""
+        return tuple(
+            Device(server, store.name, store.address, zone, self._port(server, index), name)
+            for zone, store in enumerate(self.stores, 1)
+            for server in SERVERS
+            for index, name in enumerate(self._names(store, server))
+        )
+
+    def ports(self, store: Site, server: str) -> tuple[int, ...]:
+        """The ports a server of a storage host listens on."""
+        return tuple(dict.fromkeys(one.port for one in self.devices if (one.host, one.server) == (store.name, server)))
+
+    def _names(self, store: Site, server: str) -> list[str]:
+        names = [folder.rsplit("/", 1)[-1] for folders in self.folders(store) for folder in folders]
+        return [name for name in names if name.startswith("db") != (server == "object")]
+
+    def _port(self, server: str, index: int) -> int:
+        own = server == "object" and self._settings.object.servers_per_port > 0
+        return config.DISK_PORT + index if own else config.PORTS[server]

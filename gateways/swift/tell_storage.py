@@ -1,0 +1,63 @@
+"""What recon would tell of a Swift storage host, as a program on it, from where recon has it.
+
+Recon is served by the object server, which is what is being weighed: asking it every second would be load of ours.
+`tell_storage.py DEVICES RECON` prints a line of JSON at once and then one every second until its stdin ends, an object of
+numbers: the host's TCP sockets as in /recon/sockstat; `async_folders`, in how many folders of the disks below DEVICES
+container updates wait that were put off (there are up to 4096 a disk: few folders, few updates; one look a disk, where
+counting the updates would be a walk over all of them); and the numbers of the file RECON, which background daemons write,
+such as async_pending as of the updater's last round.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import sys
+import time
+from pathlib import Path
+
+EVERY_S = 1.0
+
+
+def sockets(text: str) -> dict[str, int]:
+    """Numbers of /proc/net/sockstat's line of TCP."""
+    for line in text.splitlines():
+        kind, *words = line.split()
+        if kind == "TCP:":
+            return {f"tcp_{name}": int(value) for name, value in (words[at : at + 2] for at in range(0, len(words), 2))}
+    return {}
+
+
+def async_folders(devices: Path) -> int:
+    """Folders of updates that were put off: a folder's links are its own two and one for each folder in it."""
+    return sum(path.stat().st_nlink - 2 for path in devices.glob("*/async_pending*"))
+
+
+def recon(path: Path) -> dict[str, float]:
+    """Numbers of a file that daemons write for recon; none while it is not there or being replaced."""
+    if not path.exists():
+        return {}
+    found = json.loads(path.read_text(encoding="utf-8") or "{}")
+    return {name: value for name, value in found.items() if isinstance(value, (int, float)) and not isinstance(value, bool)}
+
+
+def main() -> None:
+    """Tell until stdin ends."""
+    devices, path = Path(sys.argv[1]), Path(sys.argv[2])
+    due = time.monotonic()
+    while True:
+        try:
+            told = {**sockets(Path("/proc/net/sockstat").read_text(encoding="utf-8")), "async_folders": async_folders(devices)}
+            sys.stdout.write(json.dumps({**told, **recon(path)}) + "\n")
+            sys.stdout.flush()
+        except (OSError, ValueError) as error:
+            sys.stderr.write(f"{error}\n")
+            sys.stderr.flush()
+        # Seconds that were missed are not made up for.
+        due = max(due + EVERY_S, time.monotonic())
+        if select.select([sys.stdin], [], [], max(0.0, due - time.monotonic()))[0]:
+            return
+
+
+if __name__ == "__main__":
+    main()

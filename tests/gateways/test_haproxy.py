@@ -1,0 +1,167 @@
+"""HAProxy's configuration, what it objects to, and what it tells of itself."""
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from gateways.front import Backend
+from gateways.haproxy import tell_haproxy
+from gateways.haproxy.haproxy import PATH, Haproxy, faults
+from gateways.haproxy.settings import HaproxySettings
+
+BACKENDS = [Backend("gateway-1-8080", "10.0.0.1", 8080), Backend("gateway-1-8081", "10.0.0.1", 8081)]
+
+OLD = """[NOTICE] 324/060812 (778) : haproxy version is 2.2.9-2+deb11u6
+[WARNING] 324/060812 (778) : parsing [/etc/haproxy/haproxy.cfg:1] : something mild
+[ALERT] 324/060812 (778) : parsing [/etc/haproxy/haproxy.cfg:2] : unknown keyword 'balanc' in 'backend' section
+[ALERT] 324/060812 (778) : Error(s) found in configuration file : /etc/haproxy/haproxy.cfg
+[ALERT] 324/060812 (778) : Fatal errors found in configuration.
+"""
+NEW = """[NOTICE]   (799) : haproxy version is 2.6.12-1+deb12u4
+[ALERT]    (799) : config : parsing [/etc/haproxy/haproxy.cfg:2] : unknown keyword 'balanc' in 'backend' section; did you mean 'balance' maybe ?
+[ALERT]    (799) : config : proxy 'gateways' has no server available
+[ALERT]    (799) : config : Error(s) found in configuration file : /etc/haproxy/haproxy.cfg
+[ALERT]    (799) : config : Fatal errors found in configuration.
+"""  # noqa: E501 - HAProxy's own line
+
+STAT = (
+    "# pxname,svname,qcur,scur,stot,bin,bout,hrsp_2xx,hrsp_5xx,status,ctime,\n"
+    "clients,FRONTEND,,3,10,100,200,9,1,OPEN,,\n"
+    "gateways,gateway-1-8080,2,1,4,40,80,4,0,UP 1/3,0,\n"
+    "gateways,gateway-1-8081,0,0,6,60,120,5,1,DOWN,7,\n"
+    "gateways,BACKEND,0,1,10,100,200,9,1,UP,3,\n\n"
+)
+
+
+def sections(settings: HaproxySettings) -> dict[str, list[str]]:
+    text = Haproxy(settings, health_path="/healthcheck").files("10.0.0.9", BACKENDS)[PATH]
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        if line and not line.startswith(" "):
+            found[line.split()[0]] = own = []
+        elif line:
+            own.append(line.strip())
+    return found
+
+
+def test_every_backend_is_asked_for_its_health_and_every_client_is_awaited_long_enough() -> None:
+    written = sections(HaproxySettings())
+    assert written["frontend"] == ["bind 10.0.0.9:80", "default_backend gateways"]
+    assert "option httpchk GET /healthcheck" in written["backend"]
+    assert "default-server check inter 2000ms fall 3 rise 2" in written["backend"]
+    assert [line for line in written["backend"] if line.startswith("server ")] == [
+        "server gateway-1-8080 10.0.0.1:8080",
+        "server gateway-1-8081 10.0.0.1:8081",
+    ]
+    assert {"timeout client 600000ms", "timeout server 600000ms", "timeout connect 5000ms"} <= set(written["defaults"])
+
+
+def test_the_layouts_settings_are_what_is_written() -> None:
+    settings = HaproxySettings.model_validate(
+        {
+            "port": 8000,
+            "balance": "leastconn",
+            "maxconn": 100,
+            "threads": 2,
+            "http_reuse": "always",
+            "bufsize": "64KiB",
+            "timeouts": {"server": "1m"},
+            "health_path": "/alive",
+            "health_interval": "500ms",
+        }
+    )
+    written = sections(settings)
+    assert {"maxconn 100", "nbthread 2", "tune.bufsize 65536"} <= set(written["global"])
+    assert {"http-reuse always", "timeout server 60000ms"} <= set(written["defaults"])
+    assert "bind 10.0.0.9:8000" in written["frontend"]
+    assert {"balance leastconn", "option httpchk GET /alive"} <= set(written["backend"])
+    assert "default-server check inter 500ms fall 3 rise 2" in written["backend"]
+
+
+def test_lines_of_the_layouts_own_come_last_in_their_section_where_they_win() -> None:
+    written = sections(
+        HaproxySettings(options={"backend": ("balance uri", "option http-no-delay"), "global": ("spread-checks 5",)})
+    )
+    assert written["backend"][-2:] == ["balance uri", "option http-no-delay"]
+    assert written["global"][-1] == "spread-checks 5"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"options": {"backend": ["balance uri\nserver evil 10.0.0.66:80"]}},
+        {"options": {"backend": [""]}},
+        {"options": {"listen": ["x"]}},
+        {"balance": "uri\n server x"},
+        {"health_path": "alive"},
+        {"health_path": "/a b"},
+        {"threads": 0},
+        {"http_reuse": "sometimes"},
+        {"timeouts": {"server": "0s"}},
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        HaproxySettings.model_validate(settings)
+
+
+def test_what_an_old_haproxy_objects_to_is_told_with_the_line_itself() -> None:
+    assert faults(OLD, ["backend gateways", "    balanc leastconn"]) == [
+        "haproxy.cfg:2: `balanc leastconn`: unknown keyword 'balanc' in 'backend' section"
+    ]
+
+
+def test_what_a_new_haproxy_objects_to_keeps_its_suggestion() -> None:
+    first, second = faults(NEW, ["backend gateways", "    balanc leastconn"])
+    assert first.endswith("did you mean 'balance' maybe ?")
+    assert second == "haproxy.cfg: proxy 'gateways' has no server available"
+
+
+def test_words_of_haproxy_that_are_not_understood_are_passed_on_whole() -> None:
+    assert faults("something else entirely\n", []) == ["something else entirely"]
+
+
+@contextmanager
+def haproxy(path: Path, answers: list[bytes]) -> Iterator[None]:
+    """As much of HAProxy's socket as is asked of it, for as many questions as there are answers."""
+
+    def serve(wire: socket.socket) -> None:
+        for answer in answers:
+            connection, _ = wire.accept()
+            with connection:
+                connection.recv(4096)
+                connection.sendall(answer)
+
+    with socket.socket(socket.AF_UNIX) as wire:
+        wire.bind(str(path))
+        wire.listen()
+        thread = threading.Thread(target=serve, args=(wire,))
+        thread.start()
+        yield
+        thread.join()
+
+
+def test_counters_are_told_by_server_and_haproxys_own_names(tmp_path: Path) -> None:
+    with haproxy(tmp_path / "s", [STAT.encode()]):
+        argv = [sys.executable, "-I", str(Path(tell_haproxy.__file__)), str(tmp_path / "s")]
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    told = json.loads(done.stdout)
+    assert told["frontend.scur"] == 3
+    assert (told["gateway-1-8080.stot"], told["gateway-1-8080.qcur"], told["gateway-1-8080.up"]) == (4, 2, 1)
+    assert (told["gateway-1-8081.hrsp_5xx"], told["gateway-1-8081.ctime"], told["gateway-1-8081.up"]) == (1, 7, 0)
+    assert "frontend.qcur" not in told
+
+
+def test_a_second_in_which_haproxy_does_not_answer_has_no_line(tmp_path: Path) -> None:
+    argv = [sys.executable, "-I", str(Path(tell_haproxy.__file__)), str(tmp_path / "nobody")]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+    assert "nobody" in done.stderr
