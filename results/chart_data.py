@@ -182,7 +182,7 @@ def throughput_csv(rows: Iterable[Row]) -> str:
         head = (row.layout, row.api, row.workload, row.operation, row.object_size_bytes, row.workers)
         lines.append((*head, None, row.throughput_ops_s, row.valid))
         lines += [(*head, point.repeat + 1, point.throughput_ops_s, point.valid) for point in row.points]
-    return _csv(
+    return csv_lines(
         ("layout", "api", "workload", "operation", "object_size_bytes", "workers", "repeat", "throughput_ops_s", "valid"), lines
     )
 
@@ -202,10 +202,11 @@ def latency_csv(rows: Iterable[Row]) -> str:
         "samples",
         "valid",
     )
-    return _csv(names, [tuple(getattr(row, name) for name in names) for row in rows])
+    return csv_lines(names, [tuple(getattr(row, name) for name in names) for row in rows])
 
 
-def _csv(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+def csv_lines(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    """A CSV file of a head and lines, cells as in the summary."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(head)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import altair as alt
 import vl_convert as vlc
@@ -72,8 +72,8 @@ class Chart(Record):
             alt.concat(*drawn, columns=2 if len(drawn) > 1 else 1)
             .properties(
                 title=alt.Title(
-                    _wrapped(self.finding, 64 if len(drawn) > 1 else 38),
-                    subtitle=_wrapped(self.caption, 150 if len(drawn) > 1 else 62),
+                    in_lines(self.finding, 64 if len(drawn) > 1 else 38),
+                    subtitle=in_lines(self.caption, 150 if len(drawn) > 1 else 62),
                 )
             )
             .to_dict(validate=False)
@@ -116,7 +116,30 @@ def charts(
     )
 
 
-def write_charts(drawn: Sequence[Chart], folder: Path) -> tuple[Path, ...]:
+class Drawing(Protocol):
+    """What can be written as a picture with its data and its sentence."""
+
+    @property
+    def name(self) -> str:
+        """Of its files."""
+
+    @property
+    def finding(self) -> str:
+        """What it says, in one sentence."""
+
+    @property
+    def caption(self) -> str:
+        """How to read it."""
+
+    @property
+    def csv(self) -> str:
+        """What it is drawn from."""
+
+    def spec(self) -> dict[str, Any]:
+        """Its Vega-Lite spec."""
+
+
+def write_charts(drawn: Sequence[Drawing], folder: Path) -> tuple[Path, ...]:
     """Write each chart as PNG (2x), SVG, PDF and CSV into a folder, which is made. Raises StoreError."""
     folder.mkdir(parents=True, exist_ok=True)
     vlc.register_font_directory(font_folder())
@@ -168,7 +191,7 @@ def _throughput(panel: Panel, look: Sequence[Style], width: int | str) -> alt.La
     dots = (
         alt.Chart(_data([dot.model_dump() for dot in panel.dots]))
         .mark_point(size=34, filled=True, opacity=0.32)
-        .encode(x=_x(panel), y=y, color=_colour(look))
+        .encode(x=workers_axis(panel.workers), y=y, color=colour_of(look))
         .transform_filter("datum.valid")
     )
     return _layers(panel, look, width, y, [dots], 0.0, lambda value: value / top, lambda share: share * top, "op/s")
@@ -183,10 +206,10 @@ def _latency(panel: Panel, look: Sequence[Style], width: int | str) -> alt.Layer
         alt.Chart(_data([mark.model_dump() for mark in panel.marks if mark.top]))
         .mark_point(size=85, filled=False, strokeWidth=2, opacity=0.9)
         .encode(
-            x=_x(panel),
+            x=workers_axis(panel.workers),
             y=alt.Y("top:Q", scale=scale),
-            color=_colour(look),
-            shape=_shape(look),
+            color=colour_of(look),
+            shape=shape_of(look),
             tooltip=[alt.Tooltip("layout:N"), alt.Tooltip("workers:Q"), alt.Tooltip("top:Q", title="max ms", format=",.4~g")],
         )
         .transform_filter("datum.valid")
@@ -217,7 +240,7 @@ def _layers(
     unit: str,
 ) -> alt.LayerChart | alt.FacetChart:
     """The lines, marks, crosses and labels that both charts share; `share_of` is the height of a value as a share of the panel."""
-    x, colour = _x(panel), _colour(look)
+    x, colour = workers_axis(panel.workers), colour_of(look)
     good = _data([mark.model_dump() for mark in panel.marks if mark.stretch is not None])
     crosses = [
         {**mark.model_dump(), "value": _crossed(mark, floor), "why": mark.note or "not valid"}
@@ -229,7 +252,7 @@ def _layers(
     marks = (
         alt.Chart(good)
         .mark_point(size=95, filled=True, opacity=1)
-        .encode(x=x, y=y, color=colour, shape=_shape(look), tooltip=tooltip)
+        .encode(x=x, y=y, color=colour, shape=shape_of(look), tooltip=tooltip)
     )
     cross = (
         alt.Chart(_data(crosses))
@@ -275,11 +298,12 @@ def _labels(panel: Panel, share_of: Callable[[float], float], value_at: Callable
     ]
 
 
-def _x(panel: Panel) -> alt.X:
-    first, last = panel.workers[0], panel.workers[-1]
+def workers_axis(workers: Sequence[int], title: str | None = "workers") -> alt.X:
+    """The axis of worker counts: logarithmic, a tick for each of them."""
+    first, last = workers[0], workers[-1]
     ends = [first / 1.2, last * 1.08] if first != last else [first / 2, last * 2]
-    axis = alt.Axis(values=list(panel.workers), format="d", grid=False, tickSize=5)
-    return alt.X("workers:Q", scale=alt.Scale(type="log", base=2, domain=ends, nice=False), title="workers", axis=axis)
+    axis = alt.Axis(values=list(workers), format="d", grid=False, tickSize=5)
+    return alt.X("workers:Q", scale=alt.Scale(type="log", base=2, domain=ends, nice=False), title=title, axis=axis)
 
 
 def _y_axis(ticks: Sequence[float]) -> alt.Axis:
@@ -296,21 +320,24 @@ def _y_axis(ticks: Sequence[float]) -> alt.Axis:
     )
 
 
-def _colour(look: Sequence[Style]) -> alt.Color:
+def colour_of(look: Sequence[Style], *, legend: bool = False) -> alt.Color:
+    """Each layout in its colour."""
     scale = alt.Scale(domain=[style.layout for style in look], range=[style.colour for style in look])
-    return alt.Color("layout:N", scale=scale, legend=None)
+    return alt.Color("layout:N", scale=scale, legend=alt.Undefined if legend else None)
 
 
-def _shape(look: Sequence[Style]) -> alt.Shape:
+def shape_of(look: Sequence[Style], *, legend: bool = False) -> alt.Shape:
+    """Each layout in its shape."""
     scale = alt.Scale(domain=[style.layout for style in look], range=[style.shape for style in look])
-    return alt.Shape("layout:N", scale=scale, legend=None)
+    return alt.Shape("layout:N", scale=scale, legend=alt.Undefined if legend else None)
 
 
 def _data(values: list[dict[str, Any]]) -> alt.InlineData:
     return alt.InlineData(values=values)
 
 
-def _wrapped(text: str, width: int) -> list[str]:
+def in_lines(text: str, width: int) -> list[str]:
+    """A text broken into lines of about this many characters."""
     lines: list[str] = [""]
     for word in text.split():
         if lines[-1] and len(lines[-1]) + len(word) >= width:

@@ -8,6 +8,7 @@ from ground.record import Record
 from results.charts import charts, write_charts
 from results.findings import Finding, find
 from results.report import report
+from results.resource_chart import resource_chart
 from results.store import RunStore, write_whole
 from results.summary import Row, summarize, summary_csv
 from results.use import step_use
@@ -51,7 +52,8 @@ def derive(run_folder: Path) -> Derived:
     summary = store.derived / "summary.csv"
     write_whole(summary, summary_csv(rows))
     drawn = charts(rows, findings, plan.layouts, repeats=plan.suite.repeats)
-    pictures = write_charts(drawn, store.derived / "charts")
+    resources = resource_chart(rows, plan.layouts)
+    pictures = write_charts([*drawn, resources] if resources.recorded else drawn, store.derived / "charts")
     page = store.derived / "report.html"
-    write_whole(page, report(store.manifest, plan, store.plan_yaml(), rows, findings, drawn))
+    write_whole(page, report(store.manifest, plan, store.plan_yaml(), rows, findings, drawn, resources, store.events()))
     return Derived(folder=store.derived, summary=summary, report=page, charts=pictures, rows=rows, findings=findings)

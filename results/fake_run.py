@@ -16,6 +16,7 @@ from results.manifest import ConfigFile, Sheet
 from results.resolved import PlannedHardware, PlannedLayout, ResolvedPlan
 from results.step import StepKey, StepResult
 from results.store import RunStore
+from results.telemetry import DiskLimit, DiskSecond, Head, HostLimits, HostSecond, Tail, Tier
 from results.testing import fake_measurement
 from results.validity import judge
 from suites import Bounds, Objects, Suite, Workload
@@ -47,8 +48,9 @@ def fake_run(
     seed: int = 2014,
     spoilt: Spoilt | None = None,
     about: str = "Made-up figures",
+    telemetry: bool = True,
 ) -> RunStore:
-    """A finished run below `runs`. Raises StoreError."""
+    """A finished run below `runs`; without `telemetry` it is as runs were before there was any. Raises StoreError."""
     wrong = spoilt or Spoilt()
     suite = Suite(name="made-up", about=about, workloads=tuple(workloads), repeats=repeats, layouts=tuple(layouts), seed=seed)
     plan = ResolvedPlan(
@@ -80,6 +82,8 @@ def fake_run(
                 for workers in workload.workers:
                     if (layout, workload.name, workers) not in wrong.absent:
                         key = StepKey(layout=layout, api="swift", workload=workload.name, workers=workers, repeat=repeat)
+                        if telemetry:
+                            _record(store, key, workload, list(layouts).index(layout), seed)
                         store.append(_step(key, workload, list(layouts).index(layout), order, seed, wrong))
                         order += 1
     store.set_state("done")
@@ -107,3 +111,63 @@ def _step(key: StepKey, workload: Workload, number: int, order: int, seed: int, 
     )
     verdict = judge(measurement, Bounds())
     return StepResult(key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=order)
+
+
+def _record(store: RunStore, key: StepKey, workload: Workload, number: int, seed: int) -> None:
+    """Telemetry that bends as the curves do: of the first layout the gateway's CPU is used up first, of others the stores'."""
+    draw = random.Random(f"{seed} {key} telemetry")  # noqa: S311 - a seeded draw is wanted, not a secret
+    busy = 1 - math.exp(-key.workers / 5)
+    shares = {
+        "client-1": 0.45 * busy,
+        "gateway-1": (0.98 if number % 2 == 0 else 0.7) * busy,
+        **{f"store-{one}": (0.6 if number % 2 == 0 else 1.0) * busy for one in (1, 2, 3)},
+    }
+    written = 1.0 if "write" in workload.operations else 0.02
+    with store.record_telemetry(Head(key=key, hosts=_HOSTS)) as file:
+        for second in range(-2, math.ceil(workload.runtime)):
+            lines = []
+            for limits in _HOSTS:
+                share = min(1.0, shares[limits.host] * math.exp(draw.gauss(0, 0.02)))
+                moved = round(busy * 40e6)
+                written_bytes = round(moved * written)
+                disk = DiskSecond(
+                    read_bytes=0,
+                    written_bytes=written_bytes,
+                    reads=0,
+                    writes=moved // 65536,
+                    busy_s=0.3 * busy * written,
+                    waited_s=0.9 * busy * written,
+                )
+                lines.append(
+                    HostSecond(
+                        second=second,
+                        at_s=second + 1.0,
+                        span_s=1.0,
+                        phase="warm-up" if second < 0 else "measure",
+                        host=limits.host,
+                        tier=limits.tier,
+                        cpu_s=share * (limits.cpus or 1),
+                        cpu_periods=10,
+                        throttled_periods=round(10 * max(0.0, share - 0.6) / 0.4),
+                        memory_bytes=700 * 2**20,
+                        memory_held_bytes=500 * 2**20,
+                        disks=(disk,) if limits.disks else None,
+                        received_bytes=moved,
+                        sent_bytes=moved,
+                        network_faults=0,
+                    )
+                )
+            file.write(lines)
+        file.write([Tail(opened_within_s=0.01)])
+
+
+def _host(name: str, tier: Tier, cpus: float) -> HostLimits:
+    disks = (DiskLimit(bandwidth_bytes_s=200_000_000),) if tier == "storage" else ()
+    return HostLimits(host=name, tier=tier, cpus=cpus, memory_bytes=2**30, nic_bits_s=1e9, disks=disks)
+
+
+_HOSTS = (
+    _host("client-1", "client", 0.5),
+    _host("gateway-1", "gateway", 0.6),
+    *(_host(f"store-{number}", "storage", 0.3) for number in (1, 2, 3)),
+)

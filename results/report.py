@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib import resources
-from typing import Any
+from typing import Any, Final
 
 import vl_convert as vlc
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -25,12 +25,16 @@ from results.chart_theme import styles
 from results.charts import Chart
 from results.figures import show_figure, show_ms, show_ratio
 from results.findings import Finding, headline, overall, subjects
-from results.manifest import Manifest, Sheet
+from results.manifest import Manifest, RunEvent, Sheet
 from results.reference import STUDY_2014, study_2014
 from results.resolved import ResolvedPlan
+from results.resource_chart import ResourceChart
 from results.statistics import REPEATS_FOR_A_CLAIM
 from results.summary import Row
 from results.tables import table
+
+BACKGROUND: Final = "background: "
+"""How facts begin that are about work which daemons do beside serving: scrub, balancer, auditors, replicators ..."""
 
 
 class Card(Record):
@@ -58,14 +62,17 @@ def report(
     rows: Sequence[Row],
     findings: Sequence[Finding],
     charts: Sequence[Chart],
+    resources: ResourceChart,
+    events: Sequence[RunEvent] = (),
 ) -> str:
-    """The page."""
+    """The page. `events` tell what caches were dropped and what could not be sampled."""
     environment = Environment(
         loader=PackageLoader("results"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["bytes"] = show_bytes
     colours = {style.layout: style.colour for style in styles(plan.layouts)}
     specs = {f"{chart.name}-{panel.key}": chart.panel_spec(panel) for chart in charts for panel in chart.panels}
+    specs |= {f"{strip.key}-{cell.key}": resources.cell_spec(strip, cell) for strip in resources.strips for cell in strip.cells}
     shown = table(rows)
     return environment.get_template("report.html.j2").render(
         manifest=manifest,
@@ -81,12 +88,16 @@ def report(
             for chart in charts
             for panel in chart.panels
         },
+        resources=resources,
+        strips={strip.key: strip for strip in resources.strips if strip.recorded},
+        unsampled=_gaps(events),
+        caches=_caches(plan, events),
         table=shown,
         columns=[number for number, column in enumerate(shown.columns) if column.title != "API" or len(plan.suite.api) > 1],
         spoilt=[row for row in rows if not row.valid or row.errors or row.repeats < plan.suite.repeats],
         colours=colours,
         general=[sheet for sheet in manifest.sheets if sheet.layout is None],
-        facts=_facts(manifest.sheets, [layout.name for layout in plan.layouts]),
+        facts=_grouped(_facts(manifest.sheets, [layout.name for layout in plan.layouts])),
         command=shlex.join(manifest.command),
         study=study_2014(),
         study_source=STUDY_2014,
@@ -163,6 +174,38 @@ def _facts(sheets: Sequence[Sheet], layouts: Sequence[str]) -> dict[str, tuple[F
             facts.append(Fact(name=name, values=values, differs=len(set(values)) > 1))
         found[title] = tuple(facts)
     return found
+
+
+def _grouped(facts: dict[str, tuple[Fact, ...]]) -> dict[str, tuple[Fact, ...]]:
+    """The same, with what daemons do beside serving under a title of its own: it must be off or the same everywhere."""
+    apart = tuple(fact for one in facts.values() for fact in one if fact.name.startswith(BACKGROUND))
+    rest = {title: tuple(fact for fact in one if not fact.name.startswith(BACKGROUND)) for title, one in facts.items()}
+    named = tuple(fact.model_copy(update={"name": fact.name.removeprefix(BACKGROUND)}) for fact in apart)
+    return {**({"background work": named} if named else {}), **rest}
+
+
+def _caches(plan: ResolvedPlan, events: Sequence[RunEvent]) -> tuple[Fact, ...]:
+    """What was dropped on each layout, in the words of who dropped it, and how often; empty where nothing was to be dropped."""
+    dropped: dict[str, dict[str, int]] = {layout.name: {} for layout in plan.layouts}
+    for event in events:
+        if event.kind == "caches" and event.layout in dropped:
+            texts = dropped[event.layout]
+            texts[event.text] = texts.get(event.text, 0) + 1
+    names = dict.fromkeys(text for texts in dropped.values() for text in texts)
+    return tuple(
+        Fact(
+            name=name,
+            values=tuple(f"{texts[name]} times" if name in texts else "–" for texts in dropped.values()),
+            differs=len({texts.get(name) for texts in dropped.values()}) > 1,
+        )
+        for name in names
+    )
+
+
+def _gaps(events: Sequence[RunEvent]) -> tuple[str, ...]:
+    """What the sampler had to say, each thing once, with the layout it is about."""
+    told = [f"{event.layout}: {event.text}" for event in events if event.kind == "telemetry"]
+    return tuple(dict.fromkeys(told))
 
 
 @lru_cache(maxsize=1)

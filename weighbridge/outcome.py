@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Final
+
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
@@ -9,39 +12,35 @@ from rich.table import Table
 
 from results.derivation import Derived
 from results.figures import UNKNOWN, show_figure, show_ms
+from results.summary import Row
+from results.use import limit_brief, saturated
+
+WIDE: Final = 132
+"""Columns that the whole table needs with names of a usual length; on a narrower terminal it comes in two parts."""
+
+_RATES: Final = ("op/s", "MB/s", "p50 ms", "p90 ms", "max ms", "errors")
+_USES: Final = ("gw\nCPU-s/1k", "st\nCPU-s/1k", "saturated")
 
 
 def print_outcome(derived: Derived, console: Console) -> None:
     """Print table, findings and places. Lines that are not valid are dim, with their reasons below the table.
 
-    A terminal has no room for all columns: size, p99, mean, samples and repeats are in summary.csv and in the report.
+    What the hosts used is told where telemetry was recorded. A terminal has no room for all columns: size, p99, mean,
+    samples and repeats are in summary.csv and in the report.
     """
     rows = derived.rows
-    several_apis = len({row.api for row in rows}) > 1
-    drawn = Table(header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for title in ("workload", *(["api"] if several_apis else []), "layout"):
-        drawn.add_column(title)
-    for title in ("workers", "op/s", "MB/s", "p50 ms", "p90 ms", "max ms", "errors"):
-        drawn.add_column(title, justify="right", no_wrap=True)
-    reasons: list[str] = []
-    before = None
-    for row in rows:
-        mixed = len({other.operation for other in rows if other.workload == row.workload}) > 1
-        name = f"{row.workload}: {row.operation}" if mixed else row.workload
-        if before not in {None, name}:
-            drawn.add_section()
-        before = name
-        drawn.add_row(
-            *(escape(word) for word in (name, *([row.api] if several_apis else []), row.layout)),
-            str(row.workers),
-            *(show_figure(value) for value in (row.throughput_ops_s, row.bandwidth_mb_s)),
-            *(show_ms(value) for value in (row.p50_ms, row.p90_ms, row.max_ms)),
-            UNKNOWN if row.errors is None else f"{row.errors:,}",
-            style="" if row.valid else "dim italic",
-        )
-        if not row.valid:
-            reasons.append(f"not valid: {row.layout}, {row.workload}, {row.workers} workers: {'; '.join(_faults(row.notes))}")
-    console.print(drawn)
+    recorded = any(row.resources for row in rows)
+    if recorded and console.width >= WIDE:
+        console.print(_table(rows, (*_RATES, *_USES), lambda row: (*_rates(row), *_used(row))))
+    else:
+        console.print(_table(rows, _RATES, _rates))
+        if recorded:
+            console.print(_table(rows, _USES, _used))
+    reasons = [
+        f"not valid: {row.layout}, {row.workload}, {row.workers} workers: {'; '.join(_faults(row.notes))}"
+        for row in rows
+        if not row.valid
+    ]
     for reason in dict.fromkeys(reasons):
         console.print(reason, style="yellow", markup=False, highlight=False)
     for finding in derived.findings:
@@ -49,6 +48,41 @@ def print_outcome(derived: Derived, console: Console) -> None:
             console.print(f"• {finding.text}", markup=False, highlight=False, soft_wrap=True)
     console.print(f"\ntable   {derived.summary}", markup=False, highlight=False, soft_wrap=True)
     console.print(f"report  {derived.report}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _table(rows: Sequence[Row], titles: Sequence[str], cells: Callable[[Row], tuple[str, ...]]) -> Table:
+    """A line for each row: what it is of, and its cells."""
+    several_apis = len({row.api for row in rows}) > 1
+    drawn = Table(header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for title in ("workload", *(["api"] if several_apis else []), "layout"):
+        drawn.add_column(title)
+    for title in ("workers", *titles):
+        drawn.add_column(title, justify="left" if title == "saturated" else "right", no_wrap=True)
+    before = None
+    for row in rows:
+        mixed = len({other.operation for other in rows if other.workload == row.workload}) > 1
+        name = f"{row.workload}: {row.operation}" if mixed else row.workload
+        if before not in {None, name}:
+            drawn.add_section()
+        before = name
+        words = (name, *([row.api] if several_apis else []), row.layout, str(row.workers), *cells(row))
+        drawn.add_row(*map(escape, words), style="" if row.valid else "dim italic")
+    return drawn
+
+
+def _rates(row: Row) -> tuple[str, ...]:
+    return (
+        *(show_figure(value) for value in (row.throughput_ops_s, row.bandwidth_mb_s)),
+        *(show_ms(value) for value in (row.p50_ms, row.p90_ms, row.max_ms)),
+        UNKNOWN if row.errors is None else f"{row.errors:,}",
+    )
+
+
+def _used(row: Row) -> tuple[str, ...]:
+    """CPU seconds of gateway and storage hosts for 1000 operations, and what was the limit."""
+    cpu_s = (row.gateway_cpu_s_per_1000_ops, row.storage_cpu_s_per_1000_ops)
+    limit = "none" if row.resources and not saturated(row.resources) else limit_brief(row.resources)
+    return (*(show_figure(value) for value in cpu_s), limit or UNKNOWN)
 
 
 def _faults(notes: tuple[str, ...]) -> list[str]:

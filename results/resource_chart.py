@@ -1,0 +1,123 @@
+"""The strips of resources: a small chart for each resource, in the colours and shapes of the charts above them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import altair as alt
+
+from ground.record import Record
+from results.chart_theme import MUTED, Style, config, styles
+from results.charts import colour_of, in_lines, shape_of, workers_axis
+from results.resolved import PlannedLayout
+from results.resource_data import Cell, Strip, resource_csv, strips
+from results.summary import Row
+from results.use import UTILIZED, Resource, saturated
+
+WIDTH: Final = 190
+HEIGHT: Final = 130
+CELL_HEIGHT: Final = 96
+
+
+class ResourceChart(Record):
+    """All strips, and the CSV they are drawn from. `finding` is their title, one sentence."""
+
+    name: str = "resources-by-workers"
+    title: str = "Resources by workers"
+    finding: str
+    caption: str
+    csv: str
+    strips: tuple[Strip, ...]
+    styles: tuple[Style, ...]
+
+    @property
+    def recorded(self) -> bool:
+        """Whether there is anything to draw."""
+        return any(strip.recorded for strip in self.strips)
+
+    def cell_spec(self, strip: Strip, cell: Cell) -> dict[str, Any]:
+        """The Vega-Lite spec of one small chart that takes the width it is given."""
+        spec: dict[str, Any] = _cell(strip, cell, self.styles, "container", CELL_HEIGHT, size=12).to_dict(validate=False)
+        small = {**config()["axis"], "labelFontSize": 12, "titleFontSize": 12, "labelPadding": 3}
+        return {**spec, "config": {**config(), "axis": small, "padding": 2, "background": None}}
+
+    def spec(self) -> dict[str, Any]:
+        """The Vega-Lite spec of all strips, a row for each kind of requests."""
+        rows = [
+            alt.hconcat(
+                *(
+                    _cell(strip, cell, self.styles, WIDTH, HEIGHT, size=15, legend=True).properties(
+                        title=alt.Title(cell.title, fontSize=15, fontWeight=500, color=MUTED, offset=8)
+                    )
+                    for cell in strip.cells
+                ),
+                spacing=26,
+            ).properties(title=alt.Title(strip.title, fontSize=18, fontWeight=600, offset=10))
+            for strip in self.strips
+        ]
+        title = alt.Title(in_lines(self.finding, 74), subtitle=in_lines(self.caption, 150))
+        spec: dict[str, Any] = alt.vconcat(*rows).properties(title=title).to_dict(validate=False)
+        look = {"orient": "top", "labelFontSize": 16, "symbolSize": 120, "title": None, "columnPadding": 26, "offset": 16}
+        return {**spec, "config": {**config(), "legend": look}}
+
+
+def resource_chart(rows: Sequence[Row], layouts: Sequence[PlannedLayout]) -> ResourceChart:
+    """The strips of a table."""
+    return ResourceChart(
+        finding=_finding(rows),
+        caption=f"Of the hosts concerned, the most used, in % of its limit, by worker count. Filled: at {UTILIZED * 100:.0f} % or "
+        "more, or out of CPU quota in half of its periods: it may have been the limit.",
+        csv=resource_csv(rows),
+        strips=strips(rows),
+        styles=styles(layouts),
+    )
+
+
+def _finding(rows: Sequence[Row]) -> str:
+    """Of each layout, what it ran out of most often, in how many of its cells."""
+    said = []
+    for layout in dict.fromkeys(row.layout for row in rows):
+        known = [row for row in rows if row.layout == layout and row.resources]
+        kinds = [_called(full[0]) for row in known if (full := saturated(row.resources))]
+        if kinds:
+            most = max(dict.fromkeys(kinds), key=kinds.count)
+            said.append(f"{layout} ran out of {most} in {kinds.count(most)} of {len(known)} steps")
+        elif known:
+            said.append(f"{layout} ran out of nothing in {len(known)} steps")
+    return ", ".join(said) or "What the hosts used was not recorded"
+
+
+def _called(resource: Resource) -> str:
+    kind = {"CPU": "CPU", "disk": "disk speed", "network": "network", "memory": "memory"}[resource.what]
+    return f"{'the driver’s' if resource.tier == 'client' else resource.tier} {kind}"
+
+
+def _cell(
+    strip: Strip, cell: Cell, look: Sequence[Style], width: int | str, height: int, *, size: int, legend: bool = False
+) -> alt.LayerChart | alt.FacetChart:
+    scale = alt.Scale(domain=[0, 105], nice=False, clamp=True)
+    axis = alt.Axis(values=[0, 50, 100], domain=False, ticks=False, labelExpr="datum.value + ' %'")
+    x = workers_axis(strip.workers, title=None)
+    y = alt.Y("percent:Q", scale=scale, title=None, axis=axis)
+    colour, shape = colour_of(look, legend=legend), shape_of(look, legend=legend)
+    data = alt.InlineData(values=[share.model_dump() for share in cell.shares])
+    bound = (
+        alt.Chart(alt.InlineData(values=[{"percent": UTILIZED * 100}]))
+        .mark_rule(strokeDash=[3, 3], color=MUTED, opacity=0.7)
+        .encode(y=y)
+    )
+    tooltip = [alt.Tooltip("layout:N"), alt.Tooltip("workers:Q"), alt.Tooltip("words:N", title="use")]
+    base = alt.Chart(data)
+    lines = base.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, detail=["layout:N", "stretch:O"])
+    hollow = (
+        base.mark_point(size=size * 3, fill="white", strokeWidth=1.8, opacity=1)
+        .encode(x=x, y=y, color=colour, shape=shape, tooltip=tooltip)
+        .transform_filter("!datum.full")
+    )
+    filled = (
+        base.mark_point(size=size * 5, filled=True, opacity=1)
+        .encode(x=x, y=y, color=colour, shape=shape, tooltip=tooltip)
+        .transform_filter("datum.full")
+    )
+    return alt.layer(bound, lines, hollow, filled).properties(width=width, height=height)
