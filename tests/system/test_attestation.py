@@ -1,0 +1,196 @@
+"""Attestation of real hosts: it sees their limits, leaves nothing behind, and tells two deployments apart."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gateways.gateway import HostNeed
+from gateways.swift.swift import Swift
+from results.attestation import Attested, warnings
+from topologies.attestation import IMAGE, Attestation, attest
+from topologies.ceilings import PRIMES_EVENTS, REGION_BYTES, Ceiling, cpu_arguments
+from topologies.deployment import deploy
+from topologies.hardware import Hardware
+from topologies.images import ensure
+from topologies.lab import LabHosts, raise_lab
+from topologies.lab.claim import claims
+from topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
+from weighbridge.surroundings import place
+
+sys.path.insert(0, str(Path(__file__).parent))
+from standing import left_over
+
+pytestmark = pytest.mark.system
+
+MB = 10**6
+CPUS = 0.3
+BANDWIDTH = 50 * MB
+RATE_BIT_PER_S = 100 * MB
+ROOT = Path("/")
+NEEDS = {"gateway-1": HostNeed(roles=("proxy",)), "store-1": HostNeed(roles=("object",), disks=1, tier="storage")}
+
+
+def hardware(bandwidth: int) -> Hardware:
+    return Hardware.model_validate(
+        {
+            "name": "attest-test",
+            "kind": "lab",
+            "hosts": {
+                "client-1": {"memory": "512MiB"},
+                "gateway-1": {"cpus": CPUS, "memory": "512MiB", "nic": "100Mbit"},
+                "store-1": {"memory": "512MiB", "disks": [{"size": "1GiB", "bandwidth": bandwidth}]},
+            },
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Attesting:
+    """Hosts that were attested and still stand. `backing` are descriptors of the files below their disks."""
+
+    hosts: LabHosts
+    attestation: Attestation
+    backing: tuple[int, ...]
+    state: Path
+
+    def found(self, host: str, what: str) -> Ceiling:
+        return next(one for one in self.attestation.ceilings if (one.host, one.what) == (host, what))
+
+    def as_kept(self, layout: str) -> list[Attested]:
+        return [Attested(layout=layout, repeat=0, **one.model_dump()) for one in self.attestation.ceilings]
+
+
+@contextmanager
+def attesting(folder: Path, made: Hardware, names: list[str], images: Mapping[str, Path]) -> Iterator[Attesting]:
+    backing: list[int] = []
+    make = tempfile.mkstemp
+
+    def remembered(**where: str) -> tuple[int, str]:
+        descriptor, name = make(**where)
+        backing.append(os.dup(descriptor))
+        return descriptor, name
+
+    tools = ensure(IMAGE, print, store=place().images)
+    label = f"attest-{secrets.token_hex(3)}"
+    (folder / "deployment").mkdir(parents=True)
+    state = folder / "state"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("topologies.lab.disk.tempfile.mkstemp", remembered)
+        hosts = raise_lab(label, made, images, print, folder=folder / "deployment", names=names, state=state, tools=tools)
+    try:
+        with hosts:
+            yield Attesting(hosts, attest(hosts, made, NEEDS, print), tuple(backing), state)
+    finally:
+        for descriptor in backing:
+            os.close(descriptor)
+
+
+@pytest.fixture(scope="module")
+def attested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attesting]:
+    image = ensure(next(iter(Swift.releases.values())), print, store=place().images)
+    made = hardware(BANDWIDTH)
+    roots = {"gateway-1": image, "store-1": ROOT}
+    with attesting(tmp_path_factory.mktemp("attest"), made, list(made.hosts), roots) as attesting_hosts:
+        yield attesting_hosts
+
+
+def test_the_limit_of_a_disk_is_seen(attested: Attesting) -> None:
+    for what in ("disk wb0 write", "disk wb0 read"):
+        found = attested.found("store-1", what)
+        # What passes before the throttle first holds is a tenth; a machine that is busy gives less than it promises.
+        assert 0.4 * BANDWIDTH < found.value < 1.2 * BANDWIDTH
+        assert found.promised == BANDWIDTH
+
+
+def test_the_limit_of_a_nic_is_seen_in_both_directions(attested: Attesting) -> None:
+    for host, what in (
+        *(("gateway-1", "network from client-1"), ("gateway-1", "network to client-1")),
+        *(("store-1", "network from gateway-1"), ("store-1", "network to gateway-1")),
+    ):
+        found = attested.found(host, what)
+        assert 0.4 * RATE_BIT_PER_S < found.value < 1.15 * RATE_BIT_PER_S
+        assert found.promised == RATE_BIT_PER_S
+    assert attested.found("store-1", "network from client-1").value > 2 * RATE_BIT_PER_S
+
+
+def test_the_quota_of_a_cpu_is_seen(attested: Attesting) -> None:
+    host = attested.hosts.hosts["gateway-1"]
+    before = host.counters()
+    host.run([*host.tool("sysbench"), *cpu_arguments(1)])
+    after = host.counters()
+    assert before.cpu_s is not None
+    assert after.cpu_s is not None
+    # By CPU time, which does not depend on what else this machine does.
+    events_per_cpu_s = PRIMES_EVENTS / (after.cpu_s - before.cpu_s)
+    assert attested.found("gateway-1", "cpu").value < 1.4 * CPUS * events_per_cpu_s
+    assert before.throttled_s is not None
+    assert before.throttled_s > 0.1
+
+
+def test_tools_are_the_same_in_a_host_of_an_image_and_in_one_of_this_machine(attested: Attesting) -> None:
+    told = [host.run([*host.tool("fio"), "--version"]).stdout.strip() for host in attested.hosts.hosts.values()]
+    assert told == [attested.attestation.tools["fio"]] * 3
+
+
+def test_disks_are_as_empty_as_before(attested: Attesting) -> None:
+    store = attested.hosts.hosts["store-1"]
+    written = store.counters().disk_written_bytes
+    assert written is not None
+    assert written > REGION_BYTES
+    (backing,) = attested.backing
+    assert os.fstat(backing).st_blocks * 512 < 2**20
+    store.run(["cmp", "-n", str(REGION_BYTES), "/dev/wb0", "/dev/zero"])
+
+
+def test_limits_are_off_again_and_no_tool_runs(attested: Attesting) -> None:
+    facts = attested.hosts.facts()
+    assert "tbf" not in facts["limits gateway-1"]
+    assert "30000" not in facts["limits gateway-1"]
+    assert str(BANDWIDTH) not in facts["limits store-1"]
+    assert [one.root_limits for one in claims(attested.state)] == [()]
+    for throttle in Path("/sys/fs/cgroup/blkio").glob("blkio.throttle.*_bps_device"):
+        assert str(BANDWIDTH) not in throttle.read_text()
+    for host in attested.hosts.hosts.values():
+        listed = host.run(["sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' '\\n'"]).stdout
+        assert "iperf3" not in listed
+        assert "--filename" not in listed
+
+
+def test_limits_can_be_put_on_after_attestation(attested: Attesting) -> None:
+    attested.hosts.limit()
+    facts = attested.hosts.facts()
+    assert "tbf rate 100Mbit" in facts["limits gateway-1"]
+    assert "30000" in facts["limits gateway-1"]
+    assert str(BANDWIDTH) in facts["limits store-1"]
+    attested.hosts.unlimit()
+    assert "tbf" not in attested.hosts.facts()["limits gateway-1"]
+
+
+def test_a_disk_that_is_slower_in_another_deployment_is_warned_about(attested: Attesting, tmp_path: Path) -> None:
+    first = attested.as_kept("swift")
+    made = hardware(BANDWIDTH // 2)
+    with attesting(tmp_path, made, ["client-1", "store-1"], {"store-1": ROOT}) as other:
+        second = other.as_kept("rgw-beast")
+    told = warnings([*first, *second])
+    (slower,) = [text for text in told if text.startswith("disk wb0 write of store-1 gave")]
+    assert "under rgw-beast" in slower.split(" and ")[0]
+    assert "under swift" in slower.split(" and ")[1]
+
+
+def test_a_deployment_carries_its_attestation_and_leaves_nothing(tmp_path: Path) -> None:
+    made = load_hardware(shipped_hardware()["lab-small"])
+    planned = load_layout(shipped_layouts()["null"], made)
+    with deploy(planned, made, place(), print, logs=tmp_path / "logs", attest=True) as deployment:
+        assert deployment.attestation is not None
+        assert {one.host for one in deployment.attestation.ceilings} == set(deployment.hosts)
+        assert "tbf" in deployment.facts()["limits gateway-1"]
+    assert left_over() == []
