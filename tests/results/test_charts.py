@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import re
 import struct
 from pathlib import Path
@@ -9,8 +10,10 @@ import pytest
 from results.charts import Chart, charts, write_charts
 from results.fake_run import WORKLOADS, fake_run
 from results.findings import find
+from results.resource_chart import resource_chart
 from results.store import RunStore
 from results.summary import summarize
+from results.use import step_use
 
 
 def charts_of(run: RunStore) -> tuple[Chart, ...]:
@@ -80,6 +83,24 @@ def test_one_layout_at_one_worker_count_has_charts(runs: Path) -> None:
     write_charts(charts_of(run), runs)
     words = texts((runs / "latency-by-workers.svg").read_text())
     assert {"512", "a-layout-with-a-name-of-forty-characters"} <= set(words)
+
+
+def test_resources_have_a_picture_with_a_row_for_each_kind_of_requests_and_a_legend(run: RunStore, tmp_path: Path) -> None:
+    uses = {key: step_use(found, 3.0) for key in run.latest() if (found := run.telemetry(key)) is not None}
+    rows = summarize(run.plan(), run.steps(), uses)
+    chart = resource_chart(rows, run.plan().layouts)
+    write_charts([chart], tmp_path)
+    words = texts((tmp_path / "resources-by-workers.svg").read_text())
+    assert words.count("Gateway CPU") == words.count("Driver CPU") == words.count("100 %") / 5 == 3
+    assert {"1 MB reads", "rgw-beast", "swift"} <= set(words)
+    lines = list(csv.DictReader((tmp_path / "resources-by-workers.csv").read_text().splitlines()))
+    assert {line["resource"] for line in lines if line["host"] == "store-1"} == {
+        "CPU of store-1",
+        "disk of store-1",
+        "network of store-1",
+        "memory of store-1",
+    }
+    assert {line["saturated"] for line in lines} == {"yes", "no"}
 
 
 def test_every_panel_is_a_spec_that_vega_lite_knows(run: RunStore) -> None:

@@ -81,7 +81,8 @@ def test_nothing_is_fetched(page: Page) -> None:
 def test_findings_come_before_charts_and_charts_before_the_table(page: Page) -> None:
     order = [attrs["id"] for attrs in page.all("section")]
     assert order == [
-        "findings", "throughput-by-workers", "latency-by-workers", "limits", "table", "faults", "numbers", "environment", "repeat", "study",
+        "findings", "throughput-by-workers", "latency-by-workers", "limits", "table", "faults", "numbers", "environment", "repeat",
+        "study",
     ]  # fmt: skip
 
 
@@ -90,6 +91,59 @@ def test_every_table_has_a_caption_and_every_chart_a_text_for_those_who_cannot_s
     plots = [attrs for attrs in page.all("div") if attrs.get("class") == "plot"]
     assert len(plots) == 6
     assert all(attrs["role"] == "img" and "rgw-beast" in (attrs["aria-label"] or "") for attrs in plots)
+
+
+def test_under_each_chart_the_resources_of_its_requests_are_drawn_and_given_as_a_table(page: Page) -> None:
+    cells = [attrs["data-spec"] for attrs in page.all("div") if attrs.get("class") == "cell"]
+    assert len(cells) == 2 * 3 * 5  # charts, kinds of requests, resources
+    assert "small-read-read-swift-gateway-cpu" in cells
+    strips = [attrs["aria-label"] or "" for attrs in page.all("div") if attrs.get("class") == "strip"]
+    assert len(strips) == 6
+    assert "rgw-beast at 32 workers: CPU of gateway-1 (" in strips[0]
+    assert "Show resources as a table" in page.words
+
+
+def test_the_saturated_resource_of_each_step_is_named(page: Page) -> None:
+    start = page.words.index("What was the limit", page.words.index("Findings") + 20)
+    said = " ".join(page.words[start : page.words.index("Throughput, latency and errors", start)])
+    assert "rgw-beast ran out of gateway CPU in" in said
+    assert "throttled in" in said
+    assert "none above 80 %: gateway-1 CPU" in said
+
+
+def test_a_run_without_telemetry_says_that_it_was_not_recorded(runs: Path) -> None:
+    small = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
+    old = fake_run(runs, workloads=[small], repeats=1, telemetry=False)
+    (old.folder / "telemetry").rmdir()
+    derived = derive(old.folder)
+    page = Page(derived.report.read_text())
+    assert "Not recorded: this run has no telemetry of its hosts." in page.words
+    assert page.words.count("Resources: not recorded.") == 2
+    assert not [attrs for attrs in page.all("div") if attrs.get("class") in ("cell", "strip")]
+    assert not [path for path in derived.charts if path.name.startswith("resources")]
+    (row, _) = csv.DictReader(derived.summary.read_text().splitlines())
+    assert (row["gateway_cpu_s_per_1000_ops"], row["storage_cpu_s_per_1000_ops"], row["saturated"]) == ("", "", "")
+
+
+def test_background_work_has_a_table_of_its_own_and_what_caches_were_dropped_is_counted(runs: Path) -> None:
+    small = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
+    run = fake_run(runs, workloads=[small], repeats=1)
+    run.add_facts(
+        [
+            Sheet(title="deployment", layout="rgw-beast", facts={"background: scrub": "off", "replicas": "3"}),
+            Sheet(title="deployment", layout="swift", facts={"background: auditors": "do not run", "replicas": "3"}),
+        ]
+    )
+    for _ in range(2):
+        run.event("caches", "memcached flushed", layout="swift")
+    run.event("telemetry", "the probe osd.0 ended by itself", layout="rgw-beast")
+    words = Page(derive(run.folder).report.read_text()).words
+    at = words.index("background work")
+    assert words[at + 4 : at + 10] == ["scrub", "off", "–", "auditors", "–", "do not run"]
+    at = words.index("memcached flushed")
+    assert words[at + 1 : at + 3] == ["–", "2 times"]
+    assert "Caches: dropped before every step" in words
+    assert "rgw-beast: the probe osd.0 ended by itself" in words
 
 
 def test_what_was_not_measured_or_left_out_is_listed_with_its_reason(page: Page) -> None:

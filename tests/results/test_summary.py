@@ -12,6 +12,7 @@ from results.step import StepKey, StepResult
 from results.store import RunStore
 from results.summary import COLUMNS, Row, summarize, summary_csv
 from results.testing import fake_measurement
+from results.use import StepUse
 from suites import Objects, Suite, Uniform, Workload
 
 
@@ -125,6 +126,20 @@ def test_of_mixed_operations_each_has_a_row_and_only_bodies_have_bandwidth() -> 
     assert (read.operation, read.object_size_bytes, read.samples) == ("read", 2000, 1500)
     assert read.bandwidth_mb_s == pytest.approx(1500 * 2000 / 1e6 / 5)
     assert (listed.operation, listed.bandwidth_mb_s, listed.samples) == ("list", None, 500)
+
+
+def test_cpu_seconds_are_for_1000_operations_of_all_kinds_that_succeeded_and_the_median_of_the_repeats() -> None:
+    workload = Workload(name="w", objects=Objects(size=1000), operations={"read": 3, "list": 1}, workers=(4,), runtime=5.0)
+    first = StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=0)
+    keys = [first.model_copy(update={"repeat": repeat}) for repeat in range(3)]
+    measured = fake_measurement(workload="w", window_s=5, operations={"read": 3, "list": 1})
+    steps = [StepResult(key=key, measurement=measured, valid=True, order=key.repeat) for key in keys]
+    uses = {key: StepUse(gateway_cpu_s=cpu_s, storage_cpu_s=4.0) for key, cpu_s in zip(keys, (1.0, 2.0, 9.0), strict=True)}
+    for row in summarize(plan_of(workload, repeats=3), steps, uses):
+        assert (row.gateway_cpu_s_per_1000_ops, row.storage_cpu_s_per_1000_ops) == (1.0, 2.0)  # of 2000 operations
+    for row in summarize(plan_of(workload, repeats=3), steps, {keys[0]: uses[keys[0]]}):
+        assert row.gateway_cpu_s_per_1000_ops is None
+        assert row.saturated is None
 
 
 def test_the_csv_has_exactly_the_columns_of_the_study_and_empty_cells_for_unknown(run: RunStore) -> None:
