@@ -28,7 +28,7 @@ fn echoing(mut stream: TcpStream) {
     let (_, begun) = read_head(&mut stream);
     let mut out = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
     out.extend(begun);
-    let mut buffer = [0; 65536];
+    let mut buffer = vec![0; 65536];
     loop {
         stream.write_all(&out).unwrap();
         if out.ends_with(b"\r\n0\r\n\r\n") {
@@ -72,7 +72,7 @@ fn parameters_of_hundreds_of_kilobytes_are_passed_on() {
 #[test]
 fn both_ways_stream_at_once_without_a_length() {
     let mut web = Web::of(origin(vec![Box::new(echoing)]));
-    let body: String = (0..700_000).map(|n| format!("{n:07} ")).collect();
+    let body = play::counting(700_000);
     web.begin("PUT", &[]);
     let (mut stream, sent) = (web.stream.try_clone().unwrap(), body.clone());
     let sending = std::thread::spawn(move || {
@@ -131,7 +131,7 @@ fn an_answer_is_passed_on_while_it_comes_and_its_head_travels_with_the_first_pie
 
 #[test]
 fn an_answer_of_any_framing_and_length_comes_whole() {
-    let body: String = (0..20_000).map(|n| format!("{n:06} ")).collect();
+    let body = play::counting(20_000);
     let chunked: String =
         body.as_bytes().chunks(1000).map(|part| format!("3e8\r\n{}\r\n", String::from_utf8_lossy(part))).collect();
     for head_and_body in [

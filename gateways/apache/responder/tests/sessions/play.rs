@@ -3,6 +3,7 @@
 use responder::origin::Origins;
 use responder::session::Session;
 use responder::stats::Stats;
+use std::fmt::Write as _;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -60,6 +61,14 @@ pub fn read_head(stream: &mut TcpStream) -> (String, Vec<u8>) {
 /// The value of a field of a head.
 pub fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+}
+
+/// A text in which no two places look the same.
+pub fn counting(numbers: u32) -> String {
+    (0..numbers).fold(String::new(), |mut text, number| {
+        write!(text, "{number:07} ").unwrap();
+        text
+    })
 }
 
 /// Send a record.
