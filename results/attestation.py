@@ -103,6 +103,20 @@ class Line(Record):
     beyond: bool
 
 
+class Sameness(Record):
+    """Whether the hosts were the same for all layouts, as the report tells it."""
+
+    verdict: str
+    warnings: tuple[str, ...]
+    lines: tuple[Line, ...]
+    bounds: dict[Kind, float]
+
+
+def sameness(attested: Sequence[Attested], layouts: Sequence[str]) -> Sameness:
+    """What the report shows; of a run without attestation, that it has none."""
+    return Sameness(verdict=verdict(attested), warnings=warnings(attested), lines=lines(attested, layouts), bounds=dict(BOUNDS))
+
+
 def compare(attested: Sequence[Attested]) -> tuple[Compared, ...]:
     """The figures of a run by host and what they are about, in the order in which they were first measured."""
     found: dict[tuple[str, str], list[Attested]] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ground.record import Record
+from results.attestation import summary as told
 from results.charts import charts, write_charts
 from results.findings import Finding, find
 from results.report import report
@@ -23,6 +24,8 @@ class Derived(Record):
     charts: tuple[Path, ...]
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...]
+    hosts: tuple[str, ...] = ()
+    """Whether the hosts were the same for all layouts, and the worst of what differs, in sentences."""
 
     @property
     def comparable(self) -> bool:
@@ -54,6 +57,9 @@ def derive(run_folder: Path) -> Derived:
     drawn = charts(rows, findings, plan.layouts, repeats=plan.suite.repeats)
     resources = resource_chart(rows, plan.layouts)
     pictures = write_charts([*drawn, resources] if resources.recorded else drawn, store.derived / "charts")
+    attested = store.attested()
     page = store.derived / "report.html"
-    write_whole(page, report(store.manifest, plan, store.plan_yaml(), rows, findings, drawn, resources, store.events()))
-    return Derived(folder=store.derived, summary=summary, report=page, charts=pictures, rows=rows, findings=findings)
+    write_whole(page, report(store.manifest, plan, store.plan_yaml(), rows, findings, drawn, resources, store.events(), attested))
+    return Derived(
+        folder=store.derived, summary=summary, report=page, charts=pictures, rows=rows, findings=findings, hosts=told(attested)
+    )

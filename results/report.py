@@ -20,6 +20,7 @@ from markupsafe import Markup
 
 from ground.quantities import show_bytes
 from ground.record import Record
+from results.attestation import Attested, sameness
 from results.chart_data import Panel
 from results.chart_theme import styles
 from results.charts import Chart
@@ -64,8 +65,9 @@ def report(
     charts: Sequence[Chart],
     resources: ResourceChart,
     events: Sequence[RunEvent] = (),
+    attested: Sequence[Attested] = (),
 ) -> str:
-    """The page. `events` tell what caches were dropped and what could not be sampled."""
+    """The page. `events` tell what caches were dropped and what could not be sampled, `attested` what the hosts could do."""
     environment = Environment(
         loader=PackageLoader("results"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -92,6 +94,7 @@ def report(
         strips={strip.key: strip for strip in resources.strips if strip.recorded},
         unsampled=_gaps(events),
         caches=_caches(plan, events),
+        attested=sameness(attested, [layout.name for layout in plan.layouts]),
         table=shown,
         columns=[number for number, column in enumerate(shown.columns) if column.title != "API" or len(plan.suite.api) > 1],
         spoilt=[row for row in rows if not row.valid or row.errors or row.repeats < plan.suite.repeats],

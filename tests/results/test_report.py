@@ -9,6 +9,7 @@ import pytest
 
 from ground.errors import UsageError
 from results import derive
+from results.attestation import Attested
 from results.fake_run import WORKLOADS, fake_run
 from results.manifest import ConfigFile, Sheet
 from results.reference import study_2014
@@ -81,9 +82,30 @@ def test_nothing_is_fetched(page: Page) -> None:
 def test_findings_come_before_charts_and_charts_before_the_table(page: Page) -> None:
     order = [attrs["id"] for attrs in page.all("section")]
     assert order == [
-        "findings", "throughput-by-workers", "latency-by-workers", "limits", "table", "faults", "numbers", "environment", "repeat",
-        "study",
+        "findings", "throughput-by-workers", "latency-by-workers", "limits", "table", "faults", "hosts", "numbers", "environment",
+        "repeat", "study",
     ]  # fmt: skip
+
+
+def test_a_run_whose_hosts_were_not_attested_says_so(page: Page) -> None:
+    assert "The hosts were not attested." in page.words
+
+
+def test_hosts_that_differ_between_layouts_are_told_beside_the_results(tmp_path: Path) -> None:
+    store = fake_run(tmp_path, workloads=WORKLOADS[:1], repeats=1)
+    store.attest(
+        [
+            Attested(layout=layout, repeat=0, host="store-2", kind="disk", what="disk wb0 write", value=value, unit="B/s")
+            for layout, value in (("rgw-beast", 197e6), ("swift", 142e6))
+        ]
+    )
+    derived = derive(store.folder)
+    told = "isk wb0 write of store-2 gave 142 MB/s under swift and 197 MB/s under rgw-beast (28% apart, bound "
+    assert derived.hosts[0] == "1 of 1 figures of the hosts differ beyond their bound over 2 deployments"
+    assert derived.hosts[1].startswith(f"d{told}")
+    words = Page(derived.report.read_text()).words
+    assert any(word.startswith(f"D{told}") for word in words)
+    assert words[words.index("disk wb0 write") :][:5] == ["disk wb0 write", "–", "197 MB/s", "142 MB/s", "28%"]
 
 
 def test_every_table_has_a_caption_and_every_chart_a_text_for_those_who_cannot_see_it(page: Page) -> None:
