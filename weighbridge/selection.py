@@ -77,11 +77,11 @@ def check(layouts: Sequence[Planned], hardware: Hardware, place: Place, say: Say
 
     Raises UsageError with what is wrong in all of them, CommandFailed.
     """
-    refused = []
+    refused: dict[str, list[str]] = {}
     for one in layouts:
         try:
             preflight(one, hardware, place, say)
         except UsageError as error:
-            refused.append(f"{one.layout.name}: {error}")
+            refused.setdefault(str(error), []).append(one.layout.name)
     if refused:
-        raise UsageError("\n".join(refused))
+        raise UsageError("\n".join(f"{', '.join(names)}: {message}" for message, names in refused.items()))

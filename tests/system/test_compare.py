@@ -131,6 +131,16 @@ def test_both_gateways_were_given_the_same_hosts_and_limits(finished: tuple[Path
     assert limits["rgw-beast"] == limits["swift"] != {}
 
 
+def test_the_hosts_of_both_deployments_were_attested_and_what_each_used_was_recorded(finished: tuple[Path, Path]) -> None:
+    store = RunStore.open(finished[0])
+    attested = store.attested()
+    for layout in ("rgw-beast", "swift"):
+        hosts = {one.host for one in attested if one.layout == layout}
+        assert hosts == {"client-1", "gateway-1", "store-1", "store-2", "store-3"}
+    for row in csv.DictReader((finished[0] / "derived" / "summary.csv").read_text().splitlines()):
+        assert row["saturated"]
+
+
 def test_a_comparison_leaves_nothing_behind(finished: tuple[Path, Path]) -> None:
     left = traces(place().deployments)
     assert not left.processes
@@ -140,11 +150,12 @@ def test_a_comparison_leaves_nothing_behind(finished: tuple[Path, Path]) -> None
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("when", ["standing up", "stands, verified", "preparing", "step 1/"])
+@pytest.mark.parametrize("when", ["standing up", "attesting", "stands, verified", "preparing", "step 1/"])
 def test_a_run_that_is_ended_at_any_point_leaves_nothing(tmp_path: Path, before: Traces, number: signal.Signals, when: str) -> None:
     (tmp_path / "trial.yaml").write_text(SUITE)
     layout = "rgw-beast" if number == signal.SIGINT else "swift"
-    run = start(tmp_path, "compare", "--suite", f"{tmp_path}/trial.yaml", "--layouts", layout, "--out", f"{tmp_path}/runs")
+    attest = "--attest" if when == "attesting" else "--no-attest"
+    run = start(tmp_path, "compare", attest, "--suite", f"{tmp_path}/trial.yaml", "--layouts", layout, "--out", f"{tmp_path}/runs")
     seen(run, tmp_path / "output", when)
     os.killpg(run.pid, number)  # as a terminal does it: the whole group
     assert run.wait(timeout=60) == 128 + number, (tmp_path / "output").read_text()
@@ -154,7 +165,8 @@ def test_a_run_that_is_ended_at_any_point_leaves_nothing(tmp_path: Path, before:
 
 def test_what_a_killed_run_leaves_is_found_by_its_label_and_removed(tmp_path: Path, before: Traces) -> None:
     (tmp_path / "trial.yaml").write_text(SUITE)
-    run = start(tmp_path, "compare", "--suite", f"{tmp_path}/trial.yaml", "--layouts", "swift", "--out", f"{tmp_path}/runs")
+    swift = ("--no-attest", "--layouts", "swift")
+    run = start(tmp_path, "compare", "--suite", f"{tmp_path}/trial.yaml", *swift, "--out", f"{tmp_path}/runs")
     seen(run, tmp_path / "output", "preparing")
     run.send_signal(signal.SIGKILL)
     run.wait(timeout=60)

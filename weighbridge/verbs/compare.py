@@ -27,16 +27,25 @@ if TYPE_CHECKING:
 @hardware
 @click.option("--driver", type=click.Choice(["locust", "cosbench", "both"]), help="What makes the load (default: the suite's).")
 @click.option("--repeats", type=click.IntRange(1, 1000), help="Visits of every step (default: the suite's); a claim needs 5.")
+@shown(
+    "--attest/--no-attest",
+    default=True,
+    help="Measure what the hosts of each deployment can do (CPU, fio, iperf3) before it is weighed: some 20 s each.",
+)
 @shown("--out", default="runs", type=click.Path(file_okay=False, path_type=Path), help="Where the run's folder is made.")
-def command(suite: str, layouts: str | None, hardware: str | None, driver: str | None, repeats: int | None, out: Path) -> int:
+def command(
+    suite: str, layouts: str | None, hardware: str | None, driver: str | None, repeats: int | None, attest: bool, out: Path
+) -> int:
     """Stand layouts up one after the other on identical hosts, replay a suite on each, and say which was faster, by how much."""
     from topologies.reference import split  # noqa: PLC0415 - heavy rooms are imported by what needs them
 
     names = split(layouts or "")
-    return compare(suite, names, hardware, driver=driver, repeats=repeats, out=out)
+    return compare(suite, names, hardware, driver=driver, repeats=repeats, attest=attest, out=out)
 
 
-def compare(suite: str, layouts: list[str], hardware: str | None, *, driver: str | None, repeats: int | None, out: Path) -> int:
+def compare(
+    suite: str, layouts: list[str], hardware: str | None, *, driver: str | None, repeats: int | None, attest: bool, out: Path
+) -> int:
     """Run a comparison and print its table; returns the exit code.
 
     Raises UsageError before anything is started when something asked for cannot be done; any other WeighbridgeError when
@@ -81,7 +90,7 @@ def compare(suite: str, layouts: list[str], hardware: str | None, *, driver: str
         try:
             with display_for(plan, screen) as display:
                 display.say(f"writing to {store.folder}")
-                Conductor(plan, chosen.layouts, store, display, where).run()
+                Conductor(plan, chosen.layouts, store, display, where, attest=attest).run()
         except Interrupted as error:
             store.set_state("interrupted", error=str(error))
             raise
