@@ -284,17 +284,20 @@ class Recording:
             return ProbeSecond(
                 second=second,
                 at_s=at_s,
-                phase=self._phase(at_s, at_s),
+                phase=self._phase(at_s - EDGE_S, at_s),
                 host=one.probe.host.name,
                 probe=name,
                 values=dict(one.values),
             )
         span_s = round(one.last.at - one.first.at, 4)
+        phase = self._phase(at_s - span_s, at_s)
+        second = int((at_s - span_s / 2) // PERIOD_S)
         return HostSecond(
-            second=int((at_s - span_s / 2) // PERIOD_S),
+            # What began a little before the window and counts as its own belongs to its first second.
+            second=max(0, second) if phase == "measure" else second,
             at_s=at_s,
             span_s=max(span_s, 1e-4),
-            phase=self._phase(at_s - span_s, at_s),
+            phase=phase,
             host=one.host.host,
             tier=one.host.tier,
             **_grown(one.first.counters, one.last.counters),
