@@ -46,6 +46,8 @@ def print_outcome(derived: Derived, console: Console) -> None:
     for finding in derived.findings:
         if finding.workers is None:
             console.print(f"• {finding.text}", markup=False, highlight=False, soft_wrap=True)
+    for sentence in derived.hosts:
+        console.print(f"  {sentence}", style="dim", markup=False, highlight=False, soft_wrap=True)
     console.print(f"\ntable   {derived.summary}", markup=False, highlight=False, soft_wrap=True)
     console.print(f"report  {derived.report}", markup=False, highlight=False, soft_wrap=True)
 
