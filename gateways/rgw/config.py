@@ -19,12 +19,18 @@ KEYRING = "/etc/ceph/keyring"
 CLUSTER_LOG = "cluster.log"
 
 _MOST_PG_PER_OSD = 2000
+_HTTP_PORT = 80
 
 
 def pools(settings: PoolSettings) -> Mapping[str, int]:
     """Number of placement groups by pool: all that radosgw would make one by one when it first needs them."""
     others = dict.fromkeys(OTHER_POOLS, settings.other_pg_num)
     return {**others, INDEX_POOL: settings.index_pg_num, DATA_POOL: settings.data_pg_num}
+
+
+def url(address: str, port: int) -> str:
+    """Where clients find what listens there. The port that HTTP implies is left out: some clients sign a Host header without it."""
+    return f"http://{address}" if port == _HTTP_PORT else f"http://{address}:{port}"
 
 
 def frontend(settings: RadosgwSettings, port: int, *, native: bool = False) -> str:
@@ -130,6 +136,9 @@ def _sections(settings: Settings, roster: Roster, fsid: str, *, native: bool) ->
             "crush_location": f"root=default host={one.host}",
             **objectstore.own_options(osd, one),
         }
+    if roster.front_port is not None and roster.front is not None:
+        # radosgw would give Swift clients a storage URL with its own port where the front's is 80: they would go past the front.
+        sections["client"] = {**sections["client"], "rgw_swift_url": url(roster.front.address, roster.front_port)}
     for radosgw in roster.radosgws:
         sections[radosgw.name] = {"public_addr": radosgw.address, "rgw_frontends": frontend(rgw, radosgw.port, native=native)}
     return sections

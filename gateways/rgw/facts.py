@@ -73,7 +73,7 @@ def facts(gateway: Rgw, osds: Sequence[Ceph], gateways: Sequence[Ceph], mon: Hos
         + f", others {pool.other_pg_num}; autoscaler and balancer off",
         "scrub": "on, by Ceph's schedule" if settings.osd.scrub else "off (osd_max_scrubs 0)",
     }
-    if gateway.place.apache is not None and getattr(settings.apache, "path", None) == "fastcgi":
+    if gateway.place.apache is not None and settings.apache.path == "fastcgi":
         found["FastCGI of radosgw"] = "yes: Apache speaks to it directly" if native else "none in this release's program"
     lacks = RELEASES[gateway.release].lacks
     wanted = (*_OSD_OPTIONS, *_STORE_OPTIONS[settings.osd.objectstore])

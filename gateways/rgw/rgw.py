@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
+from gateways.apache.settings import STATS_PORT
 from gateways.front import Backend, Front
 from gateways.gateway import Gateway, HostNeed, Image, Rendered, Say, Site, Standing, Tier
 from gateways.host import Host
@@ -78,6 +79,10 @@ class Rgw(Gateway):
             wanted.append((self.place.haproxy, settings.haproxy.port, "haproxy"))
         if self.place.apache is not None:
             wanted.append((self.place.apache, settings.apache.port, "apache"))
+            if settings.apache.path == "fastcgi":
+                wanted.append((self.place.apache, STATS_PORT, "the FastCGI responder"))
+                if settings.apache.responder.socket == "tcp":
+                    wanted.append((self.place.apache, settings.apache.responder.port, "the FastCGI responder"))
         for host, port, who in wanted:
             if (host, port) in taken:
                 raise ValueError(f"{host}: port {port} of {who} is taken by {taken[host, port]}")
@@ -114,7 +119,7 @@ class Rgw(Gateway):
 
     def speaks_fastcgi(self, hosts: Mapping[str, Host]) -> bool:
         """Whether Apache is to speak FastCGI and the release's radosgw has a front end for it. Raises CommandFailed."""
-        if self.place.apache is None or getattr(self.settings.apache, "path", None) != "fastcgi":
+        if self.place.apache is None or self.settings.apache.path != "fastcgi":
             return False
         return hosts[self.place.radosgw[0]].run(["sh", "-c", _FASTCGI]).stdout.strip() == "yes"
 

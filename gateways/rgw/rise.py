@@ -15,11 +15,12 @@ from pydantic import SecretStr
 
 from gateways import daemon
 from gateways.daemon import Daemon
+from gateways.front import Front
 from gateways.gateway import Endpoint, Say, Standing
 from gateways.host import Host, Service
 from gateways.ports import await_ports
 from gateways.rgw import objectstore
-from gateways.rgw.config import KEYRING, pools
+from gateways.rgw.config import KEYRING, pools, url
 from gateways.rgw.facts import facts
 from gateways.rgw.monitor import Ceph, Monitor, ask
 from gateways.rgw.releases import RELEASES
@@ -37,7 +38,6 @@ _SUBUSER = f"{_UID}:swift"
 _UP_WITHIN_S = 120.0
 _CLEAN_WITHIN_S = 180.0
 _POLL_S = 0.05
-_HTTP_PORT = 80
 
 
 class Rise:
@@ -67,9 +67,10 @@ class Rise:
         """Do it all; returns what stands. Raises UsageError, ServiceFailed, CommandFailed or VerificationFailed."""
         osds, replicas = self.roster.osds, self.settings.pools.replicas
         if len(osds) < replicas:
-            made = "are" if self.settings.osd.objectstore == "memstore" else "make"
-            raise UsageError(f"{replicas} replicas need as many OSDs; the disks of the osd hosts {made} {len(osds)}")
+            made = "the layout makes" if self.settings.osd.objectstore == "memstore" else "the disks of the osd hosts make"
+            raise UsageError(f"{replicas} replicas need as many OSDs; {made} {len(osds)}")
         native = self.gateway.speaks_fastcgi(self.hosts)
+        front, front_host = self.gateway.front(native=native), self.gateway.place.front
         files = self.gateway.files(self.roster, fsid=self.fsid, native=native)
         files.write(self.hosts)
         self.say(f"making the mon on {self.mon_host.name} and {len(osds)} OSDs")
@@ -82,6 +83,8 @@ class Rise:
             self._make_pools(monitor)
             self._await_osds(monitor)
             self._start_gateways()
+            if front is not None and front_host is not None:
+                self._start_front(front, self.hosts[front_host])
             endpoints = self._endpoints()
             with daemon.blaming(self.started):
                 checks = verify(self.client, endpoints)
@@ -95,10 +98,9 @@ class Rise:
             self._set_back(stores)
         found = facts(self.gateway, stores, gateways, self.mon_host, native=native)
         probes = [one.probe() for one in (*gateways, *stores)]
-        front = self.gateway.front(native=native)
-        if front is not None and self.roster.front is not None:
-            found |= front.facts(self.hosts[self.roster.front.name])
-            probes += front.probes(self.hosts[self.roster.front.name])
+        if front is not None and front_host is not None:
+            found |= front.facts(self.hosts[front_host])
+            probes += front.probes(self.hosts[front_host])
         found["verified"] = f"{len(checks)} operations over S3 and Swift, reads byte for byte"
         return RgwStanding(
             self.started,
@@ -134,7 +136,7 @@ class Rise:
         return Daemon(self.hosts[osd.host], Service(f"osd.{osd.number}", argv), logs=(f"osd.{osd.number}.log",))
 
     def _start_gateways(self) -> None:
-        """Start every radosgw, and the front when they answer. The first one is alone while it makes the zone, which they share."""
+        """Start every radosgw, and make the user. The first one is alone while it makes the zone, which they share."""
         first, *others = [self._radosgw_daemon(one) for one in self.roster.radosgws]
         self.say(f"OSDs are up; starting {len(others) + 1} radosgw")
         for some in ([first], others):
@@ -142,11 +144,13 @@ class Rise:
                 self._start(some)
                 await_ports(self.client, some, self.say)
         self._make_user()
-        front = self.gateway.front(native=False)
-        if front is not None and self.roster.front is not None:
-            before = front.daemons(self.hosts[self.roster.front.name])
-            self._start(before)
-            await_ports(self.client, before[-1:], self.say)
+
+    def _start_front(self, front: Front, host: Host) -> None:
+        """Start the front, whose files are on its host."""
+        daemons = front.daemons(host)
+        self.say(f"starting {daemons[-1].service.name} on {host.name}")
+        self._start(daemons)
+        await_ports(self.client, [one for one in daemons if one.port is not None], self.say)
 
     def _radosgw_daemon(self, one: Radosgw) -> Daemon:
         service = Service(one.service, ("radosgw", "-f", "-n", one.name))
@@ -201,13 +205,10 @@ class Rise:
         )
 
     def _endpoints(self) -> tuple[Endpoint, ...]:
-        front = self.gateway.front(native=False)
-        if front is not None and self.roster.front is not None:
-            address, port = self.roster.front.address, front.port
+        if self.roster.front is not None and self.roster.front_port is not None:
+            base = url(self.roster.front.address, self.roster.front_port)
         else:
-            address, port = self.roster.radosgws[0].address, self.roster.radosgws[0].port
-        # The port that HTTP implies is left out: some clients sign a Host header without it whatever their URL says.
-        base = f"http://{address}" if port == _HTTP_PORT else f"http://{address}:{port}"
+            base = url(self.roster.radosgws[0].address, self.roster.radosgws[0].port)
         return (
             Endpoint(api="swift", url=f"{base}/auth/v1.0", user=_SUBUSER, key=SecretStr(self.swift_key)),
             Endpoint(api="s3", url=base, user=self.access_key, key=SecretStr(self.secret_key)),

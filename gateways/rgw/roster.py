@@ -44,6 +44,8 @@ class Roster:
         self.sites: Mapping[str, Site] = {name: sites[name] for name in place.hosts}
         self.mon = sites[place.mon]
         self.front = None if place.front is None else sites[place.front]
+        fronts = {place.haproxy: settings.haproxy.port, place.apache: settings.apache.port}
+        self.front_port = None if place.front is None else fronts[place.front]
         self._place = place
         self._settings = settings
 

@@ -27,6 +27,7 @@ def unlimited(hardware: str) -> str:
 
 
 WITNESS = Path(__file__).with_name("witness.py")
+LARGE = Path(__file__).with_name("large_object.py")
 
 
 @contextmanager
@@ -57,6 +58,14 @@ def witness(deployment: Deployment, api: str) -> dict[str, Any]:
     """What boto3 or python-swiftclient saw from the client host."""
     order = endpoint(deployment, api).model_dump_json()
     done = deployment.client.run([sys.executable, str(WITNESS)], stdin=order, timeout_s=300)
+    seen: dict[str, Any] = json.loads(done.stdout)
+    return seen
+
+
+def large_object(deployment: Deployment, api: str, size: int) -> dict[str, Any]:
+    """Sums, lengths and seconds of an object of `size` bytes that went up and came back through boto3 or python-swiftclient."""
+    order = {**json.loads(endpoint(deployment, api).model_dump_json()), "size": size}
+    done = deployment.client.run([sys.executable, str(LARGE)], stdin=json.dumps(order), timeout_s=300)
     seen: dict[str, Any] = json.loads(done.stdout)
     return seen
 
