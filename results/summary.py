@@ -24,7 +24,7 @@ from results.histogram import Histogram
 from results.measurement import Tally
 from results.resolved import ResolvedPlan
 from results.step import StepKey, StepResult
-from results.use import Resource, StepUse, limit_words, over_repeats, queue_words
+from results.use import Resource, StepUse, beside_words, limit_words, over_repeats, queue_words
 from results.validity import enough_samples, samples_needed
 from suites import Api, Operation
 
@@ -102,8 +102,8 @@ class Row(Record):
     storage_cpu_s_per_1000_ops: NonNegativeFloat | None = None
     resources: tuple[Resource, ...] = ()
     """Medians over the repeats; empty where no telemetry was recorded."""
-    waiting: str = ""
-    """Where requests waited in a queue, in words."""
+    aside: str = ""
+    """Where requests waited in a queue, and that much else ran on the hosts' machine, in words."""
     valid: bool
     notes: tuple[str, ...] = ()
     points: tuple[Point, ...] = ()
@@ -112,7 +112,7 @@ class Row(Record):
     def saturated(self) -> str | None:
         """What was the limit, in words; None where nothing is known."""
         words = limit_words(self.resources)
-        return f"{words}; {self.waiting}" if words and self.waiting else words
+        return f"{words}; {self.aside}" if words and self.aside else words
 
     @property
     def used(self) -> tuple[Point, ...]:
@@ -181,7 +181,7 @@ def _row(
         gateway_cpu_s_per_1000_ops=_median([point.gateway_cpu_s_per_1000_ops for point in used]),
         storage_cpu_s_per_1000_ops=_median([point.storage_cpu_s_per_1000_ops for point in used]),
         resources=over_repeats(known),
-        waiting=queue_words(known),
+        aside="; ".join(words for words in (queue_words(known), beside_words(known)) if words),
         valid=any(point.valid for point in points),
     )
 

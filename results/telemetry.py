@@ -17,8 +17,11 @@ from results.step import StepKey
 TELEMETRY_VERSION: Final = 1
 """1: the first."""
 
-Tier = Literal["client", "gateway", "storage", "shared"]
-"""What a host is for: making the load, answering clients, keeping data, or the last two on one host."""
+Tier = Literal["client", "gateway", "storage", "shared", "machine"]
+"""What a host is for: making the load, answering clients, keeping data, or the last two on one host.
+
+`machine` is the machine that all hosts of a lab are containers of: what it used beside them was not theirs to use.
+"""
 
 Phase = Literal["warm-up", "measure", "drain", "unplaced"]
 """Where in a step a line falls; `unplaced` where the window never opened: its seconds count from the start of the sampling."""

@@ -37,6 +37,9 @@ COVERED: Final = 0.5
 WAITING: Final = 1.0
 """Requests that wait in a daemon's queue, on average: from so many on they are worth a word."""
 
+BESIDE: Final = 0.2
+"""Share of a machine's CPUs that are used beside its hosts: from there on it is said, since the hosts may have lacked them."""
+
 What = Literal["CPU", "disk", "network", "memory"]
 
 QUEUES: Final = ("qlen", "backend.qcur")
@@ -82,6 +85,13 @@ class Queue(Record):
     waiting: NonNegativeFloat
 
 
+class Beside(Record):
+    """CPUs of the machine that hosts are containers of, used by anything but them: other programs, and the kernel for all."""
+
+    cpus: NonNegativeFloat
+    of_cpus: NonNegativeFloat
+
+
 class StepUse(Record):
     """What the hosts used in the window of one step. CPU seconds are of the whole window, by what was sampled of it.
 
@@ -93,6 +103,7 @@ class StepUse(Record):
     storage_cpu_s: NonNegativeFloat | None = None
     resources: tuple[Resource, ...] = ()
     queues: tuple[Queue, ...] = ()
+    beside: Beside | None = None
     gaps: tuple[str, ...] = ()
 
 
@@ -106,11 +117,13 @@ def step_use(telemetry: Telemetry, window_s: float) -> StepUse:
     cpu_s = {one.host: _mean_rate(whole.get(one.host, ()), "cpu_s") for one in limits}
     gaps = list(telemetry.tail.gaps) if telemetry.tail is not None else ["its recording was cut short"]
     gaps += [f"{one.host}: sampled in less than half of the window" for one in limits if one.host not in whole]
+    hosts = tuple(one for one in limits if one.tier != "machine")
     return StepUse(
         gateway_cpu_s=_tier_cpu_s(limits, cpu_s, "gateway", window_s),
         storage_cpu_s=_tier_cpu_s(limits, cpu_s, "storage", window_s),
-        resources=tuple(found for one in limits if one.host in whole for found in _resources(one, whole[one.host])),
+        resources=tuple(found for one in hosts if one.host in whole for found in _resources(one, whole[one.host])),
         queues=tuple(_queues(telemetry.told_within(window_s))),
+        beside=_beside(limits, cpu_s),
         gaps=tuple(dict.fromkeys(gaps)),
     )
 
@@ -169,6 +182,16 @@ def queue_words(uses: Sequence[StepUse]) -> str:
     return ", ".join(f"{show_figure(mean)} requests wait in {probe}" for probe, mean in means.items() if mean >= WAITING)
 
 
+def beside_words(uses: Sequence[StepUse]) -> str:
+    """What the machine used beside its hosts, in words, from BESIDE of its CPUs on; empty below, or where it is not known."""
+    known = [use.beside for use in uses if use.beside is not None]
+    if not known:
+        return ""
+    cpus, of_cpus = median(one.cpus for one in known), known[0].of_cpus
+    told = f"other programs and the kernel used {show_figure(cpus)} of this machine’s {of_cpus:g} CPUs"
+    return told if cpus >= BESIDE * of_cpus else ""
+
+
 def _highest(resources: Sequence[Resource]) -> str:
     # Memory that is in use is no sign of anything as long as there is some left.
     return _short(max((one for one in resources if one.what != "memory"), key=lambda one: one.share, default=resources[0]))
@@ -196,6 +219,14 @@ def _tier_cpu_s(limits: Sequence[HostLimits], rates: Mapping[str, float | None],
         return None
     known = [rate for rate in mine if rate is not None]
     return sum(known) * window_s if len(known) == len(mine) else None
+
+
+def _beside(limits: Sequence[HostLimits], rates: Mapping[str, float | None]) -> Beside | None:
+    machine = next((one for one in limits if one.tier == "machine"), None)
+    if machine is None or machine.cpus is None or any(rates[one.host] is None for one in limits):
+        return None
+    inside = sum(rates[one.host] or 0.0 for one in limits if one is not machine)
+    return Beside(cpus=max(0.0, (rates[machine.host] or 0.0) - inside), of_cpus=machine.cpus)
 
 
 def _resources(limits: HostLimits, seconds: Sequence[HostSecond]) -> Iterable[Resource]:

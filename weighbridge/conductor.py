@@ -19,6 +19,7 @@ from results.attestation import Attested
 from results.manifest import ConfigFile, Sheet
 from results.step import StepKey, StepResult
 from results.store import RunStore
+from results.telemetry import HostLimits
 from results.validity import judge
 from suites import Every, Workload
 from topologies.attestation import Attestation
@@ -27,7 +28,7 @@ from topologies.loader import Planned
 from weighbridge.clearing import clearing
 from weighbridge.display import Display
 from weighbridge.plan import Plan, Visit
-from weighbridge.telemetry import Watch, limits_of
+from weighbridge.telemetry import Counted, Watch, limits_of
 
 ROOT = Path(__file__).resolve().parent.parent
 """Where the rooms are importable from, for programs that are started on client hosts."""
@@ -109,7 +110,14 @@ class Conductor:
 
     def _watching(self, planned: Planned, deployment: Deployment) -> Watch:
         limits = limits_of(deployment.hardware, planned.gateway.needs(), deployment.hosts)
-        return Watch(self._store, planned.layout.name, deployment.hosts, limits, deployment.standing.probes)
+        counted: dict[str, Counted] = {**deployment.hosts}
+        if deployment.hardware.kind == "lab":
+            from topologies.lab.usage import Machine  # noqa: PLC0415 - the lab is wanted only where there is one
+
+            machine = Machine()
+            counted[machine.name] = machine
+            limits = (*limits, HostLimits(host=machine.name, tier="machine", cpus=machine.cpus))
+        return Watch(self._store, planned.layout.name, counted, limits, deployment.standing.probes)
 
     def _buckets(self) -> list[str]:
         """All buckets that this run may make on a gateway."""

@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from drivers.order import Progress
 from gateways.gateway import HostNeed
-from gateways.host import Counters, DiskCounters, Host
+from gateways.host import Counters, DiskCounters
 from gateways.probe import Probe
 from ground.errors import WeighbridgeError
 from results.step import StepKey
@@ -27,6 +27,13 @@ from topologies.hardware import Hardware
 from weighbridge.probe_reader import SILENCE_S, ProbeReader, Told
 
 PERIOD_S = 1.0
+
+
+class Counted(Protocol):
+    """What can be sampled: a host, or the machine that hosts are containers of."""
+
+    def counters(self) -> Counters:
+        """What it has used so far. Raises TargetError."""
 
 
 def limits_of(hardware: Hardware, needs: Mapping[str, HostNeed], hosts: Collection[str]) -> tuple[HostLimits, ...]:
@@ -55,7 +62,7 @@ class Watch:
         self,
         store: RunStore,
         layout: str,
-        hosts: Mapping[str, Host],
+        hosts: Mapping[str, Counted],
         limits: Sequence[HostLimits],
         probes: Callable[[], Sequence[Probe]],
     ) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from results.step import StepKey
 from results.telemetry import DiskLimit, DiskSecond, Head, HostLimits, HostSecond, ProbeSecond, Tail, Telemetry
-from results.use import Resource, StepUse, limit_brief, limit_words, over_repeats, queue_words, step_use
+from results.use import Resource, StepUse, beside_words, limit_brief, limit_words, over_repeats, queue_words, step_use
 
 KEY = StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=0)
 GATEWAY = HostLimits(host="gateway-1", tier="gateway", cpus=0.6, memory_bytes=2**30, nic_bits_s=1e9)
@@ -166,3 +166,14 @@ def test_requests_that_wait_in_a_daemon_are_told_and_those_that_do_not_are_not()
     use = step_use(recorded(used(GATEWAY, cpu_s=0.1), probes=probes), 10.0)
     assert queue_words([use]) == "12.0 requests wait in radosgw.gateway-1"
     assert queue_words([StepUse()]) == ""
+
+
+def test_what_the_machine_used_beside_its_hosts_is_told_when_it_is_much() -> None:
+    machine = HostLimits(host="this machine", tier="machine", cpus=2)
+    for cpu_s, told in ((1.5, "other programs and the kernel used 0.900 of this machine’s 2 CPUs"), (0.9, "")):
+        use = step_use(recorded(used(machine, cpu_s=cpu_s), used(GATEWAY, cpu_s=0.6), hosts=(machine, GATEWAY)), 10.0)
+        assert beside_words([use]) == told
+        assert limit_words(use.resources) == "CPU of gateway-1 (100 % of 0.6)", "the machine is no host"
+    unknown = step_use(recorded(used(machine, cpu_s=1.5), used(GATEWAY), hosts=(machine, GATEWAY)), 10.0)
+    assert unknown.beside is None
+    assert beside_words([unknown]) == ""

@@ -116,13 +116,17 @@ def gateway(lab: LabHosts) -> Iterator[Host]:
 def test_a_host_that_burns_all_it_may_is_seen_at_its_limit_and_named(lab: LabHosts, store: RunStore, gateway: Host) -> None:
     gateway.start([Service("burner", (sys.executable, "-c", "while True: pass"))])
     burner = burning(lab, gateway)
-    before_s, began_s = cpu_s(burner), time.monotonic()
-    telemetry = recorded(lab, store)
-    witnessed = (cpu_s(burner) - before_s) / (time.monotonic() - began_s)
-    use = step_use(telemetry, WINDOW_S)
-    cpu = of(use, "CPU of gateway-1")
+    for _ in range(4):
+        before_s, began_s = cpu_s(burner), time.monotonic()
+        telemetry = recorded(lab, store)
+        witnessed = (cpu_s(burner) - before_s) / (time.monotonic() - began_s)
+        use = step_use(telemetry, WINDOW_S)
+        cpu = of(use, "CPU of gateway-1")
+        assert cpu.share * 0.3 == pytest.approx(witnessed, rel=0.1)
+        if witnessed > 0.28:
+            break
+    assert witnessed == pytest.approx(0.3, rel=0.1), "this machine is too busy to give a host its 0.3 CPUs"
     assert cpu.share == pytest.approx(1.0, rel=0.1)
-    assert cpu.share * 0.3 == pytest.approx(witnessed, rel=0.1)
     assert use.gateway_cpu_s == pytest.approx(0.3 * WINDOW_S, rel=0.1)
     assert use.storage_cpu_s == pytest.approx(0, abs=0.1)
     assert (cpu.throttled or 0) > 0.8

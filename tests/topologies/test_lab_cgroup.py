@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from gateways.host import DiskCounters
 from ground.errors import TargetError
 from topologies.hardware import Disk, HostSpec
 from topologies.lab.cgroup import Cgroups, Write
-from topologies.lab.usage import DiskUse, NicUse, counters, disk_use, nic_use
+from topologies.lab.usage import DiskUse, Machine, NicUse, counters, disk_use, nic_use
 
 GROUP = "/weighbridge/d/h"
 SPEC = HostSpec(
@@ -224,3 +225,11 @@ def test_the_nic_counts_bytes_and_what_was_dropped_or_broken_and_not_loopback() 
     assert nic_use(table) == NicUse(1000, 2000, 10)
     with pytest.raises(KeyError):
         nic_use("lo: 1 1 1 1 0 0 0 0 1 1 1 1 0 0 0 0")
+
+
+def test_the_machines_cpu_seconds_leave_out_idle_time_and_guests(tmp_path: Path) -> None:
+    stat = tmp_path / "stat"
+    stat.write_text("cpu  100 10 50 9999 9999 5 15 7 3 3\ncpu0 1 1 1 1 1 1 1 1 1 1\n")
+    assert Machine().counters(stat).cpu_s == pytest.approx(180 / os.sysconf("SC_CLK_TCK"))
+    with pytest.raises(TargetError, match="cannot be read"):
+        Machine().counters(tmp_path / "none")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,27 @@ from topologies.lab.network import NIC
 
 SECTOR_BYTES = 512
 """What /sys/block/*/stat counts in (Documentation/block/stat.rst)."""
+
+
+class Machine:
+    """The machine that lab hosts are containers of, as far as its CPUs go."""
+
+    name = "this machine"
+    """No host can be called so."""
+
+    @property
+    def cpus(self) -> int:
+        """How many it has."""
+        return os.cpu_count() or 1
+
+    def counters(self, stat: Path = Path("/proc/stat")) -> Counters:
+        """What all its programs and its kernel have used, hosts included. Raises TargetError."""
+        try:
+            fields = [int(word) for word in stat.read_text().partition("\n")[0].split()[1:]]
+        except (OSError, ValueError) as error:
+            raise TargetError(f"{stat} cannot be read: {error}") from error
+        user, nice, system, _idle, _iowait, irq, softirq, *_ = fields  # proc(5); guests are in user already
+        return Counters(cpu_s=(user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK"))
 
 
 @dataclass(frozen=True)
