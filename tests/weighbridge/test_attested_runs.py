@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drivers.order import Progress
+from results.step import StepKey, StepResult
+from results.store import RunStore
+from topologies import deployment as deployments
+from topologies.attestation import Attestation
+from topologies.ceilings import Ceiling
+from weighbridge import conductor
+from weighbridge.conductor import Conductor
+from weighbridge.testing import FAKE_DRIVER, Run
+
+CEILING = Ceiling(host="gateway-1", kind="cpu", what="cpu", value=300.0, unit="events/s", promised=330.0)
+
+
+class Unseen:
+    """A display that shows nothing."""
+
+    def say(self, text: str) -> None: ...
+
+    def begins(self, key: StepKey, number: int) -> None: ...
+
+    def progress(self, progress: Progress) -> None: ...
+
+    def ended(self, result: StepResult) -> None: ...
+
+
+def conduct(run: Run, *, attest: bool) -> RunStore:
+    store = run.store()
+    Conductor(run.plan(), run.planned, store, Unseen(), run.place, driver=FAKE_DRIVER, attest=attest).run()
+    return store
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each deployment was to be attested; those that were get a figure."""
+    asked: list[bool] = []
+
+    def deploy(*arguments: Any, attest: bool, **named: Any) -> deployments.Deployment:
+        made = deployments.deploy(*arguments, attest=attest, **named)
+        assert made.attestation is None  # its hosts are pretended
+        asked.append(attest)
+        if attest:
+            made.attestation = Attestation(ceilings=(CEILING,), tools={"fio": "fio-3.33"}, took_s=1.0)
+        return made
+
+    monkeypatch.setattr(conductor, "deploy", deploy)
+    return asked
+
+
+def test_what_hosts_could_do_is_kept_for_every_deployment_with_the_tools_that_told(tmp_path: Path, asked: list[bool]) -> None:
+    store = conduct(Run(tmp_path, repeats=2), attest=True)
+    kept = store.attested()
+    assert sorted((one.layout, one.repeat) for one in kept) == [("rgw-a", 0), ("rgw-a", 1), ("swift-b", 0), ("swift-b", 1)]
+    assert {(one.host, one.kind, one.what, one.value, one.unit, one.promised) for one in kept} == {
+        ("gateway-1", "cpu", "cpu", 300.0, "events/s", 330.0)
+    }
+    assert [sheet.facts for sheet in store.manifest.sheets if sheet.title == "attestation"] == [{"fio": "fio-3.33"}]
+
+
+def test_a_run_that_is_not_to_be_attested_keeps_nothing(tmp_path: Path, asked: list[bool]) -> None:
+    assert conduct(Run(tmp_path), attest=False).attested() == ()
+    assert set(asked) == {False}
