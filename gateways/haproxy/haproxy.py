@@ -17,7 +17,7 @@ from ground.errors import CommandFailed, UsageError
 
 PATH = "/etc/haproxy/haproxy.cfg"
 SOCKET = "/run/haproxy-stats.sock"
-"""Where HAProxy is asked for its counters; only root of the host may."""
+"""Where HAProxy is asked for its counters; only root of the host may. A mere user is not told the algorithm."""
 
 SERVICE = "haproxy"
 _TELL = "gateways.haproxy.tell_haproxy"
@@ -52,7 +52,7 @@ class Haproxy(Front):
                 "group haproxy",
                 f"maxconn {settings.maxconn}",
                 f"nbthread {settings.threads}",
-                f"stats socket {SOCKET} mode 600 level user",
+                f"stats socket {SOCKET} mode 600 level operator",
                 f"tune.bufsize {settings.bufsize}",
             ],
             "defaults": [

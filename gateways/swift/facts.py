@@ -56,7 +56,7 @@ def facts(gateway: Swift, proxy: Host, stores: Sequence[Host]) -> dict[str, str]
         "memcached": f"{show_bytes(front.memcached_memory)} on each of {len(place.proxy)} hosts, one list for all proxies, "
         f"{front.memcache_connections} connections a worker",
         "logging": f"{settings.log_level}; request lines of storage servers {'on' if settings.log_requests else 'off'}",
-        "background daemons": _background(settings),
+        **_background(settings),
         **{
             f"option {server}-server.conf [{section}] {name}": str(value)
             for server, sections in settings.options.items()
@@ -84,11 +84,19 @@ def _workers(settings: Settings) -> str:
     )
 
 
-def _background(settings: Settings) -> str:
-    if not settings.background:
-        return "none run"
-    every = "Swift's own intervals" if settings.background_interval is None else f"every {settings.background_interval:g} s"
-    return f"replicators, auditors, updaters and reaper run, {every}"
+def _background(settings: Settings) -> dict[str, str]:
+    """What daemons do beside serving, named by its purpose so that it stands beside what other gateways do for the same."""
+    every = "at Swift's own intervals" if settings.background_interval is None else f"every {settings.background_interval:g} s"
+    how = f"run, {every}" if settings.background else "do not run"
+    return {
+        "background: checking of data": f"auditors {how}",
+        "background: repair of replicas": f"replicators {how}",
+        "background: balancing": "none: the rings are fixed",
+        "background: splitting of listings": "sharder does not run",
+        "background: deferred updates": f"updaters {how}",
+        "background: deletion": f"files of objects go at once; account reapers {how}",
+        "background: expiry": "expirer does not run",
+    }
 
 
 def _pipeline(proxy: Host, configured: Sequence[str]) -> str:

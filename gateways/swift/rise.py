@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from gateways.swift.swift import Swift
 
 _RING_SEED = 2014
+_HTTP_PORT = 80
+"""The port that a URL need not name, and that clients leave out of what they sign."""
 
 # eventlet's own resolver takes a third of a server's start, which is nothing but CPU. No server of ours resolves a name: all are
 # given addresses. Other OpenStack services set this for themselves.
@@ -174,7 +176,7 @@ class Rise:
 
     def _endpoints(self) -> tuple[Endpoint, ...]:
         if self.front is not None and self.roster.front is not None:
-            base = f"http://{self.roster.front.address}:{self.front.port}"
+            base = f"http://{self.roster.front.address}" + (f":{self.front.port}" if self.front.port != _HTTP_PORT else "")
         else:
             base = f"http://{self.roster.proxies[0].address}:{self.roster.proxies[0].port}"
         user, key = f"{config.ACCOUNT}:{config.USER}", SecretStr(self.secret.key)

@@ -1,0 +1,20 @@
+"""What a probe of a deployment tells."""
+
+from __future__ import annotations
+
+import json
+
+from gateways import program
+from topologies.deployment import Deployment
+
+
+def told(deployment: Deployment, name: str) -> dict[str, float]:
+    """The first line of a probe."""
+    probe = next(one for one in deployment.standing.probes() if one.name == name)
+    process = probe.host.spawn(probe.argv, stderr=probe.host.log("probe.err"), env=probe.env)
+    assert process.stdout is not None
+    try:
+        line: dict[str, float] = json.loads(process.stdout.readline())
+    finally:
+        program.end(process)
+    return line

@@ -1,0 +1,118 @@
+"""Swift at other releases and with other settings, and what of it cannot be: each a deployment of its own, or none."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from ground.errors import ServiceFailed, UsageError
+from topologies.deployment import preflight
+from topologies.images import find
+from topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
+from weighbridge.surroundings import place
+
+sys.path.insert(0, str(Path(__file__).parent))
+from standing import left_over, standing, unlimited, witness
+from telling import told
+from witness import ODD_NAMES
+
+pytestmark = pytest.mark.system
+
+
+def with_s3(layout: str) -> str:
+    return layout.replace("settings:\n", "settings:\n  s3api: true\n")
+
+
+def refused(layout: str, folder: Path) -> str:
+    """What is said of a layout before anything of it starts."""
+    path = folder / "layout.yaml"
+    path.write_text(layout)
+    hardware = load_hardware(shipped_hardware()["lab-small"])
+    with pytest.raises(UsageError) as caught:
+        preflight(load_layout(path, hardware), hardware, place(), print)
+    return str(caught.value)
+
+
+def test_every_option_that_is_not_known_is_told_before_anything_starts(tmp_path: Path) -> None:
+    text = shipped_layouts()["swift-haproxy"].read_text()
+    text = text.replace("    port: 80\n", "    port: 80\n    options: {backend: [balanc leastconn]}\n")
+    text += '  options: {proxy: {"app:proxy-server": {node_timeot: 3}}, object: {"object-audito": {interval: 3}}}\n'
+    said = refused(text, tmp_path)
+    assert (
+        "proxy-server.conf [app:proxy-server]: Swift does not know the option 'node_timeot' (did you mean 'node_timeout'?)" in said
+    )
+    assert "object-server.conf [object-audito]: Swift has no such section (did you mean 'object-auditor'?)" in said
+    assert "`balanc leastconn`: unknown keyword 'balanc' in 'backend' section; did you mean 'balance' maybe ?" in said
+    assert not [one for one in left_over() if "layout" in one]
+
+
+@pytest.mark.parametrize("release", ["swift-2.26", "swift-2.30", "swift-2.35", "swift-2.38"])
+def test_a_release_knows_every_option_that_is_written_for_it(release: str, tmp_path: Path) -> None:
+    # No image is built for this: one that is there has been built for another test, or by hand.
+    path = tmp_path / "layout.yaml"
+    text = with_s3(shipped_layouts()["swift-haproxy"].read_text())
+    text = text.replace("background: false", "background: true\n  background_interval: 60s")
+    path.write_text(text.replace("release: swift-2.30", f"release: {release}"))
+    hardware = load_hardware(shipped_hardware()["lab-small"])
+    planned = load_layout(path, hardware)
+    if find(planned.gateway.releases[release], place().images) is None:
+        pytest.skip(f"there is no image of {release}")
+    preflight(planned, hardware, place(), print)
+
+
+TAKEN = [
+    ("{proxy: {DEFAULT: {bind_port: 11211, bind_timeout: 1}}}", "", r"(?s)gateway-1: proxy-server-[01]: died.*\| .*11211"),
+    ("{}", "options: {frontend: [bind 10.80.0.11:11211]}", r"(?s)gateway-1: haproxy: died.*\| .*10\.80\.0\.11:11211"),
+]
+
+
+@pytest.mark.parametrize(("swift_options", "haproxy_options", "message"), TAKEN)
+def test_a_port_that_somebody_has_already_is_named(tmp_path: Path, swift_options: str, haproxy_options: str, message: str) -> None:
+    def change(text: str) -> str:
+        return text.replace("    port: 80\n", f"    port: 80\n    {haproxy_options}\n") + f"  options: {swift_options}\n"
+
+    with pytest.raises(ServiceFailed, match=message), standing("swift-haproxy", tmp_path, change):
+        pass
+
+
+def three_disks(hardware: str) -> str:
+    return re.sub(r"disks: \[.*\]", "disks: [{size: 4GiB}, {size: 4GiB}, {size: 4GiB}]", unlimited(hardware))
+
+
+def test_with_servers_per_port_each_disk_has_servers_of_its_own_and_background_daemons_reach_them(tmp_path: Path) -> None:
+    def change(text: str) -> str:
+        text = text.replace("background: false", "background: true\n  background_interval: 5s")
+        return text.replace("  object:\n", "  object:\n    servers_per_port: 1\n    tpool_threads: 2\n")
+
+    with standing("swift", tmp_path, change, change_hardware=three_disks) as deployment:
+        host = deployment.hosts["store-1"]
+        listening = host.run(["ss", "-Hltn"]).stdout
+        assert f"{host.address}:6210 " in listening
+        assert f"{host.address}:6211 " in listening
+        assert f"{host.address}:6200 " not in listening
+        assert witness(deployment, "swift")["same"] == ODD_NAMES
+        stored = host.run(["sh", "-c", "ls -d /srv/node/*/objects /srv/database/*/containers"]).stdout.split()
+        assert stored == ["/srv/node/d0/objects", "/srv/node/d1/objects", "/srv/database/db0/containers"]
+        assert "1 for each disk, on a port of its own" in deployment.facts()["workers"]
+        assert deployment.facts()["background: deferred updates"].endswith("every 5 s")
+        deployment.standing.check()
+
+
+@pytest.mark.releases
+@pytest.mark.parametrize("release", ["swift-2.26", "swift-2.35"])
+def test_another_release_stands_up_and_answers_both_apis(release: str, tmp_path: Path) -> None:
+    def change(text: str) -> str:
+        return with_s3(text).replace("release: swift-2.30", f"release: {release}")
+
+    with standing("swift-haproxy", tmp_path, change, change_hardware=unlimited) as deployment:
+        assert deployment.took_s < 30
+        assert f"python3-swift {release.removeprefix('swift-')}" in deployment.facts()["packages"]
+        for api in ("swift", "s3"):
+            seen = witness(deployment, api)
+            assert seen["same"] == ODD_NAMES
+            assert sorted(seen["listed"]) == sorted(ODD_NAMES)
+        assert deployment.standing.drop_caches()[1].startswith("not dropped: 2 entries")
+        assert told(deployment, "memcached.gateway-1")["cmd_get"] > 0
+        assert told(deployment, "haproxy.gateway-1")["gateway-1-8081.up"] == 1
+        assert deployment.standing.settle() == ("no container updates were put off (async_pending)",)
