@@ -1,6 +1,7 @@
 //! What a web server sends reaches an origin as it is, and the other way round.
 
 use crate::play::{self, ABORT, BEGIN, GET_VALUES, STDIN, STDOUT, Web, field, origin, read_head};
+use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::mpsc::channel;
@@ -132,8 +133,10 @@ fn an_answer_is_passed_on_while_it_comes_and_its_head_travels_with_the_first_pie
 #[test]
 fn an_answer_of_any_framing_and_length_comes_whole() {
     let body = play::counting(20_000);
-    let chunked: String =
-        body.as_bytes().chunks(1000).map(|part| format!("3e8\r\n{}\r\n", String::from_utf8_lossy(part))).collect();
+    let chunked = body.as_bytes().chunks(1000).fold(String::new(), |mut chunked, part| {
+        write!(chunked, "{:x}\r\n{}\r\n", part.len(), String::from_utf8_lossy(part)).unwrap();
+        chunked
+    });
     for head_and_body in [
         format!("Content-Length: {}\r\n\r\n{body}", body.len()),
         format!("Transfer-Encoding: chunked\r\n\r\n{chunked}0\r\n\r\n"),

@@ -36,7 +36,7 @@ fn collecting(tell: Sender<String>) -> Box<dyn Fn(TcpStream) + Send> {
 fn an_origin_that_is_down_is_502_and_the_connection_can_be_used_again() {
     let mut web = Web::of(nobody());
     for _ in 0..2 {
-        let (text, whole) = web.ask("PUT", &[("CONTENT_LENGTH", "300000")], &[b'x'; 300_000]);
+        let (text, whole) = web.ask("PUT", &[("CONTENT_LENGTH", "300000")], &vec![b'x'; 300_000]);
         assert!(whole && text.starts_with("Status: 502 Bad Gateway\r\n"), "{text}");
     }
     assert_eq!(web.counted(|stats| &stats.origin_failed), 2);
@@ -179,7 +179,7 @@ fn a_web_server_that_goes_away_ends_the_origins_answer() {
     let script = move |mut stream: TcpStream| {
         read_head(&mut stream);
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n").unwrap();
-        while stream.write_all(&[0; 65536]).is_ok() {}
+        while stream.write_all(&[0; 8192]).is_ok() {}
         tell.send(()).unwrap();
     };
     let mut web = Web::of(origin(vec![Box::new(script)]));
