@@ -42,9 +42,6 @@ BESIDE: Final = 0.2
 
 What = Literal["CPU", "disk", "network", "memory"]
 
-QUEUES: Final = ("qlen", "backend.qcur")
-"""Gauges of probes that are queues: of radosgw's `perf dump` and of HAProxy's `show stat`."""
-
 
 class Resource(Record):
     """A resource of a host over a window. `share` is of `limit`, which is in words: `0.6`, `200 MB/s written`."""
@@ -79,10 +76,25 @@ class Resource(Record):
 
 
 class Queue(Record):
-    """Requests that waited in a daemon, on average over a window."""
+    """What a daemon told of its own queue and workers, on average over a window; None: it does not tell.
+
+    radosgw: requests it has taken less those it works on (`qlen` counts both). HAProxy: `qcur` of its backend. Apache: its
+    threads, by `server-status`.
+    """
 
     probe: str
-    waiting: NonNegativeFloat
+    waiting: NonNegativeFloat | None = None
+    busy: NonNegativeFloat | None = None
+    idle: NonNegativeFloat | None = None
+
+    @property
+    def words(self) -> str:
+        """That requests had to wait, or that no worker was left; empty where neither is so."""
+        if self.waiting is not None and self.waiting >= WAITING:
+            return f"{show_figure(self.waiting)} requests wait in {self.probe}"
+        if self.busy and self.idle is not None and self.idle < WAITING:
+            return f"{self.probe} has no worker idle ({show_figure(self.busy)} busy)"
+        return ""
 
 
 class Beside(Record):
@@ -174,12 +186,16 @@ def highest(resources: Iterable[Resource], what: What, tiers: Sequence[Tier]) ->
 
 
 def queue_words(uses: Sequence[StepUse]) -> str:
-    """Where requests waited, in words; empty where they did not, or where nobody told."""
-    waits: dict[str, list[float]] = {}
+    """Where requests waited in most of the repeats, in words; empty where they did not, or where nobody told."""
+    waits: dict[str, list[Queue]] = {}
     for queue in (queue for use in uses for queue in use.queues):
-        waits.setdefault(queue.probe, []).append(queue.waiting)
-    means = {probe: median(values) for probe, values in waits.items()}
-    return ", ".join(f"{show_figure(mean)} requests wait in {probe}" for probe, mean in means.items() if mean >= WAITING)
+        waits.setdefault(queue.probe, []).append(queue)
+    said = []
+    for queues in waits.values():
+        known = [queue for queue in queues if queue.words]
+        if 2 * len(known) > len(queues):
+            said.append(known[len(known) // 2].words)
+    return ", ".join(said)
 
 
 def beside_words(uses: Sequence[StepUse]) -> str:
@@ -264,10 +280,18 @@ def _disk(limit: DiskLimit, seconds: Sequence[tuple[DiskSecond, float]]) -> Iter
 
 
 def _queues(told: Sequence[ProbeSecond]) -> Iterable[Queue]:
-    for probe, lines in groupby(sorted(told, key=lambda one: one.probe), key=lambda one: one.probe):
-        known = [line.values[name] for line in lines for name in QUEUES if name in line.values]
-        if known:
-            yield Queue(probe=probe, waiting=max(0.0, sum(known) / len(known)))
+    for probe, group in groupby(sorted(told, key=lambda one: one.probe), key=lambda one: one.probe):
+        lines = [line.values for line in group]
+        held, worked = _mean(lines, "qlen"), _mean(lines, "qactive")
+        waiting = held - worked if held is not None and worked is not None else _mean(lines, "backend.qcur")
+        busy, idle = _mean(lines, "workers_busy"), _mean(lines, "workers_idle")
+        if waiting is not None or busy is not None:
+            yield Queue(probe=probe, waiting=None if waiting is None else max(0.0, waiting), busy=busy, idle=idle)
+
+
+def _mean(lines: Sequence[Mapping[str, float]], name: str) -> float | None:
+    known = [line[name] for line in lines if name in line]
+    return sum(known) / len(known) if known else None
 
 
 def _share(part: float | None, whole: float | None) -> float | None:

@@ -70,8 +70,8 @@ def facts(gateway: Rgw, osds: Sequence[Ceph], gateways: Sequence[Ceph], mon: Hos
             f"fewer than {pool.min_size} replicas: no answer"
         ),
         "placement groups": ", ".join(f"{name} {count}" for name, count in pools(pool).items() if name in (DATA_POOL, INDEX_POOL))
-        + f", others {pool.other_pg_num}; autoscaler and balancer off",
-        "scrub": "on, by Ceph's schedule" if settings.osd.scrub else "off (osd_max_scrubs 0)",
+        + f", others {pool.other_pg_num}",
+        **_background(settings),
     }
     if gateway.place.apache is not None and settings.apache.path == "fastcgi":
         found["FastCGI of radosgw"] = "yes: Apache speaks to it directly" if native else "none in this release's program"
@@ -85,6 +85,21 @@ def facts(gateway: Rgw, osds: Sequence[Ceph], gateways: Sequence[Ceph], mon: Hos
             found[f"{one.name}: rgw_frontends"] = _values(one, ["rgw_frontends"])["rgw_frontends"]
     found |= _extra(settings, osds, gateways, mon)
     return found
+
+
+def _background(settings: Settings) -> dict[str, str]:
+    """What daemons do beside serving, named by its purpose so that it stands beside what other gateways do for the same."""
+    rgw, gc = settings.radosgw, settings.radosgw.gc
+    collected = f"garbage collection every {gc.processor_period:g} s" if gc.enabled else "garbage collection off"
+    return {
+        "background: checking of data": "scrub by Ceph's schedule" if settings.osd.scrub else "scrub off (osd_max_scrubs 0)",
+        "background: repair of replicas": "only when an OSD fails",
+        "background: balancing": "autoscaler and balancer off",
+        "background: splitting of listings": f"dynamic resharding {'on' if rgw.dynamic_resharding else 'off'}",
+        "background: deferred updates": "none",
+        "background: deletion": f"{collected}, and run to its end after each step",
+        "background: expiry": f"lifecycle threads {'on' if rgw.lifecycle else 'off'}",
+    }
 
 
 def _extra(settings: Settings, osds: Sequence[Ceph], gateways: Sequence[Ceph], mon: Host) -> dict[str, str]:

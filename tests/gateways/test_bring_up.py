@@ -214,7 +214,7 @@ def test_background_daemons_start_after_verification_and_only_when_wanted(stage:
     replicators = stage.when("start object-replicator")
     assert len(replicators) == 3
     assert min(replicators) > stage.when("gateways.verify")[1]
-    assert standing.facts["background daemons"] == "replicators, auditors, updaters and reaper run, Swift's own intervals"
+    assert standing.facts["background: repair of replicas"] == "replicators run, at Swift's own intervals"
 
 
 def test_the_pipeline_that_runs_comes_from_the_proxys_log(stage: Stage) -> None:

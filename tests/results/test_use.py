@@ -8,7 +8,7 @@ import pytest
 
 from results.step import StepKey
 from results.telemetry import DiskLimit, DiskSecond, Head, HostLimits, HostSecond, ProbeSecond, Tail, Telemetry
-from results.use import Resource, StepUse, beside_words, limit_brief, limit_words, over_repeats, queue_words, step_use
+from results.use import Queue, Resource, StepUse, beside_words, limit_brief, limit_words, over_repeats, queue_words, step_use
 
 KEY = StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=0)
 GATEWAY = HostLimits(host="gateway-1", tier="gateway", cpus=0.6, memory_bytes=2**30, nic_bits_s=1e9)
@@ -155,16 +155,24 @@ def test_over_repeats_shares_are_medians() -> None:
     assert over_repeats([]) == ()
 
 
-def test_requests_that_wait_in_a_daemon_are_told_and_those_that_do_not_are_not() -> None:
-    def told(probe: str, name: str, value: float) -> list[ProbeSecond]:
-        return [
-            ProbeSecond(second=at, at_s=at + 0.5, phase="measure", host="gateway-1", probe=probe, values={name: value})
-            for at in range(3)
-        ]
-
-    probes = [*told("radosgw.gateway-1", "qlen", 12.0), *told("haproxy.gateway-1", "backend.qcur", 0.5), *told("osd.0", "op", 900)]
-    use = step_use(recorded(used(GATEWAY, cpu_s=0.1), probes=probes), 10.0)
-    assert queue_words([use]) == "12.0 requests wait in radosgw.gateway-1"
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"qlen": 28.0, "qactive": 16.0}, "12.0 requests wait in d"),
+        ({"qlen": 16.0, "qactive": 16.0}, ""),
+        ({"qlen": 16.0}, ""),  # alone it counts those that are worked on as well
+        ({"backend.qcur": 3.0, "frontend.scur": 16.0}, "3.00 requests wait in d"),
+        ({"backend.qcur": 0.5}, ""),
+        ({"workers_busy": 150.0, "workers_idle": 0.0}, "d has no worker idle (150 busy)"),
+        ({"workers_busy": 16.0, "workers_idle": 84.0}, ""),
+        ({"op": 900.0}, ""),
+    ],
+)
+def test_requests_that_wait_in_a_daemon_are_told_and_those_that_are_worked_on_are_not(values: dict[str, float], said: str) -> None:
+    told = [ProbeSecond(second=at, at_s=at + 0.5, phase="measure", host="gateway-1", probe="d", values=values) for at in range(3)]
+    use = step_use(recorded(used(GATEWAY, cpu_s=0.1), probes=told), 10.0)
+    assert queue_words([use]) == said
+    assert queue_words([use, StepUse(queues=(Queue(probe="d", waiting=0.0),))]) == "", "in half of the repeats is not in most"
     assert queue_words([StepUse()]) == ""
 
 

@@ -55,4 +55,4 @@ def test_background_daemons_run_when_the_layout_says_so(tmp_path: Path) -> None:
         deployment.standing.check()
         running = deployment.hosts["store-1"].run(["ps", "axo", "args"]).stdout
         assert all(f"swift-{name} " in running for name in ("object-replicator", "container-updater", "account-reaper"))
-        assert deployment.facts()["background daemons"].startswith("replicators, auditors, updaters and reaper run")
+        assert deployment.facts()["background: repair of replicas"].startswith("replicators run")
