@@ -14,7 +14,7 @@ from typing import Self
 
 from gateways.gateway import Endpoint, Gateway, Say, Standing
 from gateways.host import Host
-from ground.errors import ServiceFailed
+from ground.errors import CommandFailed, ServiceFailed
 from ground.record import Record
 from topologies.attestation import IMAGE as TOOLS
 from topologies.attestation import Attestation
@@ -212,10 +212,21 @@ def _raiser(
     image = gateway.releases[gateway.release]
     root = ensure(image, say, store=place.images) if image.packages else Path("/")
     images = {name: root for name in names if name not in hardware.clients}
-    toolbox = ensure(TOOLS, say, store=place.images) if tools else None
+    toolbox = _toolbox(place, say) if tools else None
     return lambda label, folder: raise_lab(
         label, hardware, images, say, folder=folder, names=names, state=place.state, tools=toolbox
     )
+
+
+def _toolbox(place: Place, say: Say) -> Path:
+    """The image of the tools that hosts are attested with, built where there is none."""
+    from topologies.images import ensure  # noqa: PLC0415 - as above
+
+    try:
+        return ensure(TOOLS, say, store=place.images)
+    except CommandFailed as error:
+        advice = "the tools that hosts are attested with could not be had; without attestation they are not wanted"
+        raise CommandFailed(error.host, error.argv, error.code, error.output, advice=advice) from error
 
 
 def _write(folder: Path, planned: Planned, hardware: Hardware, hosts: Hosts, standing: Standing) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from gateways.gateway import Say, Standing
 from gateways.host import Host, Service
-from ground.errors import ServiceFailed
+from ground.errors import CommandFailed, ServiceFailed
 from topologies.deployment import deploy, standing
 from weighbridge.testing import Run, StubGateway
 
@@ -66,3 +66,21 @@ def test_a_deployment_that_cannot_be_written_down_is_taken_away_again(run: Run, 
         deploy(planned, run.hardware, run.place, lambda text: None)
     assert not started[0].alive("stub")
     assert not list(run.place.deployments.iterdir())
+
+
+def test_pretended_hosts_are_not_attested(run: Run) -> None:
+    with deploy(run.planned[0], run.hardware, run.place, lambda text: None, attest=True) as deployment:
+        assert deployment.attestation is None
+
+
+def test_tools_that_cannot_be_had_end_it_before_a_host_stands_and_say_what_they_are_for(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def offline(*_: object, **__: object) -> Path:
+        raise CommandFailed("this machine", ["mmdebstrap"], 25, "E: Unable to fetch")
+
+    monkeypatch.setattr("topologies.images.ensure", offline)
+    lab = run.hardware.model_copy(update={"kind": "lab"})
+    with pytest.raises(CommandFailed, match=r"Unable to fetch\nthe tools .* without attestation they are not wanted"):
+        deploy(run.planned[0], lab, run.place, lambda text: None, attest=True)
+    assert not run.place.deployments.exists()
