@@ -250,7 +250,8 @@ class Conductor:
                 due += cache.every
                 done.wait(max(0.0, due - time.monotonic()))
 
-        thread = threading.Thread(target=drop, name="cache-dropper")
+        # A signal's exception may come before there is anybody to end it: it must not keep this process alive.
+        thread = threading.Thread(target=drop, name="cache-dropper", daemon=True)
         thread.start()
         try:
             yield

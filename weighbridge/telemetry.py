@@ -166,7 +166,8 @@ class Recording:
         self._before: dict[str, _Sample] = {}
         self._gaps: dict[str, None] = {}
         self._failed: StoreError | None = None
-        self._thread = threading.Thread(target=self._run, name="telemetry")
+        # A signal's exception may come between its start and the context's, which is then never left: it must not keep us here.
+        self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
 
     def __enter__(self) -> Self:
         # What probes told before this step belongs to no step.
