@@ -38,7 +38,7 @@ class Attested(Record):
     host: str
     kind: Kind
     what: str
-    """Such as `cpu`, `disk wb0 random read` or `network to store-1`."""
+    """Such as `CPU`, `disk wb0 random read` or `network to client-1`."""
     value: Annotated[float, Field(gt=0)]
     unit: Unit
     promised: Annotated[float, Field(gt=0)] | None = None
@@ -109,12 +109,14 @@ class Sameness(Record):
     verdict: str
     warnings: tuple[str, ...]
     lines: tuple[Line, ...]
-    bounds: dict[Kind, float]
+    bounds: dict[str, str]
+    """How far apart is still called the same, by kind, in words."""
 
 
 def sameness(attested: Sequence[Attested], layouts: Sequence[str]) -> Sameness:
     """What the report shows; of a run without attestation, that it has none."""
-    return Sameness(verdict=verdict(attested), warnings=warnings(attested), lines=lines(attested, layouts), bounds=dict(BOUNDS))
+    bounds = {"CPU" if kind == "cpu" else kind: _percent(bound) for kind, bound in BOUNDS.items()}
+    return Sameness(verdict=verdict(attested), warnings=warnings(attested), lines=lines(attested, layouts), bounds=bounds)
 
 
 def compare(attested: Sequence[Attested]) -> tuple[Compared, ...]:
@@ -141,12 +143,25 @@ def warnings(attested: Sequence[Attested]) -> tuple[str, ...]:
 
 def _difference(one: Compared, apart: float) -> str:
     gave = " and ".join(f"{show(found.value, one.unit)} {_under(found, one)}" for found in (one.lowest, one.highest))
-    return f"{one.what} of {one.host} gave {gave} ({apart:.0%} apart, bound {one.bound:.0%}): results may differ for that"
+    return f"{_about(one)} gave {gave} ({_percent(apart)} apart, bound {_percent(one.bound)}): results may differ for that"
 
 
 def _shortfall(one: Compared, short: float, promised: float) -> str:
     gave = f"gave {show(one.lowest.value, one.unit)} {_under(one.lowest, one)}"
-    return f"{one.what} of {one.host} promises {show(promised, one.unit)} and {gave} ({short:.0%} less, bound {one.bound:.0%})"
+    return f"{_about(one)} promises {show(promised, one.unit)} and {gave} ({_percent(short)} less, bound {_percent(one.bound)})"
+
+
+def _about(one: Compared) -> str:
+    """What a sentence is about: `disk wb0 write of store-2`, `network from store-2 to client-1`."""
+    if one.kind != "network":
+        return f"{one.what} of {one.host}"
+    if one.what.startswith("network from"):
+        return f"{one.what} to {one.host}"
+    return one.what.replace("to", f"from {one.host} to", 1)
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.0f} %"
 
 
 def verdict(attested: Sequence[Attested]) -> str:
@@ -178,7 +193,7 @@ def lines(attested: Sequence[Attested], layouts: Sequence[str]) -> tuple[Line, .
             what=one.what,
             promised=UNKNOWN if one.promised is None else show(one.promised, one.unit),
             cells=tuple(_range([found.value for found in one.found if found.layout == layout], one.unit) for layout in layouts),
-            apart=UNKNOWN if one.apart is None else f"{one.apart:.0%}",
+            apart=UNKNOWN if one.apart is None else _percent(one.apart),
             beyond=one.differs or one.lacks,
         )
         for one in compare(attested)

@@ -104,7 +104,7 @@ def _cpus(hosts: Hosts, hardware: Hardware) -> Iterator[Ceiling]:
     for name, host in hosts.hosts.items():
         arguments = ceilings.cpu_arguments(_threads(hardware, name))
         free[name] = _ask(host, "sysbench", arguments, ceilings.events_per_s)
-        yield Ceiling(host=name, kind="cpu", what="cpu without its quota", value=free[name], unit="events/s")
+        yield Ceiling(host=name, kind="cpu", what="CPU without its quota", value=free[name], unit="events/s")
 
     def under_quota(name: str) -> Ceiling:
         threads, cpus = _threads(hardware, name), hardware.hosts[name].cpus
@@ -112,7 +112,7 @@ def _cpus(hosts: Hosts, hardware: Hardware) -> Iterator[Ceiling]:
         value = _ask(hosts.hosts[name], "sysbench", arguments, ceilings.events_per_s)
         # By what as many threads do without a quota: two threads of one core are no two cores, and a quota counts threads.
         promised = None if cpus is None else free[name] * cpus / threads
-        return Ceiling(host=name, kind="cpu", what="cpu", value=value, unit="events/s", promised=promised)
+        return Ceiling(host=name, kind="cpu", what="CPU", value=value, unit="events/s", promised=promised)
 
     limited = [name for name in hosts.hosts if hardware.hosts[name].cpus is not None]
     with _limited(hosts, "cpu"):

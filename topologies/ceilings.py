@@ -55,7 +55,7 @@ class Ceiling(Record):
     host: str
     kind: Kind
     what: str
-    """Such as `cpu`, `disk wb0 random read` or `network to store-1`: unique for a host."""
+    """Such as `CPU`, `disk wb0 random read` or `network to store-1`: unique for a host."""
     value: Annotated[float, Field(gt=0)]
     unit: Unit
     promised: Annotated[float, Field(gt=0)] | None = None

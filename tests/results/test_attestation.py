@@ -29,8 +29,20 @@ def test_a_difference_beyond_the_bound_is_told_with_both_figures_and_the_bound()
     (told,) = warnings(APART)
     assert told == (
         "disk wb0 write of store-2 gave 142 MB/s under swift and 197 MB/s under rgw-beast "
-        "(28% apart, bound 15%): results may differ for that"
+        "(28 % apart, bound 15 %): results may differ for that"
     )
+
+
+def test_a_network_is_told_from_where_to_where() -> None:
+    of = [
+        figure(layout, value, host="store-1", what=what, kind="network", unit="bit/s")
+        for what in ("network from gateway-1", "network to gateway-1")
+        for layout, value in (("a", 9e9), ("b", 5e9))
+    ]
+    assert [text.partition(" gave ")[0] for text in warnings(of)] == [
+        "network from gateway-1 to store-1",
+        "network from store-1 to gateway-1",
+    ]
 
 
 def test_a_difference_within_the_bound_is_not_told() -> None:
@@ -62,7 +74,7 @@ def test_the_largest_difference_of_all_repeats_of_all_layouts_counts() -> None:
 def test_a_limit_that_is_not_reached_is_told_even_where_all_deployments_are_alike() -> None:
     told = warnings([figure("rgw-beast", 140e6, promised=200e6), figure("swift", 141e6, promised=200e6)])
     assert len(told) == 1
-    assert told[0].startswith("disk wb0 write of store-2 promises 200 MB/s and gave 140 MB/s under rgw-beast (30% less")
+    assert told[0].startswith("disk wb0 write of store-2 promises 200 MB/s and gave 140 MB/s under rgw-beast (30 % less")
 
 
 def test_more_than_was_promised_is_no_shortfall() -> None:
@@ -101,7 +113,7 @@ def test_one_deployment_has_nothing_to_be_compared_with() -> None:
 def test_the_table_has_a_cell_for_each_layout_with_the_range_over_its_repeats() -> None:
     of = [*APART, figure("swift", 198e6, repeat=1), figure("swift", 5e9, what="network to client-1", kind="network", unit="bit/s")]
     disk, network = lines(of, ("rgw-beast", "swift"))
-    assert (disk.host, disk.what, disk.promised, disk.apart, disk.beyond) == ("store-2", "disk wb0 write", "–", "28%", True)
+    assert (disk.host, disk.what, disk.promised, disk.apart, disk.beyond) == ("store-2", "disk wb0 write", "–", "28 %", True)
     assert disk.cells == ("197 MB/s", "142 to 198 MB/s")
     assert network.cells == ("–", "5.00 Gbit/s")
     assert not network.beyond

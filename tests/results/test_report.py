@@ -100,12 +100,12 @@ def test_hosts_that_differ_between_layouts_are_told_beside_the_results(tmp_path:
         ]
     )
     derived = derive(store.folder)
-    told = "isk wb0 write of store-2 gave 142 MB/s under swift and 197 MB/s under rgw-beast (28% apart, bound "
+    told = "isk wb0 write of store-2 gave 142 MB/s under swift and 197 MB/s under rgw-beast (28 % apart, bound "
     assert derived.hosts[0] == "1 of 1 figures of the hosts differ beyond their bound over 2 deployments"
     assert derived.hosts[1].startswith(f"d{told}")
     words = Page(derived.report.read_text()).words
     assert any(word.startswith(f"D{told}") for word in words)
-    assert words[words.index("disk wb0 write") :][:5] == ["disk wb0 write", "–", "197 MB/s", "142 MB/s", "28%"]
+    assert words[words.index("disk wb0 write") :][:5] == ["disk wb0 write", "–", "197 MB/s", "142 MB/s", "28 %"]
 
 
 def test_every_table_has_a_caption_and_every_chart_a_text_for_those_who_cannot_see_it(page: Page) -> None:

@@ -131,7 +131,7 @@ def test_the_quota_of_a_cpu_is_seen(attested: Attesting) -> None:
     assert after.cpu_s is not None
     # By CPU time, which does not depend on what else this machine does.
     events_per_cpu_s = PRIMES_EVENTS / (after.cpu_s - before.cpu_s)
-    assert attested.found("gateway-1", "cpu").value < 1.4 * CPUS * events_per_cpu_s
+    assert attested.found("gateway-1", "CPU").value < 1.4 * CPUS * events_per_cpu_s
     assert before.throttled_s is not None
     assert before.throttled_s > 0.1
 

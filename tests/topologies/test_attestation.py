@@ -137,13 +137,13 @@ def test_every_host_disk_and_path_gets_its_figures_with_what_the_hardware_promis
     attestation = attest(hosts, HARDWARE, NEEDS, quietly)
     found = {(one.host, one.what): one for one in attestation.ceilings}
     assert len(found) == len(attestation.ceilings)
-    assert {host for host, what in found if what == "cpu without its quota"} == set(HARDWARE.hosts)
+    assert {host for host, what in found if what == "CPU without its quota"} == set(HARDWARE.hosts)
     # store-1 has no quota: there is nothing to measure under it.
-    assert {host: found[host, "cpu"].promised for host in ("client-1", "gateway-1")} == {
+    assert {host: found[host, "CPU"].promised for host in ("client-1", "gateway-1")} == {
         "client-1": 626.75 * 0.5,
         "gateway-1": 626.75 * 1.5 / 2,
     }
-    assert ("store-1", "cpu") not in found
+    assert ("store-1", "CPU") not in found
     assert found["store-1", "disk wb0 write"].promised == 100_000_000
     assert found["store-1", "disk wb0 random write"].promised is None
     assert found["store-1", "disk wb1 write"].promised is None
