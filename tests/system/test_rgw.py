@@ -12,11 +12,12 @@ from ground.errors import ServiceFailed
 from topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import standing, witness
+from standing import large_object, standing, unlimited, witness
 from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system
 
+GIB = 1 << 30
 BULK = """
 import json, os, sys, boto3
 from botocore.config import Config
@@ -33,7 +34,7 @@ s3.delete_bucket(Bucket="bulk")
 
 @pytest.fixture(scope="module")
 def rgw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    with standing("rgw-beast", tmp_path_factory.mktemp("rgw")) as deployment:
+    with standing("rgw-beast", tmp_path_factory.mktemp("rgw"), change_hardware=unlimited) as deployment:
         yield deployment
 
 
@@ -45,6 +46,14 @@ def test_an_independent_client_reads_what_it_wrote_under_odd_names_too(rgw: Depl
     assert (seen["range"], seen["length"]) == (True, 1000)
     assert seen["gone"] == ("NoSuchKey" if api == "s3" else 404)
     assert seen.get("multipart", True)
+
+
+@pytest.mark.parametrize("api", ["s3", "swift"])
+def test_a_gibibyte_comes_back_as_it_was_sent(rgw: Deployment, api: str) -> None:
+    seen = large_object(rgw, api, GIB)
+    assert (seen["length"], seen["got"]) == (GIB, GIB)
+    assert seen["read"] == seen["sent"]
+    assert seen.get("same_etag", True)
 
 
 def test_settling_ends_the_garbage_collection_that_deletions_left(rgw: Deployment) -> None:

@@ -1,0 +1,115 @@
+"""Every layout of Ceph RGW that ships, but rgw-beast, which has tests of its own: stood up, asked by independent clients."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateways.rgw.rgw import Rgw
+from topologies.deployment import Deployment
+from topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
+
+sys.path.insert(0, str(Path(__file__).parent))
+from standing import endpoint, large_object, standing, unlimited, witness
+from witness import ODD_NAMES
+
+pytestmark = pytest.mark.system
+
+LAYOUTS = ["rgw-civetweb", "rgw-haproxy", "rgw-apache-proxy", "rgw-apache-fastcgi"]
+GIB = 1 << 30
+
+
+@pytest.fixture(scope="module", params=LAYOUTS)
+def rgw(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    with standing(request.param, tmp_path_factory.mktemp("rgw"), change_hardware=unlimited) as deployment:
+        yield deployment
+
+
+def planned(name: str) -> Rgw:
+    gateway = load_layout(shipped_layouts()[name], load_hardware(shipped_hardware()["lab-small"])).gateway
+    assert isinstance(gateway, Rgw)
+    return gateway
+
+
+@pytest.mark.parametrize("api", ["s3", "swift"])
+def test_an_independent_client_reads_what_it_wrote_under_odd_names_too(rgw: Deployment, api: str) -> None:
+    seen = witness(rgw, api)
+    assert seen["same"] == ODD_NAMES
+    assert sorted(seen["listed"]) == sorted(ODD_NAMES)
+    assert (seen["range"], seen["length"]) == (True, 1000)
+    assert seen["gone"] == ("NoSuchKey" if api == "s3" else 404)
+
+
+@pytest.mark.parametrize("api", ["s3", "swift"])
+def test_a_gibibyte_comes_back_as_it_was_sent(rgw: Deployment, api: str) -> None:
+    if planned(rgw.layout.name).place.apache is not None:
+        pytest.skip("asked of Apache's two paths in its own tests")
+    seen = large_object(rgw, api, GIB)
+    assert (seen["length"], seen["got"]) == (GIB, GIB)
+    assert seen["read"] == seen["sent"]
+    assert seen.get("same_etag", True)
+
+
+def test_swift_clients_are_kept_at_the_address_they_came_to(rgw: Deployment) -> None:
+    swift = endpoint(rgw, "swift")
+    base = swift.url.removesuffix("/auth/v1.0")
+    assert base == endpoint(rgw, "s3").url
+    assert base.endswith(":8000") == (planned(rgw.layout.name).place.front is None)
+    key = swift.key.get_secret_value()
+    head = rgw.client.run(
+        ["curl", "-sSi", "-K", "-", swift.url], stdin=f'header "X-Auth-User: {swift.user}"\nheader "X-Auth-Key: {key}"'
+    )
+    found = next(line.split()[1] for line in head.stdout.splitlines() if line.lower().startswith("x-storage-url:"))
+    # radosgw's own way is to send them to its own port, past the front.
+    assert found == f"{base}/swift/v1"
+
+
+def test_every_radosgw_answers_its_share_of_what_clients_ask(rgw: Deployment) -> None:
+    radosgws = [probe for probe in rgw.standing.probes() if probe.name.startswith("radosgw.")]
+    before = [told(rgw, probe.name)["put"] for probe in radosgws]
+    witness(rgw, "swift")
+    gained = [told(rgw, probe.name)["put"] - one for probe, one in zip(radosgws, before, strict=True)]
+    assert len(gained) == planned(rgw.layout.name).settings.radosgw.daemons
+    assert sum(gained) == len(ODD_NAMES)
+    assert max(gained) - min(gained) <= 2
+
+
+def test_caches_of_every_radosgw_are_dropped_and_garbage_is_collected(rgw: Deployment) -> None:
+    words = rgw.standing.drop_caches()
+    assert any("BlueStore" in line and "3 OSDs" in line for line in words)
+    assert rgw.standing.settle() == ("RGW garbage collection run to its end, 0 entries left",)
+    assert witness(rgw, "s3")["same"] == ODD_NAMES
+
+
+def test_every_daemon_and_the_front_tell_what_they_count(rgw: Deployment) -> None:
+    names = [probe.name for probe in rgw.standing.probes()]
+    assert len(set(names)) == len(names)
+    assert {"osd.0", "osd.1", "osd.2"} < set(names)
+    osd = told(rgw, "osd.0")
+    assert osd["op"] > 0
+    assert osd["bluestore_kv_commit_lat_count"] > 0
+    place = planned(rgw.layout.name).place
+    for front in ("haproxy", "apache"):
+        assert any(front in name for name in names) == (getattr(place, front) is not None)
+
+
+def told(deployment: Deployment, name: str) -> dict[str, float]:
+    """The first line of a probe."""
+    probe = next(one for one in deployment.standing.probes() if one.name == name)
+    process = probe.host.spawn(probe.argv, stderr=probe.host.log("probe.err"), env=probe.env)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        line: dict[str, float] = json.loads(process.stdout.readline())
+    finally:
+        process.stdin.close()
+        process.wait(10)
+        process.stdout.close()
+    return line
+
+
+def test_no_secret_stands_in_what_is_shown(rgw: Deployment) -> None:
+    secrets = [endpoint(rgw, "s3").key.get_secret_value(), endpoint(rgw, "swift").key.get_secret_value()]
+    assert not [one for one in rgw.standing.rendered for secret in secrets if secret in one.text]
