@@ -1,0 +1,149 @@
+"""The whole command on gateways that already run: null targets of this machine, without root."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from swiftclient.client import Connection
+
+from results.store import RunStore
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "gateways"))
+from tls_proxy import authority, terminated
+
+KEY = "a-planted-secret"
+SUITE = """
+name: trial
+about: As short as it can be
+api: [swift, s3]
+cache: before-step
+workloads:
+  - name: small
+    objects: {{size: 4KiB, containers: 2, per_container: 5}}
+    operations: {{read: 50, write: 50}}
+    workers: [2]
+    runtime: {runtime}
+    warmup: 0s
+    verify: true
+"""
+LAYOUT = """
+name: {name}
+about: A null target that already runs
+gateway: existing
+release: any
+place: {{}}
+settings:
+  s3: {{url: "{url}", credentials: environment{ca}}}
+  swift: {{auth_url: "{url}/auth/v1.0", storage_url: "{url}/v1/AUTH_test"{ca}}}
+"""
+
+
+@contextmanager
+def null_target() -> Iterator[tuple[str, int]]:
+    argv = [sys.executable, "-m", "weighbridge", "null-target", "--port", "0", "--user", "weigh:er"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env={**os.environ, "WEIGHBRIDGE_NULL_KEY": KEY}) as process:
+        assert process.stdout is not None
+        url = json.loads(process.stdout.readline())["listening"]
+        try:
+            yield "127.0.0.1", int(url.rsplit(":", 1)[1])
+        finally:
+            process.terminate()
+
+
+def containers(place: tuple[str, int], make: str | None = None) -> list[str]:
+    swift: Any = Connection(f"http://{place[0]}:{place[1]}/auth/v1.0", "weigh:er", KEY, retries=0)
+    if make is not None:
+        swift.put_container(make)
+        swift.put_object(make, "precious", b"x")
+    found = [one["name"] for one in swift.get_account()[1]]
+    swift.close()
+    return found
+
+
+def write(folder: Path, urls: dict[str, str], ca: Path | None = None, runtime: str = "1s") -> list[str]:
+    """Layouts and suite as files; the command that compares them."""
+    (folder / "trial.yaml").write_text(SUITE.format(runtime=runtime))
+    for name, url in urls.items():
+        ca_file = f', ca_file: "{ca}"' if ca is not None and url.startswith("https") else ""
+        (folder / f"{name}.yaml").write_text(LAYOUT.format(name=name, url=url, ca=ca_file))
+    layouts = ",".join(str(folder / f"{name}.yaml") for name in urls)
+    return [
+        sys.executable, "-m", "weighbridge", "compare", "--suite", str(folder / "trial.yaml"), "--layouts", layouts,
+        "--hardware", "this-machine", "--out", str(folder / "runs"),
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    return {
+        **os.environ, "WEIGHBRIDGE_HOME": str(tmp_path / "home"), "WEIGHBRIDGE_STATE": str(tmp_path / "state"),
+        "AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY, "ST_USER": "weigh:er", "ST_KEY": KEY,
+    }  # fmt: skip
+
+
+def test_two_gateways_that_already_run_are_compared_one_of_them_behind_tls_and_keep_what_is_theirs(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    ca, certificate = authority(tmp_path / "tls", ["localhost", "127.0.0.1"])
+    with null_target() as place, terminated(certificate, place) as port:
+        before = containers(place, make="theirs")
+        command = write(tmp_path, {"plain": f"http://127.0.0.1:{place[1]}", "secure": f"https://localhost:{port}"}, ca=ca)
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+        assert done.returncode in (0, 4), done.stdout + done.stderr  # on a busy machine a step may be too short to be valid
+        assert containers(place) == before == ["theirs"]
+    (run,) = (tmp_path / "runs").iterdir()
+    steps = RunStore.open(run).steps()
+    assert {(step.key.layout, step.key.api) for step in steps} == {
+        (layout, api) for layout in ("plain", "secure") for api in ("swift", "s3")
+    }
+    for step in steps:
+        assert step.measurement is not None, step.notes
+        assert not any(tally.errors for tally in step.measurement.tallies)
+        assert all(tally.count > 0 for tally in step.measurement.tallies)
+    facts = {sheet.layout: sheet.facts for sheet in RunStore.open(run).manifest.sheets if sheet.layout}
+    assert "Test authority" in facts["secure"]["s3: tls"]
+    assert facts["plain"]["caches"].startswith("not dropped")
+    assert {event.text.split(":")[0] for event in RunStore.open(run).events() if event.kind == "caches"} >= {"not dropped"}
+    assert not [path for path in run.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+
+
+def test_a_run_that_is_ended_in_the_middle_of_a_step_leaves_nothing_in_the_gateway(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    with null_target() as place:
+        before = containers(place, make="theirs")
+        command = write(tmp_path, {"plain": f"http://127.0.0.1:{place[1]}"}, runtime="60s")
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+        try:
+            assert process.stdout is not None
+            said = ""
+            while "step 1/2" not in said:
+                said += (line := process.stdout.readline())
+                assert line, said
+            assert len(containers(place)) == 3
+            process.send_signal(signal.SIGTERM)
+            said += process.communicate(timeout=60)[0]
+        finally:
+            process.kill()
+            process.wait()
+        assert process.returncode == 128 + signal.SIGTERM, said
+        assert containers(place) == before
+    assert said.count("deleted the bucket wb-") == 2
+    assert not list((tmp_path / "home" / "deployments").iterdir())
+
+
+def test_what_is_missing_is_told_before_a_run_is_begun(tmp_path: Path, environment: dict[str, str]) -> None:
+    command = write(tmp_path, {"plain": "http://127.0.0.1:9"})
+    lacking = {**environment, "ST_KEY": "", "AWS_SECRET_ACCESS_KEY": ""}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=lacking)
+    assert done.returncode == 2
+    assert "swift: not set: $ST_KEY" in done.stderr
+    assert "AWS_SECRET_ACCESS_KEY" in done.stderr
+    assert not (tmp_path / "runs").exists()
