@@ -7,7 +7,9 @@ Everything that comes from files or machines is escaped; the page's own policy l
 from __future__ import annotations
 
 import base64
+import itertools
 import json
+import re
 import shlex
 from collections.abc import Sequence
 from functools import lru_cache
@@ -33,6 +35,8 @@ from results.resource_chart import ResourceChart
 from results.statistics import REPEATS_FOR_A_CLAIM
 from results.summary import Row
 from results.tables import table
+
+_NUMBER: Final = re.compile(r"\d+")
 
 BACKGROUND: Final = "background: "
 """How facts begin that are about work which daemons do beside serving: scrub, balancer, auditors, replicators ..."""
@@ -188,21 +192,27 @@ def _grouped(facts: dict[str, tuple[Fact, ...]]) -> dict[str, tuple[Fact, ...]]:
 
 
 def _caches(plan: ResolvedPlan, events: Sequence[RunEvent]) -> tuple[Fact, ...]:
-    """What was dropped on each layout, in the words of who dropped it, and how often; empty where nothing was to be dropped."""
-    dropped: dict[str, dict[str, int]] = {layout.name: {} for layout in plan.layouts}
+    """What was dropped on each layout, in the words of who dropped it, and how often; empty where nothing was to be dropped.
+
+    Texts that differ in their numbers alone are one, with the range of each number.
+    """
+    layouts = [layout.name for layout in plan.layouts]
+    found: dict[str, list[RunEvent]] = {}
     for event in events:
-        if event.kind == "caches" and event.layout in dropped:
-            texts = dropped[event.layout]
-            texts[event.text] = texts.get(event.text, 0) + 1
-    names = dict.fromkeys(text for texts in dropped.values() for text in texts)
-    return tuple(
-        Fact(
-            name=name,
-            values=tuple(f"{texts[name]} times" if name in texts else "–" for texts in dropped.values()),
-            differs=len({texts.get(name) for texts in dropped.values()}) > 1,
-        )
-        for name in names
-    )
+        if event.kind == "caches" and event.layout in layouts:
+            found.setdefault(_NUMBER.sub("\0", event.text), []).append(event)
+    facts = []
+    for pattern, same in found.items():
+        ranges = [
+            sorted({int(number) for number in numbers})
+            for numbers in zip(*(_NUMBER.findall(one.text) for one in same), strict=True)
+        ]
+        numbers = [f"{each[0]}" if len(each) == 1 else f"{each[0]} to {each[-1]}" for each in ranges]
+        words = itertools.chain.from_iterable(itertools.zip_longest(pattern.split("\0"), numbers, fillvalue=""))
+        counts = [sum(one.layout == layout for one in same) for layout in layouts]
+        values = tuple("–" if not count else "once" if count == 1 else f"{count} times" for count in counts)
+        facts.append(Fact(name="".join(words), values=values, differs=len(set(values)) > 1))
+    return tuple(facts)
 
 
 def _gaps(events: Sequence[RunEvent]) -> tuple[str, ...]:

@@ -156,13 +156,13 @@ def test_background_work_has_a_table_of_its_own_and_what_caches_were_dropped_is_
             Sheet(title="deployment", layout="swift", facts={"background: auditors": "do not run", "replicas": "3"}),
         ]
     )
-    for _ in range(2):
-        run.event("caches", "memcached flushed", layout="swift")
+    for count in (3, 1):
+        run.event("caches", f"memcached: {count} entries dropped on 2 hosts #1", layout="swift")
     run.event("telemetry", "the probe osd.0 ended by itself", layout="rgw-beast")
     words = Page(derive(run.folder).report.read_text()).words
     at = words.index("background work")
     assert words[at + 4 : at + 10] == ["scrub", "off", "–", "auditors", "–", "do not run"]
-    at = words.index("memcached flushed")
+    at = words.index("memcached: 1 to 3 entries dropped on 2 hosts #1")
     assert words[at + 1 : at + 3] == ["–", "2 times"]
     assert "Caches: dropped before every step" in words
     assert "rgw-beast: the probe osd.0 ended by itself" in words

@@ -112,3 +112,21 @@ def test_after_a_run_no_process_of_it_is_left(run: Run) -> None:
     alive = [child for child in children if "sleep" in Path(f"/proc/{child}/cmdline").read_text()]
     assert not alive
     assert not list(run.place.deployments.iterdir())
+
+
+def test_every_step_has_telemetry_that_names_its_hosts_and_what_they_are_for(run: Run) -> None:
+    store, _ = conduct(run)
+    for key, step in store.latest().items():
+        telemetry = store.telemetry(key)
+        assert telemetry is not None
+        assert telemetry.head.key == step.key
+        assert [(one.host, one.tier) for one in telemetry.head.hosts] == [("client-1", "client"), ("gateway-1", "gateway")]
+        assert telemetry.tail is not None
+
+
+def test_a_step_whose_driver_fails_leaves_telemetry_that_can_be_read(run: Run) -> None:
+    store, _ = conduct(run, "--fail", "step")
+    first = store.steps()[0].key
+    telemetry = store.telemetry(first)
+    assert telemetry is not None
+    assert {one.phase for one in telemetry.hosts} <= {"unplaced"}
