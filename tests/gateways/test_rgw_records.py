@@ -6,9 +6,13 @@ from dataclasses import dataclass
 import pytest
 from pydantic import ValidationError
 
-from gateways.rgw.config import CONF, DATA_POOL, frontend, pools
+from gateways.apache.settings import STATS_PORT
+from gateways.rgw import objectstore
+from gateways.rgw.config import CONF, DATA_POOL, KEYRING, frontend, pools
 from gateways.rgw.keyring import keyring, new_key
+from gateways.rgw.releases import RELEASES
 from gateways.rgw.rgw import Rgw
+from gateways.rgw.roster import Roster
 from gateways.rgw.settings import Place, PoolSettings, RadosgwSettings, Settings
 
 STORES = ("store-1", "store-2", "store-3")
@@ -143,3 +147,184 @@ def test_what_is_asked_of_hosts_names_roles_and_disks() -> None:
 
 def test_both_apis_are_answered_on_one_port() -> None:
     assert Rgw("ceph-16", PLACE, Settings()).apis() == ("swift", "s3")
+
+
+def test_several_radosgw_have_a_name_a_section_and_a_port_each() -> None:
+    settings = {"radosgw": {"daemons": 2, "port": 8100}}
+    sections = conf(settings, haproxy="gateway-1")
+    assert [name for name in sections if name.startswith("client.rgw")] == ["client.rgw.gateway-1.0", "client.rgw.gateway-1.1"]
+    assert sections["client.rgw.gateway-1.1"]["rgw_frontends"] == "beast port=8101 tcp_nodelay=1"
+    keys = next(one.text for one in rgw(settings, haproxy="gateway-1").render(SITES) if one.path == KEYRING)
+    assert keys.count("[client.rgw.gateway-1.") == 2
+
+
+def test_the_only_radosgw_of_a_host_has_the_hosts_name() -> None:
+    assert "client.rgw.gateway-1" in conf({})
+
+
+def test_a_front_end_that_the_layout_gives_by_option_is_not_overruled_by_ours() -> None:
+    sections = conf({"options": {"client": {"rgw_frontends": "beast port=9"}}})
+    assert sections["client"]["rgw_frontends"] == "beast port=9"
+    assert "rgw_frontends" not in sections["client.rgw.gateway-1"]
+
+
+def test_swift_clients_are_told_the_fronts_address_and_not_radosgws_own() -> None:
+    assert "rgw_swift_url" not in conf({})["client"]
+    assert conf({}, haproxy="gateway-1")["client"]["rgw_swift_url"] == "http://10.0.0.9"
+    assert conf({"apache": {"port": 81}}, apache="gateway-1")["client"]["rgw_swift_url"] == "http://10.0.0.9:81"
+
+
+def test_the_files_of_the_front_are_rendered_for_its_host_with_every_radosgw_in_them() -> None:
+    shown = rgw({"radosgw": {"daemons": 2}}, haproxy="gateway-1").render(SITES)
+    text = next(one.text for one in shown if one.path.endswith("haproxy.cfg"))
+    assert "10.0.0.9:8000" in text
+    assert "10.0.0.9:8001" in text
+    assert {one.host for one in shown if one.path == CONF} == set(SITES)
+    assert all("key = ***" in one.text for one in shown if one.path == KEYRING)
+
+
+def test_what_is_rendered_is_the_same_each_time() -> None:
+    assert rgw().render(SITES) == rgw().render(SITES)
+
+
+@pytest.mark.parametrize(
+    ("settings", "place", "message"),
+    [
+        ({"radosgw": {"daemons": 2}}, {}, "2 radosgw need a front, haproxy or apache"),
+        ({}, {"radosgw": ("gateway-1", "store-1")}, "2 radosgw need a front"),
+        ({"haproxy": {"port": 80}}, {}, "settings of haproxy are given, but place names no host for it"),
+        ({"apache": {"path": "http"}}, {"haproxy": "gateway-1"}, "settings of apache are given"),
+        ({"haproxy": {"port": 8000}}, {"haproxy": "gateway-1"}, "gateway-1: port 8000 of haproxy is taken by radosgw"),
+        (
+            {"haproxy": {"port": 8001}, "radosgw": {"daemons": 2}},
+            {"haproxy": "gateway-1"},
+            "gateway-1: port 8001 of haproxy is taken by radosgw",
+        ),
+        ({"radosgw": {"port": 3300}}, {"radosgw": ("store-1",)}, "store-1: port 3300 of radosgw is taken by the mon"),
+        (
+            {"radosgw": {"port": STATS_PORT}, "apache": {"path": "fastcgi"}},
+            {"apache": "gateway-1"},
+            f"port {STATS_PORT} of the FastCGI responder is taken by radosgw",
+        ),
+    ],
+)
+def test_a_place_that_cannot_work_is_refused_when_it_is_read(
+    settings: dict[str, object], place: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        rgw(settings, **place)
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ({"radosgw": ("gateway-1", "gateway-1")}, "radosgw names the same host twice"),
+        ({"haproxy": "gateway-1", "apache": "gateway-1"}, "haproxy and apache are both placed"),
+    ],
+)
+def test_a_place_that_contradicts_itself_is_refused(place: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        Place.model_validate({**PLACE.model_dump(), **place})
+
+
+@pytest.mark.parametrize("release", ["ceph-18", "ceph-20"])
+def test_what_a_release_has_no_more_is_refused_with_those_that_have_it(release: str) -> None:
+    with pytest.raises(ValueError, match=f"radosgw of {release} has no front end civetweb; ceph-14, ceph-16 have it"):
+        rgw({"radosgw": {"frontend": "civetweb"}}, release)
+    with pytest.raises(ValueError, match=f"the OSDs of {release} have no FileStore; ceph-14, ceph-16 have it"):
+        rgw({"osd": {"objectstore": "filestore"}}, release)
+
+
+def test_an_option_that_a_release_lacks_is_not_written_for_it() -> None:
+    assert "mon_allow_pool_size_one" in conf({}, "ceph-16")["mon"]
+    assert "mon_allow_pool_size_one" not in conf({}, "ceph-14")["mon"]
+
+
+def test_each_release_has_the_kind_of_key_it_wants() -> None:
+    assert {name: release.key_type for name, release in RELEASES.items()} == {
+        "ceph-14": 1,
+        "ceph-16": 1,
+        "ceph-18": 1,
+        "ceph-20": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("osd", "message"),
+    [
+        ({"filestore": {"filesystem": "xfs"}}, "filestore: given, but objectstore is bluestore"),
+        ({"objectstore": "memstore", "filestore": {}}, "filestore: given, but objectstore is memstore"),
+        ({"objectstore": "memstore", "disks": 1}, "disks: given, but memstore uses none"),
+        ({"objectstore": "filestore", "filestore": {"journal": "own"}, "disks": 1}, "another one for an OSD"),
+        ({"objectstore": "filestore", "filestore": {"filesystem": "zfs"}}, "xfs"),
+    ],
+)
+def test_settings_of_another_object_store_are_refused(osd: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        Settings.model_validate({"osd": osd})
+
+
+@pytest.mark.parametrize(
+    ("osd", "disks", "memory_mib"),
+    [
+        ({}, 1, 896),
+        ({"disks": 2, "memory_target": "1GiB"}, 2, 2048),
+        ({"objectstore": "filestore", "filestore": {"journal": "own"}}, 2, 896),
+        ({"objectstore": "memstore", "memstore": {"per_host": 2, "size": "1GiB"}}, 0, 2048),
+    ],
+)
+def test_disks_and_memory_are_asked_of_osd_hosts_as_their_stores_want_them(
+    osd: dict[str, object], disks: int, memory_mib: int
+) -> None:
+    needs = rgw({"osd": osd}).needs()
+    assert (needs["store-2"].disks, needs["store-2"].memory_bytes) == (disks, memory_mib << 20)
+    assert (needs["gateway-1"].disks, needs["gateway-1"].memory_bytes) == (0, 0)
+
+
+def test_a_hosts_cpu_is_spent_on_what_its_daemons_are_for() -> None:
+    needs = rgw({}, haproxy="gateway-1").needs()
+    assert needs["gateway-1"].roles == ("radosgw", "haproxy")
+    assert {name: need.tier for name, need in needs.items()} == {**dict.fromkeys(STORES, "storage"), "gateway-1": "gateway"}
+    assert rgw({}, radosgw=("store-1",)).needs()["store-1"].tier == "shared"
+
+
+def test_the_last_disk_of_each_host_is_for_journals_when_they_have_their_own() -> None:
+    settings = Settings.model_validate({"osd": {"objectstore": "filestore", "filestore": {"journal": "own"}}})
+    osds = Roster(PLACE, settings, SITES).osds
+    assert [(one.device, one.journal_disk) for one in osds] == [("/dev/wb0", "/dev/wb1")] * 3
+    assert conf(settings)["osd.1"]["osd_journal"] == "/var/lib/ceph/journal/1"
+    text = objectstore.script(settings.osd, osds[:1])
+    assert text.index("mkfs.xfs -q -f -K /dev/wb1") < text.index("/dev/wb0") < text.index("ceph-osd --mkfs")
+
+
+@pytest.mark.parametrize("filesystem", ["xfs", "btrfs", "ext4"])
+def test_a_file_system_is_made_without_discards_and_mounted_without_access_times(filesystem: str) -> None:
+    settings = Settings.model_validate({"osd": {"objectstore": "filestore", "filestore": {"filesystem": filesystem}}})
+    text = objectstore.script(settings.osd, Roster(PLACE, settings, SITES).osds[:2])
+    assert text.count(f"mkfs.{filesystem} ") == 2
+    assert text.count(f"mount -t {filesystem} -o noatime,") == 2
+    assert text.count(" -K " if filesystem != "ext4" else " nodiscard,") == 2
+
+
+def test_ext4_gets_the_shorter_names_without_which_filestore_does_not_start_on_it() -> None:
+    osd = conf({"osd": {"objectstore": "filestore", "filestore": {"filesystem": "ext4"}}})["osd"]
+    assert (osd["osd_max_object_name_len"], osd["osd_max_object_namespace_len"]) == ("256", "64")
+    assert "osd_max_object_name_len" not in conf({"osd": {"objectstore": "filestore"}})["osd"]
+
+
+def test_memstore_makes_as_many_osds_as_it_is_told_on_no_disk() -> None:
+    settings = Settings.model_validate({"osd": {"objectstore": "memstore", "memstore": {"per_host": 2, "size": "64MiB"}}})
+    osds = Roster(PLACE, settings, SITES).osds
+    assert [(one.number, one.host, one.device) for one in osds][2:4] == [(2, "store-2", None), (3, "store-2", None)]
+    assert conf(settings)["osd"]["memstore_device_bytes"] == str(64 << 20)
+    assert "/dev/" not in objectstore.script(settings.osd, osds[:2])
+
+
+def test_sizes_of_the_gateway_reach_ceph_in_bytes() -> None:
+    client = conf({"radosgw": {"max_chunk_size": "8MiB", "get_window": "32MiB", "print_continue": False}})["client"]
+    assert (client["rgw_max_chunk_size"], client["rgw_get_obj_window_size"]) == (str(8 << 20), str(32 << 20))
+    assert client["rgw_print_continue"] == "false"
+
+
+def test_a_radosgw_with_fastcgi_is_asked_for_it_at_the_port_that_the_front_knows() -> None:
+    assert frontend(RadosgwSettings(), 8001, native=True) == "fastcgi socket_port=8001 socket_host=0.0.0.0"
