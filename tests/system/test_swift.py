@@ -14,10 +14,12 @@ from ground.errors import ServiceFailed
 from topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
-from standing import endpoint, standing, witness
+from standing import endpoint, large_object, standing, unlimited, witness
 from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system
+
+GIB = 1 << 30
 
 TOKEN = """
 import sys, urllib.request
@@ -41,7 +43,7 @@ def steps(deployment: Deployment, program: str) -> str:
 
 @pytest.fixture(scope="module")
 def swift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    with standing("swift-s3api", tmp_path_factory.mktemp("swift")) as deployment:
+    with standing("swift-s3api", tmp_path_factory.mktemp("swift"), change_hardware=unlimited) as deployment:
         yield deployment
 
 
@@ -53,6 +55,14 @@ def test_an_independent_client_reads_what_it_wrote_under_odd_names_too(swift: De
     assert (seen["range"], seen["length"]) == (True, 1000)
     assert seen["gone"] == ("NoSuchKey" if api == "s3" else 404)
     assert seen.get("multipart", True)
+
+
+@pytest.mark.parametrize("api", ["s3", "swift"])
+def test_a_gibibyte_comes_back_as_it_was_sent(swift: Deployment, api: str) -> None:
+    seen = large_object(swift, api, GIB)
+    assert (seen["length"], seen["got"]) == (GIB, GIB)
+    assert seen["read"] == seen["sent"]
+    assert seen.get("same_etag", True)
 
 
 def test_memcached_is_emptied_and_a_clients_token_stays_good(swift: Deployment) -> None:
