@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from topologies.lab import network
+from topologies.lab import network, tools
 from topologies.lab.bundle import CAPABILITIES, Bundle, etc_hosts, submounts
 from topologies.lab.disk import LoopDisk
 from topologies.lab.runc import DEPLOYMENT, HOST, Runc
@@ -133,3 +133,14 @@ def test_a_token_bucket_holds_a_tick_of_its_rate_and_never_less_than_two_large_s
 
 def test_a_runc_without_state_has_no_containers(tmp_path: Path) -> None:
     assert Runc(tmp_path / "none").containers() == ()
+
+
+def test_the_image_of_tools_is_seen_read_only_below_run_where_there_is_one(bundle: Bundle) -> None:
+    def mounted(of: Bundle) -> dict[str, list[str]]:
+        return {one["source"]: one["options"] for one in of.config()["mounts"] if one["destination"] == tools.INSIDE}
+
+    assert mounted(bundle) == {}
+    with_tools = replace(bundle, tools=Path("/images/tools"))
+    assert mounted(with_tools) == {"/images/tools": ["bind", "ro"]}
+    targets = [one["destination"] for one in with_tools.config()["mounts"]]
+    assert targets.index("/run") < targets.index(tools.INSIDE)
