@@ -19,8 +19,8 @@ IMPOSSIBLE = [
     ("rgw-beast", "{osd: {osd_op_num_shard: 3}}", ServiceFailed, "does not know the option 'osd_op_num_shard'"),
     # a command fails before any daemon runs
     ("rgw-beast", "{osd: {osd_data: /nowhere}}", CommandFailed, "(?s)store-.*ceph-osd --mkfs.*/nowhere"),
-    # the mon has the port already, and answers on it
-    ("rgw-on-mon", "{}", ServiceFailed, r"(?s)store-1: radosgw: died.*\| .*(in use|bind)"),
+    # an OSD has the port already, which it chose by itself, and answers on it
+    ("rgw-on-osd", "{}", ServiceFailed, r"(?s)store-1: radosgw: died.*\| .*(in use|bind)"),
     (
         "swift",
         '{object: {DEFAULT: {bind_port: "none"}}}',
@@ -41,8 +41,8 @@ def test_what_cannot_come_up_says_why_and_leaves_nothing(
     tmp_path: Path, layout: str, options: str, error: type[Exception], message: str
 ) -> None:
     def change(text: str) -> str:
-        if layout == "rgw-on-mon":
-            text = text.replace("radosgw: [gateway-1]", "radosgw: [store-1]").replace("frontend: beast", "port: 3300")
+        if layout == "rgw-on-osd":
+            text = text.replace("radosgw: [gateway-1]", "radosgw: [store-1]").replace("frontend: beast", "port: 6800")
         return f"{text}  options: {options}\n"
 
     with pytest.raises(error, match=message), standing("swift" if layout == "swift" else "rgw-beast", tmp_path, change):
