@@ -115,6 +115,7 @@ def _strip(rows: Sequence[Row], about: str) -> Strip:
             str(row.workers),
             *(_shown(_top(row, what, tiers)) for _, _, what, tiers in KINDS),
             row.saturated or "not recorded",
+            row.told or UNKNOWN,
         )
         for row in rows
     ]
@@ -123,7 +124,7 @@ def _strip(rows: Sequence[Row], about: str) -> Strip:
         title=f"{about[:1].upper()}{about[1:]}",
         workers=tuple(dict.fromkeys(row.workers for row in rows)),
         cells=tuple(Cell(key=key, title=title, shares=_shares(rows, what, tiers)) for key, title, what, tiers in KINDS),
-        lines=(("Layout", "Workers", *(f"{title} %" for title in titles), "What was the limit"), *body),
+        lines=(("Layout", "Workers", *(f"{title} %" for title in titles), "What was the limit", "What the daemons told"), *body),
     )
 
 

@@ -20,6 +20,7 @@ from typing import Final
 from pydantic import NonNegativeFloat, NonNegativeInt
 
 from ground.record import Record
+from results.daemons import figure_words
 from results.histogram import Histogram
 from results.measurement import Tally
 from results.resolved import ResolvedPlan
@@ -104,6 +105,8 @@ class Row(Record):
     """Medians over the repeats; empty where no telemetry was recorded."""
     aside: str = ""
     """Where requests waited in a queue, and that much else ran on the hosts' machine, in words."""
+    told: str = ""
+    """What the gateway's daemons told of themselves, in words."""
     valid: bool
     notes: tuple[str, ...] = ()
     points: tuple[Point, ...] = ()
@@ -182,6 +185,7 @@ def _row(
         storage_cpu_s_per_1000_ops=_median([point.storage_cpu_s_per_1000_ops for point in used]),
         resources=over_repeats(known),
         aside="; ".join(words for words in (queue_words(known), beside_words(known)) if words),
+        told=figure_words([use.told for use in known]),
         valid=any(point.valid for point in points),
     )
 

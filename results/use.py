@@ -26,6 +26,7 @@ from pydantic import NonNegativeFloat
 
 from ground.quantities import show_bytes
 from ground.record import Record
+from results.daemons import Figure, figures
 from results.figures import show_figure
 from results.telemetry import DiskLimit, DiskSecond, HostLimits, HostSecond, ProbeSecond, Telemetry, Tier
 
@@ -116,6 +117,8 @@ class StepUse(Record):
     resources: tuple[Resource, ...] = ()
     queues: tuple[Queue, ...] = ()
     beside: Beside | None = None
+    told: tuple[Figure, ...] = ()
+    """What daemons told of themselves."""
     gaps: tuple[str, ...] = ()
 
 
@@ -136,6 +139,7 @@ def step_use(telemetry: Telemetry, window_s: float) -> StepUse:
         resources=tuple(found for one in hosts if one.host in whole for found in _resources(one, whole[one.host])),
         queues=tuple(_queues(telemetry.told_within(window_s))),
         beside=_beside(limits, cpu_s),
+        told=figures(telemetry, window_s),
         gaps=tuple(dict.fromkeys(gaps)),
     )
 

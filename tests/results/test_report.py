@@ -122,7 +122,7 @@ def test_under_each_chart_the_resources_of_its_requests_are_drawn_and_given_as_a
     strips = [attrs["aria-label"] or "" for attrs in page.all("div") if attrs.get("class") == "strip"]
     assert len(strips) == 6
     assert "rgw-beast at 32 workers: CPU of gateway-1 (" in strips[0]
-    assert "Show resources as a table" in page.words
+    assert "Show resources as a table, and what the daemons told" in page.words
 
 
 def test_the_saturated_resource_of_each_step_is_named(page: Page) -> None:
