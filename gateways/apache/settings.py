@@ -110,8 +110,9 @@ class ApacheSettings(Record):
     """Where clients find it."""
     mpm: MpmSettings = MpmSettings()
     keep_alive: bool = True
-    keep_alive_timeout: Wait = 60.0
-    """Apache's own default of 5 s would end connections of workers that pause. With `worker`, a thread waits as long."""
+    keep_alive_timeout: Wait = 15.0
+    """Apache's own default of 5 s would end connections of workers that pause. Not more than it takes: with `worker` a thread waits
+    as long, and when what is behind mod_proxy_fcgi dies within an answer, 2.4.71 ends the client's connection only after it."""
     keep_alive_requests: Annotated[int, Field(ge=0)] = 0
     """Requests on a connection before it is ended; 0: any number. Apache's own default of 100 makes clients connect anew."""
     timeout: Wait = 600.0
