@@ -34,7 +34,8 @@ _SCALES: Final[Mapping[Unit, tuple[tuple[float, str], ...]]] = {
 class Attested(Record):
     """One line of `attestation.jsonl`: one figure about one host of one deployment, better when it is higher.
 
-    `promised` is the limit of the hardware file in the same unit, where there is one.
+    `promised` is the limit of the hardware file in the same unit, where there is one; that of a CPU quota comes from what the
+    same CPU did without, and so is not the same in all deployments.
     """
 
     layout: str
@@ -55,7 +56,6 @@ class Compared(Record):
     kind: Kind
     what: str
     unit: Unit
-    promised: float | None
     found: Annotated[tuple[Attested, ...], Field(min_length=1)]
 
     @property
@@ -74,11 +74,15 @@ class Compared(Record):
         return 1 - self.lowest.value / self.highest.value if len(self.found) > 1 else None
 
     @property
+    def shortest(self) -> Attested | None:
+        """The deployment whose host lacked most of what was promised it; None when nothing was, or nothing is lacking."""
+        lacking = [one for one in self.found if _lack(one) > 0]
+        return max(lacking, key=_lack, default=None)
+
+    @property
     def short(self) -> float | None:
-        """What the lowest figure lacks of what was promised, as a part of that; None when nothing was or nothing is lacking."""
-        if self.promised is None or self.lowest.value >= self.promised:
-            return None
-        return 1 - self.lowest.value / self.promised
+        """What that one lacked, as a part of what was promised."""
+        return None if self.shortest is None else _lack(self.shortest)
 
     @property
     def bound(self) -> float:
@@ -129,8 +133,7 @@ def compare(attested: Sequence[Attested]) -> tuple[Compared, ...]:
     for one in attested:
         found.setdefault((one.host, one.what), []).append(one)
     return tuple(
-        Compared(host=host, kind=of[0].kind, what=what, unit=of[0].unit, promised=of[0].promised, found=tuple(of))
-        for (host, what), of in found.items()
+        Compared(host=host, kind=of[0].kind, what=what, unit=of[0].unit, found=tuple(of)) for (host, what), of in found.items()
     )
 
 
@@ -140,8 +143,8 @@ def warnings(attested: Sequence[Attested]) -> tuple[str, ...]:
     for one in compare(attested):
         if one.differs and one.apart is not None:
             told.append((one.apart, _difference(one, one.apart)))
-        if one.lacks and one.short is not None and one.promised is not None:
-            told.append((one.short, _shortfall(one, one.short, one.promised)))
+        if one.lacks and one.shortest is not None and one.shortest.promised is not None:
+            told.append((_lack(one.shortest), _shortfall(one, one.shortest, one.shortest.promised)))
     return tuple(text for _, text in sorted(told, key=lambda one: -one[0]))
 
 
@@ -150,9 +153,14 @@ def _difference(one: Compared, apart: float) -> str:
     return f"{_about(one)} gave {gave} ({_percent(apart)} apart, bound {_percent(one.bound)}): results may differ for that"
 
 
-def _shortfall(one: Compared, short: float, promised: float) -> str:
-    gave = f"gave {show(one.lowest.value, one.unit)} {_under(one.lowest, one)}"
-    return f"{_about(one)} promises {show(promised, one.unit)} and {gave} ({_percent(short)} less, bound {_percent(one.bound)})"
+def _shortfall(one: Compared, found: Attested, promised: float) -> str:
+    gave = f"promises {show(promised, one.unit)} and gave {show(found.value, one.unit)} {_under(found, one)}"
+    return f"{_about(one)} {gave} ({_percent(_lack(found))} less, bound {_percent(one.bound)})"
+
+
+def _lack(one: Attested) -> float:
+    """What a figure lacks of its promise, as a part of that; 0 without a promise, less than 0 where there is more."""
+    return 0.0 if one.promised is None else 1 - one.value / one.promised
 
 
 def _about(one: Compared) -> str:
@@ -195,7 +203,7 @@ def lines(attested: Sequence[Attested], layouts: Sequence[str]) -> tuple[Line, .
         Line(
             host=one.host,
             what=one.what,
-            promised=UNKNOWN if one.promised is None else show(one.promised, one.unit),
+            promised=_range([found.promised for found in one.found if found.promised is not None], one.unit),
             cells=tuple(_range([found.value for found in one.found if found.layout == layout], one.unit) for layout in layouts),
             apart=UNKNOWN if one.apart is None else _percent(one.apart),
             beyond=one.differs or one.lacks,

@@ -77,6 +77,15 @@ def test_a_limit_that_is_not_reached_is_told_even_where_all_deployments_are_alik
     assert told[0].startswith("disk wb0 write of store-2 promises 200 MB/s and gave 140 MB/s under rgw-beast (30 % less")
 
 
+def test_each_figure_is_held_against_the_promise_of_its_own_deployment() -> None:
+    of = [
+        figure("a", 90.0, what="CPU", kind="cpu", unit="events/s", promised=95.0),
+        figure("b", 95.0, what="CPU", kind="cpu", unit="events/s", promised=110.0),
+    ]
+    assert warnings(of) == ("CPU of store-2 promises 110 events/s and gave 95.0 events/s under b (14 % less, bound 10 %)",)
+    assert lines(of, ("a", "b"))[0].promised == "95.0 to 110 events/s"
+
+
 def test_more_than_was_promised_is_no_shortfall() -> None:
     (compared,) = compare([figure("swift", 210e6, promised=200e6)])
     assert compared.short is None
