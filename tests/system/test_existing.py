@@ -1,0 +1,223 @@
+"""A real Ceph RGW as a gateway that already runs: behind TLS of an authority of its own, with virtual hosts, seen by boto3.
+
+The RGW stands on lab hosts; the command runs in the network of their client, where a name server knows every name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from gateways.gateway import Endpoint
+from results.store import RunStore
+from topologies.deployment import Deployment
+from topologies.lab.host import LabHost
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "gateways"))
+from standing import endpoint, standing
+from tls_proxy import authority
+
+pytestmark = pytest.mark.system
+
+TESTS = Path(__file__).parents[1]
+PORT = 8443
+SUITE = """
+name: trial
+about: As short as it can be
+api: {api}
+users: {users}
+workloads:
+  - name: small
+    objects: {{size: 64KiB, containers: 3, per_container: 4}}
+    operations: {{read: 40, write: 30, head: 10, list: 10, delete: 10}}
+    workers: [4]
+    runtime: {runtime}
+    warmup: 0s
+    verify: true
+"""
+SECURE = f"""
+name: secure
+about: An RGW behind TLS, with virtual hosts
+gateway: existing
+release: any
+place: {{}}
+settings:
+  about: Ceph RGW of this test
+  s3: {{url: "https://store.test:{PORT}", addressing: virtual, credentials: profile theirs, ca_file: CA}}
+  swift: {{auth_url: "https://store.test:{PORT}/auth/v1.0", storage_url: "https://store.test:{PORT}/swift/v1", ca_file: CA}}
+"""
+WITNESS = """
+import json, sys, boto3
+from botocore.config import Config
+e = json.load(sys.stdin)
+s3 = boto3.client("s3", endpoint_url=e["url"], aws_access_key_id=e["user"], aws_secret_access_key=e["key"], region_name=e["region"],
+                  config=Config(s3={"addressing_style": "path"}, request_checksum_calculation="when_required"))
+if "--make" in sys.argv:
+    s3.create_bucket(Bucket="theirs")
+    s3.put_object(Bucket="theirs", Key="precious", Body=b"x")
+names = [one["Name"] for one in s3.list_buckets()["Buckets"]]
+print(json.dumps({name: [one["Key"] for one in s3.list_objects_v2(Bucket=name).get("Contents", [])] for name in names}))
+"""
+
+
+class Site:
+    """The RGW with what stands before it, and the command in the network of its client."""
+
+    def __init__(self, deployment: Deployment, folder: Path, ca: Path) -> None:
+        self.client = deployment.client
+        assert isinstance(self.client, LabHost)
+        self.s3, self.swift = endpoint(deployment, "s3"), endpoint(deployment, "swift")
+        self.folder, self.ca = folder, ca
+        (folder / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:2 attempts:2\n")
+        (folder / "credentials").write_text(
+            f"[theirs]\naws_access_key_id = {self.s3.user}\naws_secret_access_key = {self.s3.key.get_secret_value()}\n"
+        )
+
+    def inside(self, *argv: str) -> list[str]:
+        """A command in the client's network, with a name server of ours."""
+        assert isinstance(self.client, LabHost)
+        names = ("bash", "-c", 'mount --bind "$0" /etc/resolv.conf && exec "$@"', str(self.folder / "resolv.conf"))
+        return ["nsenter", f"--net=/proc/{self.client.pid}/ns/net", "unshare", "--mount", "--propagation", "private", *names, *argv]
+
+    def compare(self, name: str, change: Mapping[str, str], **suite: str) -> list[str]:
+        """The command that weighs the gateway, with changes to the text of its layout."""
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        text = SECURE
+        for old, new in change.items():
+            assert old in text
+            text = text.replace(old, new)
+        (folder / "secure.yaml").write_text(text.replace("CA", str(self.ca)))
+        (folder / "trial.yaml").write_text(SUITE.format(**{"api": "[swift, s3]", "users": "engine", "runtime": "2s", **suite}))
+        files = ("--suite", str(folder / "trial.yaml"), "--layouts", str(folder / "secure.yaml"), "--out", str(folder / "runs"))
+        return self.inside(sys.executable, "-m", "weighbridge", "compare", "--hardware", "this-machine", *files)
+
+    def environment(self, **more: str) -> dict[str, str]:
+        return {
+            **os.environ, "WEIGHBRIDGE_HOME": str(self.folder / "home"), "WEIGHBRIDGE_STATE": str(self.folder / "state"),
+            "AWS_SHARED_CREDENTIALS_FILE": str(self.folder / "credentials"),
+            "ST_USER": self.swift.user, "ST_KEY": self.swift.key.get_secret_value(), **more,
+        }  # fmt: skip
+
+    def run(self, name: str, change: Mapping[str, str] | None = None, **suite: str) -> subprocess.CompletedProcess[str]:
+        command = self.compare(name, change or {}, **suite)
+        return subprocess.run(command, capture_output=True, text=True, env=self.environment(), timeout=180, check=False)
+
+    def seen(self, *options: str) -> dict[str, list[str]]:
+        """All buckets and their objects, as boto3 lists them."""
+        order = self.s3.model_dump_json()
+        found: dict[str, list[str]] = json.loads(self.client.run([sys.executable, "-c", WITNESS, *options], stdin=order).stdout)
+        return found
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("existing")
+    ca, certificate = authority(folder / "tls", ["store.test", "*.store.test"])
+
+    def named(text: str) -> str:
+        return f"{text}  options: {{client: {{rgw_dns_name: store.test}}}}\n"
+
+    with standing("rgw-beast", folder, named) as deployment, ExitStack() as stack:
+        site = Site(deployment, folder, ca)
+        backend: Endpoint = site.s3
+        address, port = backend.url.removeprefix("http://").split(":")
+        proxy = (str(TESTS / "gateways" / "tls_proxy.py"), str(certificate), "127.0.0.1", str(PORT), address, port)
+        for program in (proxy, (str(TESTS / "system" / "wildcard_dns.py"),)):
+            process = subprocess.Popen(
+                site.inside(sys.executable, *program), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+            stack.callback(process.communicate, "")
+            assert process.stdout is not None
+            assert process.stdout.readline()
+        assert site.seen("--make") == {"theirs": ["precious"]}
+        yield site
+
+
+def test_virtual_hosts_behind_tls_are_weighed_over_both_apis_and_only_the_runs_buckets_came_and_went(site: Site) -> None:
+    done = site.run("engine")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (run,) = (site.folder / "engine" / "runs").iterdir()
+    steps = RunStore.open(run).steps()
+    assert [step.key.api for step in steps] == ["swift", "s3"]
+    for step in steps:
+        assert step.measurement is not None, step.notes
+        assert not any(tally.errors for tally in step.measurement.tallies), step.notes
+        assert {tally.operation for tally in step.measurement.tallies} == {"read", "write", "head", "list", "delete"}
+    facts = next(sheet.facts for sheet in RunStore.open(run).manifest.sheets if sheet.layout == "secure")
+    assert facts["s3: addressing"].startswith("virtual hosts")
+    assert "signed by Test authority" in facts["s3: tls"]
+    secret = site.s3.key.get_secret_value().encode()
+    assert not [path for path in run.rglob("*") if path.is_file() and secret in path.read_bytes()]
+    assert site.seen() == {"theirs": ["precious"]}
+
+
+def test_sdk_users_reach_virtual_hosts_too(site: Site) -> None:
+    done = site.run("sdk", api="[s3]", users="sdk", runtime="1s")
+    (run,) = (site.folder / "sdk" / "runs").iterdir()
+    (step,) = RunStore.open(run).steps()
+    assert step.measurement is not None, done.stdout + done.stderr
+    assert not any(tally.errors for tally in step.measurement.tallies)
+    assert sum(tally.count for tally in step.measurement.tallies) > 0
+    assert site.seen() == {"theirs": ["precious"]}
+
+
+def test_a_run_that_is_killed_leaves_none_of_its_buckets(site: Site) -> None:
+    command = site.compare("killed", {}, runtime="60s", api="[s3]")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=site.environment())
+    try:
+        assert process.stdout is not None
+        said = ""
+        while "step 1/1" not in said:
+            said += (line := process.stdout.readline())
+            assert line, said
+        assert len(site.seen()) == 4
+        process.send_signal(signal.SIGTERM)
+        said += process.communicate(timeout=90)[0]
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 128 + signal.SIGTERM, said
+    assert site.seen() == {"theirs": ["precious"]}
+    assert said.count("deleted the bucket wb-") == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"credentials: profile theirs, ca_file: CA": "credentials: profile theirs"}, "its certificate is not accepted"),
+        ({"store.test": "elsewhere.test"}, "its certificate is not accepted: Hostname mismatch"),
+        ({"profile theirs": "profile others"}, "no profile 'others' with keys in"),
+        ({"/auth/v1.0": "/nowhere/v1.0"}, "swift auth at https://store.test"),
+        (
+            {f', storage_url: "https://store.test:{PORT}/swift/v1"': ""},
+            "in the clear; set `storage_url` to the one that is reached over https",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_before_anything_is_measured(site: Site, change: dict[str, str], words: str) -> None:
+    done = site.run("wrong", change)
+    assert done.returncode in (2, 3), done.stdout
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (site.folder / "wrong" / "runs").exists()
+
+
+def test_a_wrong_key_is_told_with_where_it_came_from(site: Site) -> None:
+    wrong = site.environment(AWS_ACCESS_KEY_ID=site.s3.user, AWS_SECRET_ACCESS_KEY="wrong")
+    command = site.compare("key", {"profile theirs": "environment"})
+    done = subprocess.run(command, capture_output=True, text=True, env=wrong, timeout=60, check=False)
+    assert done.returncode == 3
+    assert "s3 make bucket at https://store.test" in done.stderr
+    assert "SignatureDoesNotMatch" in done.stderr
+    assert "credentials of environment" in done.stderr
+    assert site.seen() == {"theirs": ["precious"]}
