@@ -54,7 +54,10 @@ def _said(model: type[BaseModel]) -> dict[str, str]:
 
 
 def _record(annotation: Any) -> type[BaseModel] | None:
-    """The record that a field holds, if it holds one and nothing else."""
+    """The record that a field holds, if it holds one and nothing else; it may be left out."""
+    if typing.get_origin(annotation) in {typing.Union, types.UnionType}:
+        held = [one for one in typing.get_args(annotation) if one is not type(None)]
+        annotation = held[0] if len(held) == 1 else None
     if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
         return annotation
     return None

@@ -74,6 +74,7 @@ def test_the_faults_of_all_files_are_told_at_once_and_nothing_is_started(tmp_pat
         (["compare", "--no-such-option"], "No such option"),
         (["up"], "Missing argument"),
         (["up", "null", "--hardware", "loopback"], "nothing would be left standing"),
+        (["up", "existing", "--hardware", "this-machine"], "there is nothing to stand up"),
         (["exec", "client-1", "--", "true"], "no host 'client-1' stands"),
         (["report", "no-such-run"], "does not exist"),
         (["null-target", "--port", "99999"], "port"),

@@ -32,6 +32,11 @@ def up(layout: str, hardware: str | None) -> None:
             f"the hosts of {hosts.name!r} are pretended and end with this command: nothing would be left standing",
             advice="Choose hardware of kind lab.",
         )
+    if hosts.kind == "existing":
+        raise UsageError(
+            f"hardware {hosts.name!r} is for gateways that already run: there is nothing to stand up",
+            advice="`weighbridge compare --hardware this-machine` weighs them.",
+        )
     planned = selection.layout_named(layout, hosts)
     where = place()
     require(hosts, where)
