@@ -97,10 +97,10 @@ def verify(
     return tuple(Check(**check) for check in answer["checks"])
 
 
-def tour(exchange: Exchange, body: bytes, order: Mapping[str, Any], api: str) -> list[tuple[str, int, float]]:
+def tour(exchange: Exchange, body: bytes, order: Mapping[str, Any], endpoint: Mapping[str, Any]) -> list[tuple[str, int, float]]:
     """The round of operations on one bucket of one API: (operation, status, ms) of each. Raises WrongAnswer."""
     done = []
-    bucket, patience_s = order["bucket"], order["told_within_s"]
+    api, bucket, patience_s = endpoint["api"], order["bucket"], order["told_within_s"]
     name = f"/{bucket}/check"
 
     def ask(operation: str, method: str, path: str, wanted: Sequence[int], content: bytes = b"") -> Answer:
@@ -113,7 +113,7 @@ def tour(exchange: Exchange, body: bytes, order: Mapping[str, Any], api: str) ->
         done.append((operation, answer.status, (time.monotonic() - started) * 1000))
         return answer
 
-    ask("make bucket", "PUT", f"/{bucket}", (200, 201, 202, 204))
+    ask("make bucket", "PUT", f"/{bucket}", (200, 201, 202, 204), _location(endpoint))
     written = ask("PUT", "PUT", name, (200, 201), body)
     headed = ask("HEAD", "HEAD", name, (200,))
     read = ask("GET", "GET", name, (200,))
@@ -138,6 +138,15 @@ def tour(exchange: Exchange, body: bytes, order: Mapping[str, Any], api: str) ->
             time.sleep(_PAUSE_S)
         else:
             return done
+
+
+def _location(endpoint: Mapping[str, Any]) -> bytes:
+    """What says in which region a bucket is made; us-east-1 must not be said (CreateBucket in the API reference of S3)."""
+    if endpoint["api"] != "s3" or endpoint["region"] == "us-east-1":
+        return b""
+    location = f"<LocationConstraint>{endpoint['region']}</LocationConstraint>"
+    space = "http://s3.amazonaws.com/doc/2006-03-01/"
+    return f'<CreateBucketConfiguration xmlns="{space}">{location}</CreateBucketConfiguration>'.encode()
 
 
 def listed(answer: Answer, api: str) -> list[str]:
@@ -175,7 +184,7 @@ def answer_of(order: Mapping[str, Any]) -> dict[str, Any]:
         api = endpoint["api"]
         try:
             with exchanging(endpoint, order["bucket"]) as exchange:
-                rows = tour(exchange, body, order, api)
+                rows = tour(exchange, body, order, endpoint)
         except WrongAnswer as wrong:
             start = wrong.answer.body[:_HEAD_OF_BODY].decode(errors="replace") if wrong.answer else ""
             status = wrong.answer.status if wrong.answer else None

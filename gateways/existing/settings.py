@@ -61,7 +61,7 @@ class S3(Record):
     url: Annotated[Url, AfterValidator(_endpoint)]
     """Scheme, host and port, such as https://store.example:8443."""
     region: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] = "us-east-1"
-    """What requests are signed for; radosgw calls it the API name of its zonegroup, and takes us-east-1 too."""
+    """What requests are signed for; buckets are made in it, unless it is us-east-1, which is where they are made anyway."""
     addressing: Literal["path", "virtual"] = "path"
     """Whether a bucket stands in the path, or before the host's name, which then has to have an address for any bucket."""
     credentials: Annotated[str, Field(pattern=r"^(aws|environment|profile \S+)$")] = "aws"

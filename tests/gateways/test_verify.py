@@ -190,6 +190,13 @@ def test_a_storage_url_that_is_set_takes_the_place_of_what_auth_says(store: str,
     assert verify(client, [swift(store).model_copy(update={"storage_url": f"{store}/v1/AUTH_u"})])
 
 
+def test_a_bucket_is_made_in_the_region_of_its_endpoint(store: str, client: FakeHost) -> None:
+    Store.lie = "unlisted"
+    with pytest.raises(VerificationFailed, match="LIST"):
+        verify(client, [s3(store).model_copy(update={"region": "eu-west-1"})], bucket="mine", told_within_s=0)
+    assert b"<LocationConstraint>eu-west-1</LocationConstraint>" in Store.objects["/mine"]
+
+
 def test_nobody_listening_is_a_wrong_answer_too(client: FakeHost) -> None:
     with pytest.raises(VerificationFailed, match=r"swift connect at .*: no answer: ConnectionRefusedError"):
         verify(client, [swift("http://127.0.0.1:9")])
