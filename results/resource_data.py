@@ -8,7 +8,7 @@ from typing import Final
 
 from ground.record import Record
 from results.chart_data import csv_lines
-from results.figures import UNKNOWN, show_figure
+from results.figures import UNKNOWN
 from results.findings import kind_of, subjects
 from results.summary import Row
 from results.telemetry import Tier
@@ -124,7 +124,7 @@ def _strip(rows: Sequence[Row], about: str) -> Strip:
         title=f"{about[:1].upper()}{about[1:]}",
         workers=tuple(dict.fromkeys(row.workers for row in rows)),
         cells=tuple(Cell(key=key, title=title, shares=_shares(rows, what, tiers)) for key, title, what, tiers in KINDS),
-        lines=(("Layout", "Workers", *(f"{title} %" for title in titles), "What was the limit", "What the daemons told"), *body),
+        lines=(("Layout", "Workers", *titles, "What was the limit", "What the daemons told"), *body),
     )
 
 
@@ -156,4 +156,4 @@ def _top(row: Row, what: What, tiers: Sequence[Tier]) -> Resource | None:
 
 
 def _shown(one: Resource | None) -> str:
-    return UNKNOWN if one is None else f"{show_figure(round(one.share * 100, 1))}{' ●' if one.saturated else ''}"
+    return UNKNOWN if one is None else f"{'● ' if one.saturated else ''}{one.share * 100:.0f}"
