@@ -103,6 +103,8 @@ def _sections(settings: Settings, roster: Roster, fsid: str, *, native: bool) ->
             "osd_memory_target": osd.memory_target,
             # Flags such as noscrub would leave the cluster in HEALTH_WARN; no scrub slots do not.
             **({} if osd.scrub else {"osd_max_scrubs": 0}),
+            # What an OSD finds its disk to do before limits are on would differ from one deployment to the next.
+            "osd_mclock_skip_benchmark": True,
             "osd_crush_update_on_start": True,
             "osd_crush_chooseleaf_type": 1 if pool.failure_domain == "host" else 0,
         },

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
 
 from gateways.host import Host
 from gateways.rgw import objectstore
@@ -16,6 +16,9 @@ from ground.quantities import show_bytes
 
 if TYPE_CHECKING:
     from gateways.rgw.rgw import Rgw
+
+Media = Literal["hdd", "ssd"]
+_MEDIA: Mapping[Media, str] = {"hdd": "spinning (rotational)", "ssd": "solid state"}
 
 _RGW_OPTIONS = (
     "rgw_frontends",
@@ -45,8 +48,12 @@ _BYTES = (
 )
 
 
-def facts(gateway: Rgw, osds: Sequence[Ceph], gateways: Sequence[Ceph], mon: Host, *, native: bool) -> dict[str, str]:
+def facts(
+    gateway: Rgw, osds: Sequence[Ceph], gateways: Sequence[Ceph], mon: Host, *, native: bool, media: Sequence[Media]
+) -> dict[str, str]:
     """What decides results, in words; values of options as the running daemons give them, not as they were written.
+
+    `media` are what the OSDs take their disks for, one each.
 
     Raises ServiceFailed when a daemon does not know an option that the layout sets.
     """
@@ -83,8 +90,20 @@ def facts(gateway: Rgw, osds: Sequence[Ceph], gateways: Sequence[Ceph], mon: Hos
     if len(gateways) > 1:
         for one in gateways[1:]:
             found[f"{one.name}: rgw_frontends"] = _values(one, ["rgw_frontends"])["rgw_frontends"]
+    found |= _queue(osds, media)
     found |= _extra(settings, osds, gateways, mon)
     return found
+
+
+def _queue(osds: Sequence[Ceph], media: Sequence[Media]) -> dict[str, str]:
+    """How OSDs queue what they are asked: by what they take their disks for, which the kernel tells them."""
+    each = Counter(media)
+    found = {"disks as Ceph takes them": ", ".join(f"{count} {_MEDIA[one]}" for one, count in sorted(each.items()))}
+    one, osd = media[0], osds[0]
+    values = _values(osd, ("osd_op_queue", f"osd_op_num_shards_{one}", f"osd_op_num_threads_per_shard_{one}"))
+    if values["osd_op_queue"] == "mclock_scheduler":
+        values |= _values(osd, ("osd_mclock_profile", f"osd_mclock_max_capacity_iops_{one}"))
+    return found | {f"osd: {name}": value for name, value in values.items()}
 
 
 def _background(settings: Settings) -> dict[str, str]:

@@ -42,7 +42,7 @@ RELEASES: dict[str, Release] = {
         key_type=1,
         frontends=("beast", "civetweb"),
         filestore=True,
-        lacks=frozenset({"mon_allow_pool_size_one"}),
+        lacks=frozenset({"mon_allow_pool_size_one", "osd_mclock_skip_benchmark"}),
     ),
     "ceph-16": Release(
         image=Image(name="ceph-16", suite="bookworm", packages=_PACKAGES),

@@ -21,7 +21,7 @@ from gateways.host import Host, Service
 from gateways.ports import await_ports
 from gateways.rgw import objectstore
 from gateways.rgw.config import KEYRING, pools, url
-from gateways.rgw.facts import facts
+from gateways.rgw.facts import Media, facts
 from gateways.rgw.monitor import Ceph, Monitor, ask
 from gateways.rgw.releases import RELEASES
 from gateways.rgw.roster import MON_PORTS, Osd, Radosgw, Roster
@@ -92,11 +92,12 @@ class Rise:
             self._start([Daemon(self.mon_host, Service("mgr", ("ceph-mgr", "-f", "-i", "a")), logs=("mgr.a.log",))])
             self._quieten(monitor)
             self._await_clean(monitor)
+            media = self._media(monitor)
         stores = [Ceph(self.hosts[osd.host], f"osd.{osd.number}") for osd in osds]
         gateways = [Ceph(self.hosts[one.host], one.name) for one in self.roster.radosgws]
         if self.settings.osd.objectstore == "bluestore":
             self._set_back(stores)
-        found = facts(self.gateway, stores, gateways, self.mon_host, native=native)
+        found = facts(self.gateway, stores, gateways, self.mon_host, native=native, media=media)
         probes = [one.probe() for one in (*gateways, *stores)]
         if front is not None and front_host is not None:
             found |= front.facts(self.hosts[front_host])
@@ -243,6 +244,11 @@ class Rise:
                 said = time.monotonic()
                 self.say(f"{health['status']} ({checks}), {clean} of {wanted} placement groups clean")
             time.sleep(_POLL_S)
+
+    def _media(self, monitor: Monitor) -> list[Media]:
+        """What each OSD takes its disk for: options for the one or the other then hold for it."""
+        told = json.loads(monitor.ask({"prefix": "osd metadata", "format": "json"})[0])
+        return ["hdd" if one["rotational"] == "1" else "ssd" for one in told]
 
     def _set_back(self, osds: Sequence[Ceph]) -> None:
         """Give the running OSDs the poll interval that BlueStore has by default."""

@@ -33,7 +33,8 @@ for line in sys.stdin:
         what = command["prefix"]
         log.write(json.dumps(command) + "\\n"); log.flush()
         osds += what == "osd new"
-        output = {{"osd stat": {{"num_up_osds": osds}}, "status": {{"health": {{"status": "HEALTH_OK", "checks": {{}}}},
+        output = {{"osd stat": {{"num_up_osds": osds}}, "osd metadata": [{{"rotational": "0"}}] * osds,
+                  "status": {{"health": {{"status": "HEALTH_OK", "checks": {{}}}},
                   "pgmap": {{"num_pgs": 80, "pgs_by_state": [{{"state_name": "active+clean", "count": 80}}]}}}}}}.get(what, "")
         answers.append([{refused}.get(what, 0), json.dumps(output) if output else "", "no"])
     print(json.dumps(answers), flush=True)

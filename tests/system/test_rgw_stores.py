@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from ground.document import DocumentError
 from ground.errors import UsageError
 from topologies.deployment import preflight
 from topologies.loader import Planned, load_hardware, load_layout, shipped_hardware, shipped_layouts
@@ -91,9 +90,3 @@ def test_ceph_and_the_front_say_all_that_is_wrong_with_options_before_any_daemon
 def test_what_ships_passes_the_check_of_its_own_programs(tmp_path: Path) -> None:
     for name in ("rgw-civetweb", "rgw-haproxy"):
         preflight(planned(tmp_path, name, str), load_hardware(shipped_hardware()["lab-small"]), place(), print)
-
-
-def test_osds_that_may_take_more_memory_than_their_host_has_are_refused(tmp_path: Path) -> None:
-    big = stores("    objectstore: memstore\n    memstore: {per_host: 3, size: 1GiB}\n")
-    with pytest.raises(DocumentError, match=r"osd may take 3 GiB of memory; host 'store-1' .* has 2560 MiB"):
-        planned(tmp_path, "rgw-beast", big)

@@ -1,0 +1,104 @@
+"""The layouts of Ceph RGW that ship: what they have in common, and what is refused at the very word of a file."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from gateways.rgw.rgw import Rgw
+from gateways.rgw.settings import Settings
+from ground.document import DocumentError
+from topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
+from topologies.sites import sites
+
+LAYOUTS = ["rgw-apache-fastcgi", "rgw-apache-proxy", "rgw-beast", "rgw-civetweb", "rgw-haproxy"]
+HARDWARE = load_hardware(shipped_hardware()["lab-small"])
+
+
+def shipped(name: str) -> Rgw:
+    gateway = load_layout(shipped_layouts()[name], HARDWARE).gateway
+    assert isinstance(gateway, Rgw)
+    return gateway
+
+
+def refused(folder: Path, change: Callable[[str], str], layout: str = "rgw-beast") -> str:
+    path = folder / "layout.yaml"
+    path.write_text(change(shipped_layouts()[layout].read_text()))
+    with pytest.raises(DocumentError) as error:
+        load_layout(path, HARDWARE)
+    return str(error.value)
+
+
+def test_every_layout_that_ships_is_known_here() -> None:
+    assert [name for name in shipped_layouts() if name.startswith("rgw-")] == LAYOUTS
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_layouts_differ_in_their_gateway_and_in_nothing_of_their_store(name: str) -> None:
+    mine, beast = shipped(name), shipped("rgw-beast")
+    assert mine.settings.osd == beast.settings.osd
+    assert mine.settings.pools == beast.settings.pools
+    assert (mine.settings.log, mine.release) == (beast.settings.log, beast.release)
+    assert (mine.place.mon, mine.place.osd, mine.place.radosgw) == (beast.place.mon, beast.place.osd, beast.place.radosgw)
+    assert mine.place.front in (None, "gateway-1")
+    assert mine.settings.options == {}
+
+
+def test_threads_of_all_radosgw_together_are_as_many_in_every_layout() -> None:
+    threads = {name: shipped(name).settings.radosgw for name in LAYOUTS}
+    assert {one.threads * one.daemons for one in threads.values()} == {512}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_layout_can_be_shown_without_any_host(name: str) -> None:
+    shown = shipped(name).render(sites(HARDWARE))
+    assert {one.host for one in shown} == {"gateway-1", "store-1", "store-2", "store-3"}
+    assert not [one.path for one in shown if re.search(r"key = [^*]", one.text)]
+
+
+def test_osds_that_may_take_more_memory_than_their_host_has_are_refused(tmp_path: Path) -> None:
+    big = "objectstore: memstore\n    memstore: {per_host: 3, size: 1GiB}"
+    said = refused(tmp_path, lambda text: text.replace("objectstore: bluestore", big))
+    assert "mon, osd may take 3 GiB of memory; host 'store-1' of hardware 'lab-small' has 2560 MiB" in said
+
+
+def test_osd_memory_below_cephs_floor_is_refused_where_it_is_written(tmp_path: Path) -> None:
+    said = refused(tmp_path, lambda text: text.replace("memory_target: 1536MiB", "memory_target: 512MiB"))
+    assert "osd.memory_target: Input should be greater than or equal to 939524096" in said
+    assert "memory_target: 512MiB" in said
+
+
+def test_a_release_without_the_front_end_is_refused_when_it_is_read(tmp_path: Path) -> None:
+    said = refused(tmp_path, lambda text: text.replace("ceph-16", "ceph-18"), "rgw-civetweb")
+    assert "radosgw of ceph-18 has no front end civetweb; ceph-14, ceph-16 have it" in said
+
+
+def test_a_port_that_is_taken_is_refused_when_it_is_read(tmp_path: Path) -> None:
+    said = refused(tmp_path, lambda text: text.replace("port: 80\n", "port: 8001\n"), "rgw-haproxy")
+    assert "gateway-1: port 8001 of haproxy is taken by radosgw" in said
+
+
+def test_every_setting_says_what_it_is() -> None:
+    text = Path(str(Settings.__module__).replace(".", "/") + ".py")
+    source = (Path(__file__).parents[2] / text).read_text()
+    silent = [field for model in _models(Settings) for field in _fields(model, source) if not _documented(field, source)]
+    # These hold records that say it.
+    assert silent == ["gc", "filestore", "memstore", "radosgw", "haproxy", "apache", "osd", "pools"]
+
+
+def _models(model: type[BaseModel]) -> list[type[BaseModel]]:
+    inner: list[Any] = [field.annotation for field in model.model_fields.values()]
+    records = [one for one in inner if isinstance(one, type) and issubclass(one, BaseModel)]
+    return [one for record in records if record.__module__ == model.__module__ for one in _models(record)] + [model]
+
+
+def _fields(model: type[BaseModel], source: str) -> list[str]:
+    assert f"class {model.__name__}(Record)" in source
+    return list(model.model_fields)
+
+
+def _documented(field: str, source: str) -> bool:
+    return re.search(rf'^    {field}: [^\n]*(?:\n        [^\n]*\n    \))?\n    """', source, re.MULTILINE) is not None
