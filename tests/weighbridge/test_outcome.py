@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from results import derive
+from results.derivation import Derived
+from results.fake_run import WORKLOADS, fake_run
+from weighbridge.outcome import print_outcome
+
+SMALL = WORKLOADS[0].model_copy(update={"workers": (1, 32), "runtime": 2.0})
+
+
+@pytest.fixture(scope="module")
+def derived(tmp_path_factory: pytest.TempPathFactory) -> Derived:
+    return derive(fake_run(tmp_path_factory.mktemp("runs"), workloads=[SMALL], repeats=1).folder)
+
+
+def printed(derived: Derived, width: int) -> list[str]:
+    screen = io.StringIO()
+    print_outcome(derived, Console(width=width, file=screen))
+    return screen.getvalue().splitlines()
+
+
+def test_a_wide_terminal_shows_rates_and_what_they_cost_in_one_line(derived: Derived) -> None:
+    lines = printed(derived, 140)
+    (line,) = [line for line in lines if line.split()[:3] == ["small-read", "rgw-beast", "32"]]
+    row = next(row for row in derived.rows if (row.layout, row.workers) == ("rgw-beast", 32))
+    assert row.gateway_cpu_s_per_1000_ops is not None
+    assert f"{row.gateway_cpu_s_per_1000_ops:.3f}" in line
+    assert line.rstrip().endswith("%")
+    assert "gateway-1 CPU" in line
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_a_narrow_terminal_shows_them_in_two_tables_without_cutting_names(derived: Derived, width: int) -> None:
+    lines = printed(derived, width)
+    mine = [line for line in lines if line.split()[:3] == ["small-read", "swift", "32"]]
+    assert len(mine) == 2
+    assert "store-" in mine[1]
+    assert not [line for line in lines if "…" in line and not line.startswith("•")]
+
+
+def test_a_run_without_telemetry_has_no_empty_columns_for_it(tmp_path: Path) -> None:
+    old = derive(fake_run(tmp_path, workloads=[SMALL], repeats=1, telemetry=False).folder)
+    assert "saturated" not in "\n".join(printed(old, 140))
