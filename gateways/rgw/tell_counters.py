@@ -74,7 +74,7 @@ def main() -> None:
             sys.stderr.flush()
         # Seconds that were missed are not made up for.
         due = max(due + EVERY_S, time.monotonic())
-        if select.select([sys.stdin], [], [], due - time.monotonic())[0]:
+        if select.select([sys.stdin], [], [], max(0.0, due - time.monotonic()))[0]:
             return
 
 
