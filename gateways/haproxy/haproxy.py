@@ -13,6 +13,7 @@ from gateways.front import Backend, Front
 from gateways.haproxy.settings import HaproxySettings
 from gateways.host import Host, Service
 from gateways.probe import Probe
+from ground.document import did_you_mean
 from ground.errors import CommandFailed, UsageError
 
 PATH = "/etc/haproxy/haproxy.cfg"
@@ -24,6 +25,8 @@ _TELL = "gateways.haproxy.tell_haproxy"
 _REFUSED = 1
 _FAULT = re.compile(rf"parsing \[{re.escape(PATH)}:(?P<line>\d+)\]\s*:\s*(?P<words>.*)")
 _ALERT = re.compile(r"^\[ALERT\][^:]*:\s*(?:config\s*:\s*)?(?P<words>.*)$")
+_UNKNOWN = re.compile(r"unknown (?:keyword|option) '([^']+)'")
+_WORDS = "grep -aoE '[a-z][a-z0-9-]*[.]?[a-z0-9-]{3,}' \"$(command -v haproxy)\" | sort -u"
 _SUMMARY = re.compile(r"Error\(s\) found in configuration file|Fatal errors found in configuration")
 
 
@@ -85,15 +88,22 @@ class Haproxy(Front):
         return {PATH: "\n\n".join(texts) + "\n"}
 
     def check(self, host: Host) -> None:
-        """See Front. From 2.4 on HAProxy itself suggests what was meant. Raises CommandFailed when it cannot be run."""
+        """See Front. From 2.4 on HAProxy itself suggests what was meant; before, its program is searched for words that are alike.
+
+        Raises CommandFailed when it cannot be run.
+        """
         try:
             host.run(["haproxy", "-c", "-f", PATH])
         except CommandFailed as error:
             if error.code != _REFUSED:
                 raise
             lines = host.run(["cat", PATH]).stdout.splitlines()
+            found = faults(error.output, lines)
+            if any(unknown(line) for line in found):
+                words = host.run(["sh", "-ec", _WORDS]).stdout.split()
+                found = [line + (did_you_mean(word, words, known=False) if (word := unknown(line)) else "") for line in found]
             raise UsageError(
-                "\n".join(faults(error.output, lines)),
+                "\n".join(found),
                 advice="HAProxy refuses this configuration; what a layout adds to it is under `haproxy: options`.",
             ) from error
 
@@ -138,6 +148,12 @@ def faults(output: str, lines: Sequence[str]) -> list[str]:
         elif not _SUMMARY.search(words):
             found.append(f"haproxy.cfg: {words}")
     return found or [output.strip()]
+
+
+def unknown(fault: str) -> str | None:
+    """The word that HAProxy does not know and has nothing to suggest for; None when it is about something else."""
+    match = _UNKNOWN.search(fault)
+    return match[1] if match and "did you mean" not in fault else None
 
 
 def _ms(seconds: float) -> str:

@@ -2,10 +2,10 @@
 
 Recon is served by the object server, which is what is being weighed: asking it every second would be load of ours.
 `tell_storage.py DEVICES RECON` prints a line of JSON at once and then one every second until its stdin ends, an object of
-numbers: the host's TCP sockets as in /recon/sockstat; `async_folders`, in how many folders of the disks below DEVICES
-container updates wait that were put off (there are up to 4096 a disk: few folders, few updates; one look a disk, where
-counting the updates would be a walk over all of them); and the numbers of the file RECON, which background daemons write,
-such as async_pending as of the updater's last round.
+numbers: the host's TCP sockets as in /recon/sockstat, those that are counted by network namespace; `async_folders`, in how
+many folders of the disks below DEVICES container updates wait that were put off (there are up to 4096 a disk: few folders, few
+updates; one look a disk, where counting the updates would be a walk over all of them); and the numbers of the file RECON,
+which background daemons write, such as async_pending as of the updater's last round.
 """
 
 from __future__ import annotations
@@ -19,12 +19,16 @@ from pathlib import Path
 EVERY_S = 1.0
 
 
+# The other numbers of that line are the whole machine's, also on a host that is a container.
+OWN_SOCKETS = ("inuse", "tw")
+
+
 def sockets(text: str) -> dict[str, int]:
     """Numbers of /proc/net/sockstat's line of TCP."""
     for line in text.splitlines():
         kind, *words = line.split()
         if kind == "TCP:":
-            return {f"tcp_{name}": int(value) for name, value in (words[at : at + 2] for at in range(0, len(words), 2))}
+            return {f"tcp_{name}": int(words[words.index(name) + 1]) for name in OWN_SOCKETS}
     return {}
 
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from gateways.front import Backend
 from gateways.haproxy import tell_haproxy
-from gateways.haproxy.haproxy import PATH, Haproxy, faults
+from gateways.haproxy.haproxy import PATH, Haproxy, faults, unknown
 from gateways.haproxy.settings import HaproxySettings
 
 BACKENDS = [Backend("gateway-1-8080", "10.0.0.1", 8080), Backend("gateway-1-8081", "10.0.0.1", 8081)]
@@ -123,6 +123,12 @@ def test_what_a_new_haproxy_objects_to_keeps_its_suggestion() -> None:
     first, second = faults(NEW, ["backend gateways", "    balanc leastconn"])
     assert first.endswith("did you mean 'balance' maybe ?")
     assert second == "haproxy.cfg: proxy 'gateways' has no server available"
+
+
+def test_only_what_haproxy_has_no_suggestion_for_is_looked_up() -> None:
+    assert [unknown(line) for line in faults(OLD, ["", "balanc x"])] == ["balanc"]
+    assert [unknown(line) for line in faults(NEW, ["", "balanc x"])] == [None, None]
+    assert unknown("haproxy.cfg:3: `option x`: unknown option 'http-no-dela'.") == "http-no-dela"
 
 
 def test_words_of_haproxy_that_are_not_understood_are_passed_on_whole() -> None:
