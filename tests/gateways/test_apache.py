@@ -168,6 +168,16 @@ def test_the_responder_starts_first_and_one_that_is_not_built_is_said(tmp_path: 
     assert (responder.port, apache.port) == (9980, 80)
 
 
+def test_the_responder_needs_no_library_of_its_host() -> None:
+    program = module.RESPONDER.read_bytes()
+    start, size, count = (int.from_bytes(program[at : at + width], "little") for at, width in ((32, 8), (54, 2), (56, 2)))
+    kinds = [int.from_bytes(program[at : at + 4], "little") for at in range(start, start + size * count, size)]
+    loaded, interpreted = 1, 3
+    assert program[:4] == b"\x7fELF"
+    assert loaded in kinds
+    assert interpreted not in kinds
+
+
 def test_the_path_that_is_weighed_is_named_in_words(tmp_path: Path) -> None:
     said = {"ServerVersion": "Apache/2.4.71 (Debian)", "ServerMPM": "worker", "BusyWorkers": "1", "IdleWorkers": "127"}
     host = StubHost("gateway-1", "10.0.0.2", tmp_path, [], lambda argv, stdin: json.dumps(said), {})
