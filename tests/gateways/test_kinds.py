@@ -37,7 +37,8 @@ def test_small_programs_start_without_the_records_they_do_not_need() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-@pytest.mark.parametrize("name", ["rgw-beast", "swift", "swift-s3api", "null"])
+# What already runs elsewhere cannot be reached from lab hosts, whose network is their own.
+@pytest.mark.parametrize("name", sorted(set(shipped_layouts()) - {"existing"}))
 def test_each_layout_that_ships_fits_the_hardware_that_ships(name: str) -> None:
     planned = load_layout(shipped_layouts()[name], load_hardware(shipped_hardware()["lab-small"]))
     assert planned.layout.name == name
