@@ -92,7 +92,7 @@ class RadosgwSettings(Record):
     put_min_window: Bytes = 16 * 2**20
     """Bytes of one PUT that may be on their way to OSDs at once, at first."""
     put_max_window: Bytes = 64 * 2**20
-    """And at most."""
+    """Bytes of one PUT that may be on their way to OSDs at once, at most."""
     get_window: Bytes = 16 * 2**20
     """Bytes that one GET reads ahead from OSDs."""
     get_max_request: Bytes = 4 * 2**20
@@ -124,7 +124,7 @@ class FilestoreSettings(Record):
     journal: Literal["shared", "own"] = "shared"
     """`own`: the last disk of each host holds the journals of its OSDs; `shared`: each disk has its OSD's."""
     journal_size: Annotated[Bytes, Field(ge=64 * 2**20)] = 1024 * 2**20
-    """Of each OSD."""
+    """Size of each OSD's journal."""
 
 
 class MemstoreSettings(Record):
@@ -193,9 +193,9 @@ class PoolSettings(Record):
     data_pg_num: PgNum = 32
     """Placement groups of the pool of objects' data: a power of two."""
     index_pg_num: PgNum = 8
-    """Of the pool of bucket indexes."""
+    """Placement groups of the pool of bucket indexes."""
     other_pg_num: PgNum = 8
-    """Of each of RGW's other pools."""
+    """Placement groups of each of RGW's other pools."""
 
     @model_validator(mode="after")
     def _sensible(self) -> PoolSettings:
