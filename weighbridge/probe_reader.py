@@ -34,14 +34,35 @@ class Told:
     values: Mapping[str, float]
 
 
-class ProbeReader:
-    """One probe that runs; what it tells goes to `told` until `close`. Raises WeighbridgeError or OSError when it cannot start."""
+class Ear:
+    """Where probes' lines wait for who writes them down. What is told while nobody listens is let go: it could be hours of it."""
 
-    def __init__(self, probe: Probe, told: queue.SimpleQueue[Told], note: Note, *, stderr: Path) -> None:
+    def __init__(self) -> None:
+        self._told: queue.SimpleQueue[Told] = queue.SimpleQueue()
+        self.listening = threading.Event()
+
+    def put(self, told: Told) -> None:
+        """Keep a line, when somebody listens."""
+        if self.listening.is_set():
+            self._told.put(told)
+
+    def taken(self) -> list[Told]:
+        """All lines that wait."""
+        lines = []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                lines.append(self._told.get_nowait())
+        return lines
+
+
+class ProbeReader:
+    """One probe that runs; what it tells goes to `ear` until `close`. Raises WeighbridgeError or OSError when it cannot start."""
+
+    def __init__(self, probe: Probe, ear: Ear, note: Note, *, stderr: Path) -> None:
         self.probe = probe
         self.last_at = time.monotonic()
         self.ended = False
-        self._told = told
+        self._ear = ear
         self._note = note
         self._stderr = stderr
         self._closing = False
@@ -62,7 +83,7 @@ class ProbeReader:
                     self._note(f"the probe {self.probe.name} told what is no line of numbers: {line[:120]!r}")
                 self._garbled = True
                 continue
-            self._told.put(Told(self.probe, self.last_at, values))
+            self._ear.put(Told(self.probe, self.last_at, values))
         self.ended = True
         if not self._closing:
             code = self._process.wait()

@@ -6,7 +6,6 @@ A probe or a host that cannot tell makes a gap and an event, never a number and 
 from __future__ import annotations
 
 import contextlib
-import queue
 import re
 import threading
 import time
@@ -24,7 +23,7 @@ from results.step import StepKey
 from results.store import RunStore, StoreError, TelemetryFile
 from results.telemetry import EDGE_S, DiskLimit, DiskSecond, Head, HostLimits, HostSecond, Phase, ProbeSecond, Tail, TelemetryLine
 from topologies.hardware import Hardware
-from weighbridge.probe_reader import SILENCE_S, ProbeReader, Told
+from weighbridge.probe_reader import SILENCE_S, Ear, ProbeReader, Told
 
 PERIOD_S = 1.0
 
@@ -68,7 +67,7 @@ class Watch:
     ) -> None:
         self.hosts = {one.host: hosts[one.host] for one in limits}
         self.limits = tuple(limits)
-        self.told: queue.SimpleQueue[Told] = queue.SimpleQueue()
+        self.ear = Ear()
         self.readers: list[ProbeReader] = []
         self._store = store
         self._layout = layout
@@ -81,7 +80,7 @@ class Watch:
             for number, probe in enumerate(self._given()):
                 log = self._store.logs / f"probe-{self._layout}-{re.sub(r'[^A-Za-z0-9.-]', '_', probe.name)}-{number}.log"
                 try:
-                    self.readers.append(ProbeReader(probe, self.told, self.note, stderr=log))
+                    self.readers.append(ProbeReader(probe, self.ear, self.note, stderr=log))
                 except (WeighbridgeError, OSError) as error:
                     self.note(f"the probe {probe.name} could not be started: {error}")
         except BaseException:
@@ -170,14 +169,13 @@ class Recording:
         self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
 
     def __enter__(self) -> Self:
-        # What probes told before this step belongs to no step.
-        with contextlib.suppress(queue.Empty):
-            while True:
-                self._watch.told.get_nowait()
+        self._watch.ear.taken()  # what a probe told as the last step ended belongs to no step
+        self._watch.ear.listening.set()
         self._thread.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._watch.ear.listening.clear()
         with self._changed:
             self._ending = True
             self._changed.notify()
@@ -249,9 +247,7 @@ class Recording:
             if before is not None and sample.at > before.at:
                 fresh.append(_Span(limits, before, sample))
         now = time.monotonic()
-        with contextlib.suppress(queue.Empty):
-            while True:
-                fresh.append(self._watch.told.get_nowait())
+        fresh += self._watch.ear.taken()
         for reader in self._watch.readers:
             if reader.ended:
                 self._gaps[f"{reader.probe.name} has ended"] = None

@@ -167,6 +167,20 @@ def test_lines_of_probes_are_kept_as_they_were_told(store: RunStore, meter: Mete
     assert not [text for text in told(store) if "probe" in text]
 
 
+def test_what_probes_tell_between_steps_is_let_go(store: RunStore, meter: Meter) -> None:
+    with watching(store, meter, COUNTS) as watch:
+        reader = watch.readers[0]
+        began = reader.last_at
+        until(lambda: reader.last_at > began + 0.1)
+        assert watch.ear.taken() == []
+        with watch.step(KEY, 5.0) as recording:
+            heard(recording, 0.0, 5.0)
+            sampled(meter, 3)
+        until(lambda: reader.last_at > began + 0.2)
+        assert len(watch.ear.taken()) <= 1, "one may have been on its way"
+    assert read(store).probes
+
+
 def test_a_probe_that_dies_is_an_event_and_a_gap_and_the_hosts_are_sampled_on(store: RunStore, meter: Meter) -> None:
     dies = 'import sys; print(\'{"qlen": 1}\', flush=True); sys.stderr.write("no socket\\n"); sys.exit(4)'
     with watching(store, meter, dies) as watch:
