@@ -39,6 +39,8 @@ def source(settings: S3 | Swift) -> str:
         return f"the token of ${settings.token_env}" if settings.token_env else f"auth v1 with the key of ${settings.key_env}"
     if settings.credentials == "aws":
         return "the environment or the AWS files"
+    if settings.credentials == "environment":
+        return "the environment"
     return settings.credentials.replace("profile", "the AWS files, profile")
 
 
