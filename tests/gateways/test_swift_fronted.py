@@ -1,0 +1,123 @@
+"""Swift behind HAProxy on hosts that start nothing: the order of its bring-up, and what is checked before it."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from stub_host import PORTS, StubHost
+
+from gateways.gateway import Standing
+from gateways.host import Host
+from gateways.swift.settings import Place, Settings
+from gateways.swift.swift import Swift
+from ground.errors import CommandFailed, UsageError
+
+NAMES = ("client-1", "gateway-1", "gateway-2", "balancer-1", "store-1", "store-2", "store-3")
+PLACE = Place(proxy=("gateway-1", "gateway-2"), storage=("store-1", "store-2", "store-3"), haproxy="balancer-1")
+INFO = {"Version": "2.6.12", "Nbthread": "1", "Maxconn": "4096"}
+ROWS = [{"svname": "a", "status": "UP", "algo": ""}, {"svname": "BACKEND", "status": "UP", "algo": "roundrobin"}]
+SERVERS = ("proxy", "account", "container", "object")
+KNOWN = {
+    "samples": {server: {"DEFAULT": ["workers"]} for server in SERVERS},
+    "uses": {server: {} for server in SERVERS},
+    "read": {server: [] for server in SERVERS},
+}
+REFUSED = "[ALERT] (1) : config : parsing [/etc/haproxy/haproxy.cfg:1] : unknown keyword 'x'; did you mean 'y' maybe ?"
+
+
+class Stage:
+    """Stub hosts, and what was asked of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.events: list[tuple[str, str]] = []
+        self.haproxy_code = 0
+        programs = {"gateways.ports": PORTS}
+        self.stubs = {
+            name: StubHost(name, f"10.0.0.{index}", folder, self.events, self.answer, programs) for index, name in enumerate(NAMES)
+        }
+        self.hosts: dict[str, Host] = dict(self.stubs)
+
+    def answer(self, argv: Sequence[str], stdin: str) -> str:
+        line = " ".join(argv)
+        if "gateways.verify" in line:
+            return json.dumps({"checks": [{"api": "swift", "operation": "PUT", "status": 200, "took_ms": 1.0}]})
+        if "make_rings" in line:
+            return json.dumps(dict.fromkeys(json.loads(stdin)["rings"], "cmluZw=="))
+        if "tell_haproxy" in line:
+            return json.dumps({"info": INFO, "rows": ROWS})
+        if "known_options" in line:
+            return json.dumps(KNOWN)
+        if line.startswith("haproxy -c") and self.haproxy_code:
+            raise CommandFailed("balancer-1", argv, self.haproxy_code, REFUSED)
+        return "0"
+
+    def rise(self, settings: Settings) -> Standing:
+        return Swift("swift-2.35", PLACE, settings).bring_up(self.hosts, self.hosts["client-1"], print)
+
+    def started(self) -> list[tuple[str, str]]:
+        return [(host, what.removeprefix("start ")) for host, what in self.events if what.startswith("start ")]
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
+
+
+def test_the_front_starts_when_proxies_and_storage_servers_have(stage: Stage) -> None:
+    stage.rise(Settings.model_validate({"proxy": {"daemons": 2}}))
+    started = stage.started()
+    assert started[-1] == ("balancer-1", "haproxy")
+    assert [one for one in started if one[1].startswith("proxy")] == [
+        *(("gateway-1", f"proxy-server-{index}") for index in (0, 1)),
+        *(("gateway-2", f"proxy-server-{index}") for index in (0, 1)),
+    ]
+    assert [host for host, what in started if what == "memcached"] == ["gateway-1", "gateway-2"]
+    # memcached and servers are asked for by a daemon of their own; the front has only itself and its file.
+    assert set(stage.stubs["balancer-1"].files) == {"/etc/haproxy/haproxy.cfg", "/usr/local/lib/weighbridge/tell_haproxy.py"}
+
+
+def test_clients_are_sent_to_the_front_and_its_facts_and_probes_stand_with_swifts(stage: Stage) -> None:
+    standing = stage.rise(Settings(s3api=True))
+    assert [one.url for one in standing.endpoints] == ["http://10.0.0.3/auth/v1.0", "http://10.0.0.3"]
+    assert standing.facts["path"] == "clients -> HAProxy on balancer-1 -> 1 backends"
+    assert standing.facts["daemons"].startswith("proxy and memcached on gateway-1, gateway-2;")
+    names = [one.name for one in standing.probes()]
+    assert names[:2] == ["memcached.gateway-1", "memcached.gateway-2"]
+    assert names[-1] == "haproxy.balancer-1"
+
+
+def test_a_front_on_another_port_has_it_in_its_url(stage: Stage) -> None:
+    standing = stage.rise(Settings.model_validate({"haproxy": {"port": 8000}}))
+    assert standing.endpoints[0].url == "http://10.0.0.3:8000/auth/v1.0"
+
+
+def test_what_was_rendered_is_what_was_written(stage: Stage) -> None:
+    standing = stage.rise(Settings())
+    for one in standing.rendered:
+        written = stage.stubs[one.host].files[one.path]
+        assert isinstance(written, str)
+        assert "***" in one.text or one.text == written
+    assert len(standing.rendered) == 2 * 2 + 1 + 3 * 5
+
+
+def test_faults_of_swift_and_haproxy_are_told_together_and_nothing_is_started(stage: Stage) -> None:
+    stage.haproxy_code = 1
+    with pytest.raises(UsageError) as caught:
+        Swift("swift-2.35", PLACE, Settings()).preflight(stage.hosts, print)
+    said = str(caught.value)
+    assert said.startswith("swift-2.35:\n")
+    assert "proxy-server.conf [DEFAULT]: Swift does not know the option 'bind_ip'" in said
+    assert "unknown keyword 'x'; did you mean 'y' maybe ?" in said
+    # Proxies are alike: what is wrong with one is told once.
+    assert said.count("proxy-server.conf [DEFAULT]: Swift does not know the option 'bind_ip'") == 1
+    assert stage.started() == []
+
+
+def test_an_haproxy_that_cannot_be_run_is_no_fault_of_the_layout(stage: Stage) -> None:
+    stage.haproxy_code = 127
+    with pytest.raises(CommandFailed):
+        Swift("swift-2.35", PLACE, Settings()).preflight(stage.hosts, print)
