@@ -75,17 +75,23 @@ def resource_chart(rows: Sequence[Row], layouts: Sequence[PlannedLayout]) -> Res
 
 
 def _finding(rows: Sequence[Row]) -> str:
-    """Of each layout, what it ran out of most often, in how many of its cells."""
-    said = []
+    """What each layout ran out of most often, in how many of its steps: `Gateway CPU ran out on swift (3 of 4 steps)`."""
+    said: dict[str, list[str]] = {}
     for layout in dict.fromkeys(row.layout for row in rows):
-        known = [row for row in rows if row.layout == layout and row.resources]
-        kinds = [_called(full[0]) for row in known if (full := saturated(row.resources))]
+        # Operations of one step have the same resources.
+        steps = {(row.workload, row.api, row.workers): row for row in rows if row.layout == layout and row.resources}
+        kinds = [_called(full[0]) for row in steps.values() if (full := saturated(row.resources))]
         if kinds:
             most = max(dict.fromkeys(kinds), key=kinds.count)
-            said.append(f"{layout} ran out of {most} in {kinds.count(most)} of {len(known)} steps")
-        elif known:
-            said.append(f"{layout} ran out of nothing in {len(known)} steps")
-    return ", ".join(said) or "What the hosts used was not recorded"
+            unit = "" if said else " steps"
+            said.setdefault(most, []).append(f"{layout} ({kinds.count(most)} of {len(steps)}{unit})")
+        elif steps:
+            said.setdefault("nothing", []).append(layout)
+    idle = said.pop("nothing", [])
+    parts = [f"{kind} ran out on {', '.join(layouts)}" for kind, layouts in said.items()]
+    parts += [f"nothing ran out on {', '.join(idle)}"] * bool(idle)
+    text = "; ".join(parts) or "what the hosts used was not recorded"
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _called(resource: Resource) -> str:

@@ -17,6 +17,7 @@ Of a resource without a limit nothing is said. Probes run on the hosts they tell
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from statistics import median
@@ -214,7 +215,9 @@ def beside_words(uses: Sequence[StepUse]) -> str:
 
 def _highest(resources: Sequence[Resource]) -> str:
     # Memory that is in use is no sign of anything as long as there is some left.
-    return _short(max((one for one in resources if one.what != "memory"), key=lambda one: one.share, default=resources[0]))
+    # Rounded down: what is just below the bound must not look as if it were at it.
+    top = max((one for one in resources if one.what != "memory"), key=lambda one: one.share, default=resources[0])
+    return f"{top.host} {top.what} {math.floor(top.share * 100 + 1e-9)} %"
 
 
 def _short(one: Resource) -> str:

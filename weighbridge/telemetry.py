@@ -91,7 +91,8 @@ class Watch:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._close()
         if self._sampled_s and kind is None:
-            self.note(f"sampling {len(self.hosts)} hosts took {self._cpu_s / self._sampled_s * 1e3:.1f} ms of CPU a second here")
+            hosts = sum(one.tier != "machine" for one in self.limits)
+            self.note(f"sampling {hosts} hosts took {self._cpu_s / self._sampled_s * 1e3:.1f} ms of CPU a second here")
 
     def _given(self) -> Sequence[Probe]:
         try:

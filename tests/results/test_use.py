@@ -54,6 +54,8 @@ def test_a_cpu_whose_quota_runs_out_in_half_of_its_periods_is_saturated_however_
 def test_where_nothing_is_used_up_the_most_used_is_told_without_being_called_the_limit() -> None:
     use = step_use(recorded(used(GATEWAY, cpu_s=0.384, memory_held_bytes=900 * 2**20)), 10.0)
     assert limit_words(use.resources) == "none above 80 %: gateway-1 CPU 64 %"
+    just_below = step_use(recorded(used(GATEWAY, cpu_s=0.4795)), 10.0)
+    assert limit_words(just_below.resources) == "none above 80 %: gateway-1 CPU 79 %"
 
 
 def test_of_several_the_most_used_is_first_and_the_others_are_named() -> None:
