@@ -381,6 +381,27 @@ def test_a_wrong_key_fails_and_is_not_told(null: Callable[..., Null], tmp_path: 
     assert "not-the-right-key" not in (tmp_path / "driver.log").read_text()
 
 
+def test_a_swift_token_that_was_given_is_used_and_one_that_is_not_good_fails_with_what_to_do(
+    null: Callable[..., Null], tmp_path: Path
+) -> None:
+    served = null()
+    url, token = Connection(authurl=f"{served.url}/auth/v1.0", user="weigh", key=KEY, retries=0).get_auth()
+    given = Target(api="swift", url=url, user="", key=SecretStr(""), token=SecretStr(token))
+    tried = workload({"read": 1, "write": 1})
+    with driver(tmp_path) as running:
+        running.setup(setup_for(given))
+        running.prepare(Prepare(workload=tried))
+        measurement = running.step(Step(workload=tried, workers=2)).measurement
+        running.cleanup(Cleanup(workload=tried, what="all"))
+        running.quit()
+    check_whole(measurement)
+    assert not any(tally.errors for tally in measurement.tallies)
+    assert served.names("swift") == []
+    old = given.model_copy(update={"token": SecretStr("old")})
+    with driver(tmp_path) as running, pytest.raises(DriverError, match=r"HTTP 401(.|\n)*cannot be got anew: give a new one"):
+        running.setup(setup_for(old))
+
+
 @pytest.mark.parametrize("users", ["engine", "sdk"])
 def test_a_target_that_dies_in_a_step_leaves_a_measurement_with_errors(
     users: Literal["engine", "sdk"], null: Callable[..., Null], tmp_path: Path
