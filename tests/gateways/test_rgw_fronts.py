@@ -35,7 +35,7 @@ class PlainFront(Front):
             raise UsageError(self.refuses)
 
     def daemons(self, host: Host) -> tuple[Daemon, ...]:
-        return (Daemon(host, Service("helper", ("true",))), Daemon(host, Service("front", ("true",)), self.port))
+        return (Daemon(host, Service("relay", ("true",))), Daemon(host, Service("front", ("true",)), self.port))
 
     def facts(self, host: Host) -> dict[str, str]:
         return {"path": "through the front"}
@@ -81,7 +81,7 @@ def fronted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fronted:
 def test_one_radosgw_makes_the_zone_before_the_others_start_and_the_front_comes_last(fronted: Fronted) -> None:
     fronted.up({"radosgw": {"daemons": 3}})
     when = fronted.stage.when
-    order = [when(f"start {name}")[0] for name in ("radosgw.0", "radosgw.1", "radosgw.2", "helper", "front")]
+    order = [when(f"start {name}")[0] for name in ("radosgw.0", "radosgw.1", "radosgw.2", "relay", "front")]
     assert order == sorted(order)
     assert order[-1] < when("gateways.verify")[0]
     services = fronted.stage.hosts["gateway-1"].services

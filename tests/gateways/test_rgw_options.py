@@ -50,7 +50,7 @@ def test_values_that_ceph_cannot_take_are_told_in_its_words_without_its_help(tmp
     assert [line[3] for line in asked] == ["--osd_max_scrubs=none", "--osd_op_num_shards=true"]
 
 
-@pytest.mark.parametrize("value", ["$(touch /tmp/x)", "a b'c", "; reboot"])
+@pytest.mark.parametrize("value", ["$(touch x)", "a b'c", "; reboot"])
 def test_a_value_is_an_argument_and_never_a_command(tmp_path: Path, value: str) -> None:
     asked: list[list[str]] = []
     options.faults(host(tmp_path, asked), "ceph-16", CONF, [{"rgw_frontends": value}])
