@@ -110,6 +110,14 @@ def test_topologies_of_one_gateway_leaves_the_others_out(tmp_path: Path) -> None
     assert "did you mean 'swift'" in wrong.stderr
 
 
+def test_topologies_offers_a_layout_at_no_release_that_lacks_its_front_end(tmp_path: Path) -> None:
+    listed = weighbridge("topologies", "rgw", folder=tmp_path, COLUMNS="400").stdout.splitlines()
+    beast, civetweb = (next(line for line in listed if f" {name} " in line) for name in ("rgw-beast", "rgw-civetweb"))
+    assert "ceph-14" in civetweb
+    assert "ceph-18" in beast
+    assert "ceph-18" not in civetweb
+
+
 def test_render_of_a_layout_without_files_says_so(tmp_path: Path) -> None:
     done = weighbridge("render", "null", folder=tmp_path)
     assert (done.returncode, done.stdout) == (0, "")

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from ground.errors import UsageError
+
+if TYPE_CHECKING:
+    from topologies.layout import Layout
 
 
 @click.command("topologies")
@@ -12,6 +17,18 @@ from ground.errors import UsageError
 def command(gateway: str | None) -> None:
     """List layouts, releases and parameters; of one GATEWAY (rgw, swift ...) or LAYOUT only, if it is named."""
     topologies(gateway)
+
+
+def stands_at(layout: Layout, release: str) -> bool:
+    """Whether the layout's settings are possible at a release of its gateway: civetweb, for one, is not in all of them."""
+    from gateways import KINDS  # noqa: PLC0415 - heavy rooms are imported by what needs them
+
+    kind = KINDS[layout.gateway]
+    try:
+        kind(release, kind.Placement.model_validate(layout.place), kind.Settings.model_validate(layout.settings))
+    except ValueError:
+        return False
+    return True
 
 
 def topologies(only: str | None) -> None:
@@ -44,7 +61,7 @@ def topologies(only: str | None) -> None:
     drawn = table("layout", "gateway", "releases (the layout's own first)", "what stands")
     for layout in layouts:
         if layout.gateway in kinds:
-            releases = dict.fromkeys((layout.release, *KINDS[layout.gateway].releases))
+            releases = dict.fromkeys((layout.release, *(one for one in KINDS[layout.gateway].releases if stands_at(layout, one))))
             drawn.add_row(*(escape(word) for word in (layout.name, layout.gateway, " ".join(releases), layout.about)))
     screen.print(drawn)
     for kind in kinds:
