@@ -116,7 +116,7 @@ def _step(key: StepKey, workload: Workload, number: int, order: int, seed: int, 
 def _record(store: RunStore, key: StepKey, workload: Workload, number: int, seed: int) -> None:
     """Telemetry that bends as the curves do: of the first layout the gateway's CPU is used up first, of others the stores'."""
     draw = random.Random(f"{seed} {key} telemetry")  # noqa: S311 - a seeded draw is wanted, not a secret
-    busy = 1 - math.exp(-key.workers / 5)
+    busy = (1 - math.exp(-key.workers / 5)) * (1 - 0.04 * number)
     shares = {
         "client-1": 0.45 * busy,
         "gateway-1": (0.98 if number % 2 == 0 else 0.7) * busy,
