@@ -13,15 +13,15 @@ from results.figures import UNKNOWN, show_figure
 Kind = Literal["cpu", "disk", "network"]
 Unit = Literal["events/s", "B/s", "1/s", "bit/s"]
 
-BOUNDS: Final[Mapping[Kind, float]] = {"cpu": 0.10, "disk": 0.15, "network": 0.20}
-"""How far figures of one host may be apart, and below what was promised, as a part of the highest.
+BOUNDS: Final[Mapping[Kind, float]] = {"cpu": 0.30, "disk": 0.10, "network": 0.10}
+"""How far figures that a limit holds may be apart, as a part of the highest, and below the limit, as a part of that.
 
-By what the measurement can resolve. A CPU quota is given out in periods of 0.1 s, of which one more or less in 2 s is 5 %, and
-two figures are compared. A throttled disk is let go on in slices of 0.1 s of 0.7 s. A network of 10 Gbit/s is the work of
-this machine's CPUs, which others have a part of. Five deployments of the same hosts, with two to five other programs at work
-on the machine's two CPUs, had 1 to 7 % between throttled bandwidths; between CPUs and networks up to 70 %, which is what is to
-be warned about.
+Above what `benchmarks/attestation.py` found between five deployments of the same hosts on a machine of two virtual CPUs with
+little else to do: 9 to 27 % for CPUs under quotas that take all of the machine together, 1 to 5 % for throttled bandwidths,
+less than 1 % for NICs of 10 Gbit/s.
 """
+FREE_BOUND: Final = 0.35
+"""The same where no limit holds and a figure is the machine's own: 9 to 28 % for CPUs, 15 to 31 % for random requests."""
 
 _SCALES: Final[Mapping[Unit, tuple[tuple[float, str], ...]]] = {
     "events/s": ((1, "events/s"),),
@@ -87,7 +87,8 @@ class Compared(Record):
     @property
     def bound(self) -> float:
         """How far apart or short is still called the same."""
-        return BOUNDS[self.kind]
+        limited = any(one.promised is not None for one in self.found)
+        return BOUNDS[self.kind] if limited else FREE_BOUND
 
     @property
     def differs(self) -> bool:
@@ -124,6 +125,7 @@ class Sameness(Record):
 def sameness(attested: Sequence[Attested], layouts: Sequence[str]) -> Sameness:
     """What the report shows; of a run without attestation, that it has none."""
     bounds = {"CPU" if kind == "cpu" else kind: _percent(bound) for kind, bound in BOUNDS.items()}
+    bounds["what no limit holds"] = _percent(FREE_BOUND)
     return Sameness(verdict=verdict(attested), warnings=warnings(attested), lines=lines(attested, layouts), bounds=bounds)
 
 

@@ -16,7 +16,7 @@ def figure(
     what: str = "disk wb0 write",
     kind: Kind = "disk",
     unit: Unit = "B/s",
-    promised: float | None = None,
+    promised: float | None = 1.0,
     repeat: int = 0,
 ) -> Attested:
     return Attested(layout=layout, repeat=repeat, host=host, kind=kind, what=what, value=value, unit=unit, promised=promised)
@@ -29,7 +29,7 @@ def test_a_difference_beyond_the_bound_is_told_with_both_figures_and_the_bound()
     (told,) = warnings(APART)
     assert told == (
         "disk wb0 write of store-2 gave 142 MB/s under swift and 197 MB/s under rgw-beast "
-        "(28 % apart, bound 15 %): results may differ for that"
+        "(28 % apart, bound 10 %): results may differ for that"
     )
 
 
@@ -46,10 +46,19 @@ def test_a_network_is_told_from_where_to_where() -> None:
 
 
 def test_a_difference_within_the_bound_is_not_told() -> None:
-    close = (figure("rgw-beast", 200e6), figure("swift", 172e6))
+    close = (figure("rgw-beast", 200e6), figure("swift", 182e6))
     assert warnings(close) == ()
     assert verdict(close) == "The hosts were the same within the bounds in all 2 deployments, by 1 figures"
-    assert len(warnings((figure("rgw-beast", 200e6), figure("swift", 168e6)))) == 1
+    assert len(warnings((figure("rgw-beast", 200e6), figure("swift", 178e6)))) == 1
+
+
+def test_what_no_limit_holds_has_a_wider_bound() -> None:
+    def pair(value: float) -> list[Attested]:
+        return [figure(layout, one, what="disk wb0 random read", promised=None) for layout, one in (("a", 100.0), ("b", value))]
+
+    assert warnings(pair(66.0)) == ()
+    assert len(warnings(pair(64.0))) == 1
+    assert lines(pair(66.0), ("a", "b"))[0].promised == "–"
 
 
 @pytest.mark.parametrize(("kind", "unit"), [("cpu", "events/s"), ("disk", "B/s"), ("network", "bit/s")])
@@ -80,10 +89,10 @@ def test_a_limit_that_is_not_reached_is_told_even_where_all_deployments_are_alik
 def test_each_figure_is_held_against_the_promise_of_its_own_deployment() -> None:
     of = [
         figure("a", 90.0, what="CPU", kind="cpu", unit="events/s", promised=95.0),
-        figure("b", 95.0, what="CPU", kind="cpu", unit="events/s", promised=110.0),
+        figure("b", 95.0, what="CPU", kind="cpu", unit="events/s", promised=190.0),
     ]
-    assert warnings(of) == ("CPU of store-2 promises 110 events/s and gave 95.0 events/s under b (14 % less, bound 10 %)",)
-    assert lines(of, ("a", "b"))[0].promised == "95.0 to 110 events/s"
+    assert warnings(of) == ("CPU of store-2 promises 190 events/s and gave 95.0 events/s under b (50 % less, bound 30 %)",)
+    assert lines(of, ("a", "b"))[0].promised == "95.0 to 190 events/s"
 
 
 def test_more_than_was_promised_is_no_shortfall() -> None:
@@ -122,7 +131,7 @@ def test_one_deployment_has_nothing_to_be_compared_with() -> None:
 def test_the_table_has_a_cell_for_each_layout_with_the_range_over_its_repeats() -> None:
     of = [*APART, figure("swift", 198e6, repeat=1), figure("swift", 5e9, what="network to client-1", kind="network", unit="bit/s")]
     disk, network = lines(of, ("rgw-beast", "swift"))
-    assert (disk.host, disk.what, disk.promised, disk.apart, disk.beyond) == ("store-2", "disk wb0 write", "–", "28 %", True)
+    assert (disk.host, disk.what, disk.promised, disk.apart, disk.beyond) == ("store-2", "disk wb0 write", "1.00 B/s", "28 %", True)
     assert disk.cells == ("197 MB/s", "142 to 198 MB/s")
     assert network.cells == ("–", "5.00 Gbit/s")
     assert not network.beyond
