@@ -179,16 +179,16 @@ def deploy(
         )
 
 
-def preflight(planned: Planned, hardware: Hardware, place: Place, say: Say) -> None:
+def preflight(planned: Planned, hardware: Hardware, place: Place, say: Say, *, attest: bool = False) -> None:
     """Have a layout's own programs check its configuration, on hosts that are raised for it and taken away again.
 
     For all layouts of a run before the first is measured: what the last of them gets wrong would else be found hours later.
-    Builds the image where there is none. Raises UsageError with what is wrong, CommandFailed.
+    Builds the images that are lacking, that of the tools with `attest` as well. Raises UsageError with what is wrong, CommandFailed.
     """
     # A gateway that already runs is on none of the hosts: what can be checked of it is checked from the client.
     wanted = hardware.clients if planned.gateway.already_runs else planned.gateway.needs()
     names = [name for name in hardware.hosts if name in wanted]
-    raise_hosts = _raiser(planned.gateway, hardware, place, names, say)
+    raise_hosts = _raiser(planned.gateway, hardware, place, names, say, tools=attest and hardware.kind == "lab")
     label = f"{planned.layout.name[:20]}-{secrets.token_hex(3)}"
     folder = place.deployments / label
     with ExitStack() as stack:

@@ -72,15 +72,15 @@ def select(suite: str, layouts: Sequence[str], hardware: str | None) -> Selectio
     return Selection(chosen, suite_path, suite_path.read_text(encoding="utf-8"), hosts, tuple(planned))
 
 
-def check(layouts: Sequence[Planned], hardware: Hardware, place: Place, say: Say) -> None:
-    """Have the programs of every layout check its configuration; builds images where there are none.
+def check(layouts: Sequence[Planned], hardware: Hardware, place: Place, say: Say, *, attest: bool = False) -> None:
+    """Have the programs of every layout check its configuration; builds images where there are none, for `attest` as well.
 
     Raises UsageError with what is wrong in all of them, CommandFailed.
     """
     refused: dict[str, list[str]] = {}
     for one in layouts:
         try:
-            preflight(one, hardware, place, say)
+            preflight(one, hardware, place, say, attest=attest)
         except UsageError as error:
             refused.setdefault(str(error), []).append(one.layout.name)
     if refused:

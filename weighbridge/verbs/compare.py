@@ -77,7 +77,10 @@ def compare(
     screen = console()
     with interruptible():
         # Before the folder of the run is made: what the last layout gets wrong would else be found when the first is measured.
-        selection.check(chosen.layouts, chosen.hardware, where, lambda text: screen.print(text, markup=False, highlight=False))
+        def say(text: str) -> None:
+            screen.print(text, markup=False, highlight=False)
+
+        selection.check(chosen.layouts, chosen.hardware, where, say, attest=attest)
         store = RunStore.create(
             out,
             plan_yaml=chosen.suite_text,
