@@ -183,7 +183,7 @@ def preflight(planned: Planned, hardware: Hardware, place: Place, say: Say, *, a
     """Have a layout's own programs check its configuration, on hosts that are raised for it and taken away again.
 
     For all layouts of a run before the first is measured: what the last of them gets wrong would else be found hours later.
-    Builds the images that are lacking, that of the tools with `attest` as well. Raises UsageError with what is wrong, CommandFailed.
+    Builds the images that are lacking, with `attest` that of its tools too. Raises UsageError with what is wrong, CommandFailed.
     """
     # A gateway that already runs is on none of the hosts: what can be checked of it is checked from the client.
     wanted = hardware.clients if planned.gateway.already_runs else planned.gateway.needs()
