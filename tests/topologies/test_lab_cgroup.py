@@ -20,16 +20,19 @@ DEVICES = ("7:3", "7:4", "7:5")
 
 @pytest.fixture
 def v1(tmp_path: Path) -> Cgroups:
+    mount = tmp_path / "v1"
     for name in ("cpu", "cpuacct", "memory", "blkio", "systemd", "unified"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "unified/cgroup.controllers").write_text("")
-    return Cgroups(tmp_path)
+        (mount / name).mkdir(parents=True)
+    (mount / "unified/cgroup.controllers").write_text("")
+    return Cgroups(mount)
 
 
 @pytest.fixture
 def v2(tmp_path: Path) -> Cgroups:
-    (tmp_path / "cgroup.controllers").write_text("cpuset cpu io memory pids\n")
-    return Cgroups(tmp_path)
+    mount = tmp_path / "v2"
+    mount.mkdir()
+    (mount / "cgroup.controllers").write_text("cpuset cpu io memory pids\n")
+    return Cgroups(mount)
 
 
 def written(cgroups: Cgroups, writes: tuple[Write, ...]) -> dict[str, str]:
@@ -62,6 +65,7 @@ def test_version_2_limits_cpu_by_max_and_each_disk_by_one_line(v2: Cgroups) -> N
 
 
 def test_a_host_without_limits_gets_none_written(v1: Cgroups, v2: Cgroups) -> None:
+    assert (v1.version, v2.version) == (1, 2)
     assert v1.limits(GROUP, HostSpec(), ()) == v2.limits(GROUP, HostSpec(), ()) == ()
     assert v1.lifts(GROUP, HostSpec(), ()) == v2.lifts(GROUP, HostSpec(), ()) == ()
 

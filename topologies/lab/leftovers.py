@@ -22,7 +22,7 @@ from topologies.lab.runc import Runc
 DEPLOYMENTS = "deployments"
 IMAGES = "images"
 
-Kind = Literal["container", "cgroup", "limit in the root cgroup", "disk", "claim", "folder", "half-built image"]
+Kind = Literal["container", "cgroup", "root cgroup limit", "disk", "claim", "folder", "half-built image"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def find(*, home: Path | None = None, state: Path = STATE) -> tuple[Leftover, ..
     for claimed in _claimed(state, home, runc):
         label = claimed.deployment
         found += [Leftover(label, "cgroup", str(path)) for path in cgroups.folders(f"/{TREE}/{label}")]
-        found += [Leftover(label, "limit in the root cgroup", limit.text) for limit in claimed.root_limits]
+        found += [Leftover(label, "root cgroup limit", limit.text) for limit in claimed.root_limits]
         found += [Leftover(label, "disk", str(path)) for path in disks(claimed.folder)]
         if (state / "claims" / f"{label}.json").exists():
             found.append(Leftover(label, "claim", str(state / "claims" / f"{label}.json")))
