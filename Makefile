@@ -10,7 +10,11 @@ ARGS ?=
 compare: setup ## Weigh a real RGW against a real Swift on this machine (about ten minutes the first time); ARGS="..." goes to the command
 	$(BIN)/weighbridge compare $(ARGS)
 
-test: setup-test check rust unit system ## Every check and every test
+test: setup-test check rust ## Every check and every test
+	# Unit tests mostly wait: the images that system tests want are built beside them.
+	@$(BIN)/python tests/system/build_images.py >$(VENV)/images.log 2>&1 & images=$$!; \
+	  $(MAKE) --no-print-directory unit; unit=$$?; wait $$images || cat $(VENV)/images.log; exit $$unit
+	@$(MAKE) --no-print-directory system
 
 check: setup-test ## Lint and types: ruff, mypy --strict, rustfmt, clippy; warnings are errors
 	$(BIN)/ruff check .

@@ -41,11 +41,6 @@ def swift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
         yield deployment
 
 
-def test_two_proxies_behind_haproxy_come_up_in_half_a_minute(swift: Deployment) -> None:
-    # A bound that is promised to users, not a figure: four times of what an idle machine took.
-    assert swift.took_s < 30
-
-
 @pytest.mark.parametrize("api", ["s3", "swift"])
 def test_an_independent_client_reads_what_it_wrote_through_haproxy(swift: Deployment, api: str) -> None:
     seen = witness(swift, api)

@@ -111,7 +111,6 @@ def test_another_release_stands_up_and_answers_both_apis(release: str, tmp_path:
         return with_s3(text).replace("release: swift-2.30", f"release: {release}")
 
     with standing("swift-haproxy", tmp_path, change, change_hardware=unlimited) as deployment:
-        assert deployment.took_s < 30
         assert f"python3-swift {release.removeprefix('swift-')}" in deployment.facts()["packages"]
         for api in ("swift", "s3"):
             seen = witness(deployment, api)

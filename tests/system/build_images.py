@@ -1,0 +1,39 @@
+"""Builds the root images that system tests want, one after the other: run beside the unit tests, which mostly wait.
+
+    python tests/system/build_images.py
+
+What is in the store already is left. A build that fails is told here and again by the test that wants the image.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from gateways import KINDS
+from gateways.gateway import Image
+from ground.errors import WeighbridgeError
+from topologies.attestation import IMAGE as TOOLS
+from topologies.images import ensure
+from weighbridge.surroundings import place
+
+RELEASES = (
+    *(("rgw", "ceph-16"), ("swift", "swift-2.30")),  # those of the shipped layouts
+    *(("rgw", "ceph-14"), ("rgw", "ceph-18"), ("swift", "swift-2.26"), ("swift", "swift-2.35")),  # an old and a new one of each
+)
+
+
+def main() -> int:
+    """Exit status: 0 when all images are there."""
+    wanted: list[Image] = [TOOLS, *(KINDS[kind].releases[release] for kind, release in RELEASES)]
+    failed = 0
+    for image in wanted:
+        try:
+            ensure(image, print, store=place().images)
+        except WeighbridgeError as error:
+            sys.stderr.write(f"image {image.name}: {error}\n")
+            failed += 1
+    return min(failed, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
