@@ -492,9 +492,11 @@ def test_closing_takes_everything_away_but_the_logs_within_a_second(tmp_path: Pa
     assert took_s < 5  # 0.2 s when the machine is free
 
 
+# A shell starts what it runs in the background with SIGINT ignored, and Python then leaves it so: tests may be run like that.
 CONDUCTOR = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, sys.argv[3])
 from test_lab import raised
 hosts = raised(sys.argv[4], Path(sys.argv[1]), Path(sys.argv[2]))
