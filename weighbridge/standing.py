@@ -50,7 +50,7 @@ def _swift(endpoint: Endpoint) -> list[str]:
     return [
         f"user {endpoint.user}   key {key}",
         "swift client:",
-        f"  swift -A {endpoint.url} -U {endpoint.user} -K {key} stat",
+        f"  swift -A {endpoint.url} -U {endpoint.user} --key={key} stat",
         "curl:",
         f"  curl -i -H 'X-Auth-User: {endpoint.user}' -H 'X-Auth-Key: {key}' {endpoint.url}",
     ]
