@@ -37,6 +37,10 @@ class _Told(TypedDict):
     rows: list[dict[str, str]]
 
 
+_COUNT = re.compile(r" \d+/\d+$")
+"""How many checks of how many have passed or failed so far, such as `UP 1/3` before the first: another number at each moment."""
+
+
 class Haproxy(Front):
     """HAProxy with these settings. `health_path` is what the gateway behind answers with 200 while it lives."""
 
@@ -124,7 +128,7 @@ class Haproxy(Front):
             "haproxy balance": f"{whole['algo']} over {', '.join(row['svname'] for row in servers)}",
             "haproxy reuse": f"http-reuse {settings.http_reuse}, keep-alive on both sides; {settings.retries} retries to connect",
             "haproxy health check": f"GET {self.health_path} every {settings.health_interval:g} s: "
-            + ", ".join(f"{row['svname']} {row['status']}" for row in servers),
+            + ", ".join(f"{row['svname']} {_COUNT.sub('', row['status'])}" for row in servers),
             "haproxy timeouts": f"connect {wait.connect:g} s, client {wait.client:g} s, "
             f"server {wait.server:g} s, queue {wait.queue:g} s",
             "haproxy bufsize": f"{settings.bufsize} bytes",
