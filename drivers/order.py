@@ -20,11 +20,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, SecretStr, TypeAdapter, field_serializer
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, SecretStr, TypeAdapter, field_serializer, model_validator
 
 from ground.record import Record
 from results.measurement import Measurement
-from suites import Api, Workload
+from suites import Workload
 
 
 class Target(Record):
@@ -33,7 +33,7 @@ class Target(Record):
     S3: `url` is the endpoint, keys sign (SigV4). Swift: `url` is the v1 auth URL, or with `token` the storage URL.
     """
 
-    api: Api
+    api: Literal["swift", "s3"]
     url: Annotated[str, Field(pattern=r"^https?://[^/\s]+(/\S*)?$")]
     """S3: http://host:port; Swift: http://host:port/auth/v1.0 (storage URL and token come from its answer), or the storage URL."""
     user: str
@@ -55,6 +55,35 @@ class Target(Record):
         return None if secret is None else secret.get_secret_value()
 
 
+class CosbenchSite(Record):
+    """Where COSBench is: a controller that runs already, or an unpacked installation, which the driver starts and ends.
+
+    Paths are those of the host that the driver runs on.
+    """
+
+    controller: Annotated[str, Field(pattern=r"^https?://[^/\s]+(/\S*)?$")] | None = None
+    """Such as http://host:19088/controller."""
+    archive: str | None = None
+    """Where that controller's archive can be read: a folder, or ssh://USER@HOST/PATH; None: as `home` has it."""
+    home: str | None = None
+    """The folder of an installation."""
+    user: str = "anonymous"
+    password: SecretStr = SecretStr("cosbench")
+    """User and password of its console: those that it ships with."""
+
+    @model_validator(mode="after")
+    def _one(self) -> CosbenchSite:
+        if (self.controller is None) == (self.home is None):
+            raise ValueError("COSBench is either a controller that runs or an installation to be started")
+        if self.controller is not None and self.archive is None:
+            raise ValueError("the archive of a controller must be told: results are read from it")
+        return self
+
+    @field_serializer("password", when_used="json")
+    def _open(self, secret: SecretStr) -> str:
+        return secret.get_secret_value()
+
+
 class Setup(Record):
     """First order, once a deployment."""
 
@@ -66,6 +95,8 @@ class Setup(Record):
     """Buckets are named `{bucket_prefix}-{workload}-{index}`; nothing else is touched."""
     seed: NonNegativeInt
     request_timeout_s: Annotated[float, Field(gt=0)] = 60.0
+    cosbench: CosbenchSite | None = None
+    """For the driver that COSBench is."""
 
 
 class Prepare(Record):
@@ -122,6 +153,17 @@ class Progress(Record):
     errors: NonNegativeInt = 0
 
 
+class Kept(Record):
+    """A file of the tool that makes the load, kept beside the run as it is but for secrets: a configuration, an answer, a log.
+
+    `text`, or where that would be long `packed`: its bytes by gzip in base64.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+    text: str = ""
+    packed: str | None = None
+
+
 class Prepared(Record):
     """The workload's objects are there: all of them, or the driver would have answered Failed."""
 
@@ -129,6 +171,7 @@ class Prepared(Record):
     objects: NonNegativeInt
     bytes: NonNegativeInt
     seconds: NonNegativeFloat
+    kept: tuple[Kept, ...] = ()
 
 
 class Measured(Record):
@@ -136,6 +179,7 @@ class Measured(Record):
 
     kind: Literal["measured"] = "measured"
     measurement: Measurement
+    kept: tuple[Kept, ...] = ()
 
 
 class Cleaned(Record):
@@ -144,6 +188,7 @@ class Cleaned(Record):
     kind: Literal["cleaned"] = "cleaned"
     deleted: NonNegativeInt
     failed: NonNegativeInt = 0
+    kept: tuple[Kept, ...] = ()
 
 
 class Failed(Record):
@@ -151,6 +196,7 @@ class Failed(Record):
 
     kind: Literal["failed"] = "failed"
     message: str
+    kept: tuple[Kept, ...] = ()
 
 
 Order = Annotated[Setup | Prepare | Step | Cleanup | Quit, Field(discriminator="kind")]

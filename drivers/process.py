@@ -8,13 +8,13 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, TypeVar
 
 from pydantic import ValidationError
 
+from drivers.driver import GaveUp, Heard
 from drivers.order import (
     EVENT,
     Cleaned,
@@ -32,9 +32,6 @@ from drivers.order import (
     Step,
 )
 from ground.errors import DriverError
-
-Heard = Callable[[Progress], None]
-"""Told every Progress event, in the conductor's own thread."""
 
 Answer = TypeVar("Answer", Ready, Prepared, Measured, Cleaned)
 
@@ -154,7 +151,8 @@ class DriverProcess:
                 if heard is not None:
                     heard(event)
             elif isinstance(event, Failed):
-                raise DriverError(f"the driver could not do {order.kind!r}: {event.message}", advice=f"its log: {self.log}")
+                what = f"the driver could not do {order.kind!r}: {event.message}"
+                raise GaveUp(what, advice=f"its log: {self.log}", kept=event.kept)
             elif isinstance(event, wanted):
                 self._busy = False
                 return event

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Protocol
 
 from pydantic import Field, SecretStr, field_serializer
@@ -14,6 +15,9 @@ from ground.record import Record
 
 Say = Callable[[str], None]
 """Told what is being done, one short line each."""
+
+LayerName = Literal["osd", "rados", "object-server", "gateway", "rbd", "cephfs"]
+"""What can be measured below or beside a gateway: its daemons behind their front, and what its store offers."""
 
 Tier = Literal["gateway", "storage", "shared"]
 """What a host's CPU is spent on: answering clients, keeping data, or both on one host."""
@@ -87,6 +91,51 @@ class Rendered(Record):
     text: str
 
 
+@dataclass(frozen=True)
+class CephBelow:
+    """The Ceph cluster below a gateway, as its own benches want it. `host` has ceph.conf, the keys of an administrator and
+    Ceph's programs, and no daemon of the store; `mon` is where the mon is.
+    """
+
+    host: Host
+    mon: Host
+    osds: Mapping[int, str]
+    """Host by number of OSD."""
+    replicas: int
+    failure_domain: Literal["host", "osd"]
+
+
+@dataclass(frozen=True)
+class ObjectServer:
+    """One disk of one of Swift's object servers, as the ring has it."""
+
+    host: str
+    address: str
+    port: int
+    device: str
+
+
+@dataclass(frozen=True)
+class SwiftBelow:
+    """The object servers below a Swift proxy. `ring` is the number of a disk for each replica (row) of each partition."""
+
+    servers: tuple[ObjectServer, ...]
+    ring: tuple[tuple[int, ...], ...]
+    part_power: int
+    hash_prefix: SecretStr
+    hash_suffix: SecretStr
+    replicas: int
+
+
+@dataclass(frozen=True)
+class Below:
+    """What a gateway stands on, so far as it can be measured without it. `gateway`: one of its daemons, behind its front."""
+
+    gateway: tuple[Endpoint, ...] = ()
+    ceph: CephBelow | None = None
+    swift: SwiftBelow | None = None
+
+
 class Standing(ABC):
     """A gateway that stands: verified, idle, ready to be weighed."""
 
@@ -114,6 +163,10 @@ class Standing(ABC):
         taken away with their deployment have nothing to clear.
         """
         return ()
+
+    def below(self) -> Below:
+        """What it stands on, for the layers that its kind of gateway names."""
+        return Below()
 
     def probes(self) -> tuple[Probe, ...]:
         """Programs on its hosts that tell every second what its daemons count of themselves; none where it has nothing to tell."""
@@ -164,3 +217,7 @@ class Gateway(ABC):
     @abstractmethod
     def apis(self) -> tuple[Literal["swift", "s3"], ...]:
         """The APIs it will answer."""
+
+    def layers(self) -> tuple[LayerName, ...]:
+        """Layers below and beside it that can be measured when it stands."""
+        return ()

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, PositiveInt
 
 from ground.record import Record
 from results.figures import UNKNOWN, show_figure
 
-Kind = Literal["cpu", "disk", "network"]
+Kind = Literal["cpu", "disk", "network", "osd"]
 Unit = Literal["events/s", "B/s", "1/s", "bit/s"]
 
-BOUNDS: Final[Mapping[Kind, float]] = {"cpu": 0.30, "disk": 0.10, "network": 0.10}
+BOUNDS: Final[Mapping[Kind, float]] = {"cpu": 0.30, "disk": 0.10, "network": 0.10, "osd": 0.10}
 """How far figures that a limit holds may be apart, as a part of the highest, and below the limit, as a part of that.
 
 Above what `benchmarks/attestation.py` found between five deployments of the same hosts on a machine of two virtual CPUs with
@@ -47,6 +47,13 @@ class Attested(Record):
     value: Annotated[float, Field(gt=0)]
     unit: Unit
     promised: Annotated[float, Field(gt=0)] | None = None
+    operation: Literal["read", "write"] | None = None
+    pick: Literal["sequential", "random"] | None = None
+    request_bytes: PositiveInt | None = None
+    """With `operation`, of figures that a staircase is made of: what was done, in requests of this size; then `unit` is B/s."""
+    sender: str | None = None
+    receiver: str | None = None
+    """Of figures about the network: which host sent to which."""
 
 
 class Compared(Record):

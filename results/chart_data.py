@@ -99,7 +99,7 @@ def _panel(cells: Sequence[Row], about: str, mine: Sequence[Finding], field: str
                     for one in row.points
                 ]
     return Panel(
-        key=f"{head.workload}-{head.operation}-{head.api}",
+        key="-".join(kind_of(head)),
         title=f"{about[:1].upper()}{about[1:]}",
         finding=_slowest(cells) if top is not None else mine[0].brief if len(mine) == 1 else _best(mine),
         sentences=tuple(finding.text for finding in mine),

@@ -15,6 +15,7 @@ from ground.quantities import show_bytes
 from ground.record import Record
 from results.figures import show_ms, show_ratio
 from results.statistics import REPEATS_FOR_A_CLAIM, Ratio, geometric_mean, ratio
+from results.step import DriverName
 from results.summary import WITH_BODIES, Row
 from suites import Api, Operation
 
@@ -28,11 +29,19 @@ _NOUNS: Final[dict[Operation, str]] = {
     "list": "listings",
     "head": "HEAD requests",
 }
-_APIS: Final[dict[Api, str]] = {"swift": "Swift API", "s3": "S3 API"}
+_APIS: Final[dict[Api, str]] = {
+    "swift": "the Swift API",
+    "s3": "the S3 API",
+    "rados": "RADOS",
+    "object-server": "Swift’s object servers",
+    "rbd": "RBD",
+    "cephfs": "CephFS",
+}
+_DRIVERS: Final[dict[DriverName, str]] = {"locust": "Locust", "cosbench": "COSBench", "rados": "Ceph’s benches", "fio": "fio"}
 
 Sides = Sequence[tuple[Row, Row]]
-Kind = tuple[str, Operation, Api]
-"""A kind of requests: workload, operation and API."""
+Kind = tuple[str, Operation, Api, DriverName]
+"""A kind of requests: workload, operation, API, and the driver that makes them."""
 
 
 class Finding(Record):
@@ -44,6 +53,7 @@ class Finding(Record):
     workload: str
     operation: Operation
     api: Api
+    driver: DriverName = "locust"
     workers: int | None
     baseline: str
     """The layout that all others are compared with: the first of the run."""
@@ -75,25 +85,29 @@ def find(rows: Sequence[Row]) -> tuple[Finding, ...]:
 
 def kind_of(row: Row | Finding) -> Kind:
     """The kind of requests that a row or a finding is about."""
-    return row.workload, row.operation, row.api
+    return row.workload, row.operation, row.api, row.driver
 
 
 def subjects(rows: Sequence[Row]) -> dict[Kind, str]:
     """What each kind of requests is called: `1 MB reads`, `listings`.
 
-    The API is named where there are two, and the workload where two would be called the same.
+    API and driver are named where there are two, and the workload where two would be called the same.
     """
-    several = len({row.api for row in rows}) > 1
-    names = {kind_of(row): _subject(row, api=several) for row in rows}
+    apis, drivers = (
+        len({row.api for row in rows}) > 1,
+        len({(row.api, row.driver) for row in rows}) > len({row.api for row in rows}),
+    )
+    names = {kind_of(row): _subject(row, api=apis, driver=drivers) for row in rows}
     called = list(names.values())
     return {kind: f"{name} of {kind[0]}" if called.count(name) > 1 else name for kind, name in names.items()}
 
 
-def _subject(row: Row, *, api: bool) -> str:
+def _subject(row: Row, *, api: bool, driver: bool) -> str:
     noun = _NOUNS[row.operation]
     if row.operation in WITH_BODIES and row.object_size_bytes is not None:
         noun = f"{show_bytes(row.object_size_bytes)} {noun}"
-    return f"{noun} over the {_APIS[row.api]}" if api else noun
+    noun = f"{noun} over {_APIS[row.api]}" if api else noun
+    return f"{noun} by {_DRIVERS[row.driver]}" if driver else noun
 
 
 def headline(findings: Sequence[Finding]) -> str:
@@ -257,6 +271,7 @@ def _finding(a: Row, order: tuple[Row, Row], measure: Ratio | None, workers: int
         workload=a.workload,
         operation=a.operation,
         api=a.api,
+        driver=a.driver,
         workers=workers,
         baseline=a.layout,
         faster=fast,

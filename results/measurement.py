@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, model_validator
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
 from ground.record import Record
 from suites import Api, Operation
@@ -32,12 +32,38 @@ class Second(Record):
     sum_us: NonNegativeInt
 
 
+class Bins(Record):
+    """Latencies as a driver tells them that keeps no more than counts in bins of one width: COSBench's are 10 ms wide.
+
+    `counts` are pairs of a bin's number and its count: bin n holds latencies from n to n + 1 times `width_us`. `beyond` counts
+    those in the last bin, which has no upper edge and begins at `beyond_us`.
+    """
+
+    width_us: PositiveInt
+    counts: tuple[tuple[NonNegativeInt, PositiveInt], ...]
+    beyond_us: PositiveInt
+    beyond: NonNegativeInt = 0
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Bins:
+        numbers = [number for number, _ in self.counts]
+        if numbers != sorted(set(numbers)) or any((number + 1) * self.width_us > self.beyond_us for number in numbers):
+            raise ValueError("bins are twice there, not in order, or beyond the last one")
+        return self
+
+    @property
+    def count(self) -> int:
+        """Samples in all bins."""
+        return sum(count for _, count in self.counts) + self.beyond
+
+
 class Tally(Record):
     """All of one operation inside the window. Latencies and bytes are of successes only; failures are in `errors`.
 
-    `latency` and `first_byte` are None when nothing succeeded (or, for `first_byte`, when it is not a read).
-    min, max and sum are exact, not from the histogram. In a closed loop latency is the service time; at a constant
-    rate it counts from the intended start.
+    `latency` and `first_byte` are None when nothing succeeded (or, for `first_byte`, when it is not a read), and where the
+    driver keeps no histogram: then it tells `bins`, or (`rados bench`) nothing but the extremes and the sum.
+    min and max are exact, or None where the driver does not tell them; the sum is exact but for drivers that tell the mean
+    in few digits. In a closed loop latency is the service time; at a constant rate it counts from the intended start.
     """
 
     operation: Operation
@@ -46,13 +72,16 @@ class Tally(Record):
     errors: dict[ErrorClass, Annotated[int, Field(gt=0)]] = Field(default_factory=dict)
     latency: str | None = None
     first_byte: str | None = None
+    bins: Bins | None = None
     min_us: NonNegativeInt | None = None
     max_us: NonNegativeInt | None = None
     sum_us: NonNegativeInt = 0
 
     @model_validator(mode="after")
     def _whole(self) -> Tally:
-        if (self.count > 0) != (self.latency is not None and self.min_us is not None and self.max_us is not None):
+        if self.latency is not None and (self.min_us is None or self.max_us is None):
+            raise ValueError(f"{self.operation}: a histogram without min and max")
+        if (self.count > 0) != (self.latency is not None or self.bins is not None or self.max_us is not None):
             raise ValueError(f"{self.operation}: {self.count} successes do not fit the latencies given")
         return self
 
@@ -84,14 +113,15 @@ class Measurement(Record):
     api: Api
     workload: str
     workers: Annotated[int, Field(ge=1)]
-    driver: Literal["locust-engine", "locust-sdk", "cosbench"]
+    driver: Literal["locust-engine", "locust-sdk", "cosbench", "rados-bench", "rbd-bench", "fio-rbd", "fio"]
     started_at: str
     """UTC, ISO 8601, of the start of the window; for people, never for arithmetic."""
     window_s: Annotated[float, Field(gt=0)]
     warmup_s: NonNegativeFloat
     tallies: tuple[Tally, ...]
     seconds: tuple[Second, ...] = ()
-    load: Load
+    load: Load | None
+    """None: what the driver used is not known."""
     notes: tuple[str, ...] = ()
     """What a reader must know, such as "objects to delete ran out after 4.2 s"."""
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from results.step import Pass
 from suites import Suite
 
 
@@ -40,3 +41,9 @@ class ResolvedPlan(_Part):
     suite: Suite
     hardware: PlannedHardware
     layouts: Annotated[tuple[PlannedLayout, ...], Field(min_length=1)]
+    passes: dict[str, tuple[Pass, ...]] = Field(default_factory=dict)
+    """By layout; empty in runs that were made before there was more than one driver."""
+
+    def passes_of(self, layout: str) -> tuple[Pass, ...]:
+        """What was to be replayed on a layout, in order."""
+        return self.passes.get(layout) or tuple(Pass(api=api, workloads=self.suite.workloads) for api in self.suite.api)

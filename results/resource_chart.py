@@ -79,7 +79,7 @@ def _finding(rows: Sequence[Row]) -> str:
     said: dict[str, list[str]] = {}
     for layout in dict.fromkeys(row.layout for row in rows):
         # Operations of one step have the same resources.
-        steps = {(row.workload, row.api, row.workers): row for row in rows if row.layout == layout and row.resources}
+        steps = {(row.workload, row.api, row.driver, row.workers): row for row in rows if row.layout == layout and row.resources}
         kinds = [_called(full[0]) for row in steps.values() if (full := saturated(row.resources))]
         if kinds:
             most = max(dict.fromkeys(kinds), key=kinds.count)

@@ -120,7 +120,7 @@ def _strip(rows: Sequence[Row], about: str) -> Strip:
         for row in rows
     ]
     return Strip(
-        key=f"{head.workload}-{head.operation}-{head.api}",
+        key="-".join(kind_of(head)),
         title=f"{about[:1].upper()}{about[1:]}",
         workers=tuple(dict.fromkeys(row.workers for row in rows)),
         cells=tuple(Cell(key=key, title=title, shares=_shares(rows, what, tiers)) for key, title, what, tiers in KINDS),

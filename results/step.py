@@ -8,13 +8,27 @@ from pydantic import Field, NonNegativeInt, model_validator
 
 from ground.record import Record
 from results.measurement import Measurement
-from suites import Api
+from suites import Api, Layer, Workload
 
 STEP_VERSION: Final = 1
 """1: the first."""
 
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 """Names of layouts and workloads: lower case letters, digits and hyphens, so that they can be parts of file names."""
+
+
+DriverName = Literal["locust", "cosbench", "rados", "fio"]
+"""What makes the load of a step. `rados` is Ceph's own benches: rados bench, rbd bench."""
+
+
+class Pass(Record):
+    """Going through workloads on one deployment once: over which API, by which driver, at which layer."""
+
+    api: Api
+    driver: DriverName = "locust"
+    layer: Layer | None = None
+    """None: the gateway as its clients find it, or what the suite is about where it is about none."""
+    workloads: tuple[Workload, ...]
 
 
 class StepKey(Record):
@@ -25,14 +39,20 @@ class StepKey(Record):
     workload: Slug
     workers: Annotated[int, Field(ge=1)]
     repeat: NonNegativeInt
+    driver: DriverName = "locust"
+    layer: Layer | None = None
 
     @property
     def file_name(self) -> str:
         """A name for files of this step alone, without an ending."""
-        return f"{self.layout}.{self.api}.{self.workload}.w{self.workers}.r{self.repeat}"
+        words = [self.layout, self.api, self.workload, f"w{self.workers}", f"r{self.repeat}"]
+        words += [f"at-{self.layer}"] if self.layer is not None else []
+        return ".".join([*words, self.driver] if self.driver != "locust" else words)
 
     def __str__(self) -> str:
-        return f"{self.layout}, {self.api}, {self.workload}, {self.workers} workers, repeat {self.repeat + 1}"
+        by = "" if self.driver == "locust" else f" by {self.driver}"
+        at = "" if self.layer is None else f", layer {self.layer}"
+        return f"{self.layout}, {self.api}{by}{at}, {self.workload}, {self.workers} workers, repeat {self.repeat + 1}"
 
 
 class StepResult(Record):

@@ -156,6 +156,15 @@ class RunStore:
             write_whole(self.folder / "series" / f"{step.key.file_name}.jsonl", lines)
         _append_line(self.folder / "steps.jsonl", step.model_dump_json())
 
+    def keep(self, folder: str, name: str, data: bytes) -> None:
+        """Keep a file of a driver's tool as `logs/{folder}/{name}`. Raises StoreError."""
+        path = self.logs / folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(path, error) from error
+        write_whole(path, data)
+
     def event(self, kind: str, text: str, *, layout: str | None = None) -> None:
         """Note in `events.jsonl` what was done. Raises StoreError."""
         _append_line(self.folder / "events.jsonl", RunEvent(at=_now(), kind=kind, text=text, layout=layout).model_dump_json())

@@ -13,6 +13,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from statistics import median
 from types import MappingProxyType
 from typing import Final
@@ -24,14 +25,15 @@ from results.daemons import figure_words
 from results.histogram import Histogram
 from results.measurement import Tally
 from results.resolved import ResolvedPlan
-from results.step import StepKey, StepResult
+from results.step import DriverName, StepKey, StepResult
 from results.use import Resource, StepUse, beside_words, limit_words, over_repeats, queue_words
 from results.validity import enough_samples, samples_needed
-from suites import Api, Operation
+from suites import Api, Layer, Operation
 
 COLUMNS: Final = (
     "layout",
     "api",
+    "driver",
     "workload",
     "operation",
     "object_size_bytes",
@@ -83,6 +85,9 @@ class Row(Record):
 
     layout: str
     api: Api
+    driver: DriverName = "locust"
+    layer: Layer | None = None
+    """None: the gateway as its clients find it."""
     workload: str
     operation: Operation
     object_size_bytes: NonNegativeFloat | None
@@ -126,20 +131,45 @@ class Row(Record):
 def summarize(
     plan: ResolvedPlan, steps: Iterable[StepResult], uses: Mapping[StepKey, StepUse] = MappingProxyType({})
 ) -> tuple[Row, ...]:
-    """The table of a run: a row for everything planned, measured or not, in the order of the plan.
+    """The table of a run: a row for everything planned, measured or not, in the order of the plan; without its layers.
 
     `uses` is what the hosts used in each step, of those that have telemetry. Of a step that was measured more than once
     the last result counts. Raises InvalidMeasurement on a histogram that cannot be read.
     """
+    return _rows(plan, steps, uses, layers=False)
+
+
+def summarize_layers(
+    plan: ResolvedPlan, steps: Iterable[StepResult], uses: Mapping[StepKey, StepUse] = MappingProxyType({})
+) -> tuple[Row, ...]:
+    """The same of what was measured below and beside the gateways."""
+    return _rows(plan, steps, uses, layers=True)
+
+
+def _rows(plan: ResolvedPlan, steps: Iterable[StepResult], uses: Mapping[StepKey, StepUse], *, layers: bool) -> tuple[Row, ...]:
     latest = {step.key: step for step in steps}
-    return tuple(
-        _row(plan, StepKey(layout=layout.name, api=api, workload=workload.name, workers=workers, repeat=0), operation, latest, uses)
-        for workload in plan.suite.workloads
-        for operation in workload.operations
-        for api in plan.suite.api
-        for workers in sorted(workload.workers)
-        for layout in plan.layouts
-    )
+    places = {workload.name: number for number, workload in enumerate(plan.suite.workloads)}
+    ways: dict[tuple[Api, DriverName, Layer | None], int] = {}
+    cells = []
+    for standing, layout in enumerate(plan.layouts):
+        for one in plan.passes_of(layout.name):
+            if (one.layer is not None) != layers:
+                continue
+            way = ways.setdefault((one.api, one.driver, one.layer), len(ways))
+            for workload in one.workloads:
+                for number, operation in enumerate(workload.operations):
+                    for workers in workload.workers:
+                        key = StepKey(
+                            layout=layout.name,
+                            api=one.api,
+                            workload=workload.name,
+                            workers=workers,
+                            repeat=0,
+                            driver=one.driver,
+                            layer=one.layer,
+                        )
+                        cells.append(((places[workload.name], number, way, workers, standing), key, operation))
+    return tuple(_row(plan, key, operation, latest, uses) for _, key, operation in sorted(cells, key=itemgetter(0)))
 
 
 def _row(
@@ -158,6 +188,8 @@ def _row(
     head = {
         "layout": first.layout,
         "api": first.api,
+        "driver": first.driver,
+        "layer": first.layer,
         "workload": first.workload,
         "operation": operation,
         "object_size_bytes": size,

@@ -66,10 +66,13 @@ def judge(measurement: Measurement, bounds: Bounds, *, closed_loop: bool = True)
         else:
             notes.append(text)
     for tally in measurement.tallies:
-        counted = Histogram.decode(tally.latency).count if tally.latency is not None else 0
+        if tally.latency is not None:
+            counted = Histogram.decode(tally.latency).count
+        else:
+            counted = tally.bins.count if tally.bins is not None else tally.count
         if counted != tally.count:
             faults.append(f"the histogram of {tally.operation} counts {counted} samples where {tally.count} succeeded")
-    if measurement.load.share >= DRIVER_CPU_SHARE:
+    if measurement.load is not None and measurement.load.share >= DRIVER_CPU_SHARE:
         faults.append(f"the driver used {measurement.load.share:.0%} of the CPU it may use: it may have been the limit")
     if closed_loop and done and not failed:
         miss, bound = _little(measurement, done)

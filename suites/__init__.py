@@ -1,17 +1,20 @@
 """WHAT is replayed: the model of a suite, its loader, and the suites that ship."""
 
-from suites.suite import Api, Bounds, Every, Suite
+from suites.suite import ASKED_OF_HOSTS, Api, Bounds, Every, Layer, RadosBench, Suite
 from suites.workload import OPERATIONS, Bar, Histogram, Objects, Operation, Uniform, Workload, Zipf
 
 __all__ = [
+    "ASKED_OF_HOSTS",
     "OPERATIONS",
     "Api",
     "Bar",
     "Bounds",
     "Every",
     "Histogram",
+    "Layer",
     "Objects",
     "Operation",
+    "RadosBench",
     "Suite",
     "Uniform",
     "Workload",

@@ -48,7 +48,7 @@ def _faults(document: Document, suite: Suite) -> list[Fault]:
     faults = []
     for number, workload in enumerate(suite.workloads):
         place = ("workloads", number)
-        longest = len(f"wb-00000000-{workload.name}-{workload.objects.containers - 1}")
+        longest = len(f"wb-00000000cg-{workload.name}-{workload.objects.containers}")
         if longest > 63:
             faults.append(
                 document.fault_at((*place, "name"), f"{workload.name!r} makes bucket names longer than S3's 63 characters")

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
+from ground.document import did_you_mean
+from ground.errors import UsageError
 from ground.quantities import Seconds, parse_seconds
 from ground.record import Record
 from suites.workload import Name, Workload
 
-Api = Literal["swift", "s3"]
+Api = Literal["swift", "s3", "rados", "object-server", "rbd", "cephfs"]
+"""What requests are made by: an API of gateways, or one of what is below them (`rados`, Swift's `object-server`) or beside them."""
+
+Layer = Literal["disk", "network", "osd", "rados", "object-server", "gateway", "rbd", "cephfs"]
+"""What a gateway is built on, and what stands beside it on the same store. `gateway`: one of its daemons, behind its front.
+
+Of disk, network and osd (`ceph tell osd.N bench`) the hosts are asked once a deployment; at the others steps are replayed.
+"""
+
+ASKED_OF_HOSTS: tuple[Layer, ...] = ("disk", "network", "osd")
 
 
 class Every(Record):
@@ -26,6 +38,20 @@ class Bounds(Record):
     """Share of operations that may fail (0.1 %: design rule 20)."""
 
 
+class RadosBench(Record):
+    """How `rados bench` is run: so many at once, each with a pool of its own; the workers of a step are shared out to them."""
+
+    instances: Annotated[int, Field(ge=1, le=64)] = 1
+    pg_num: Annotated[int, Field(ge=1, le=32768)] = 32
+    """Placement groups of all its pools together."""
+
+    @model_validator(mode="after")
+    def _powers(self) -> RadosBench:
+        if self.pg_num & (self.pg_num - 1):
+            raise ValueError(f"pg_num {self.pg_num} is not a power of two")
+        return self
+
+
 class Suite(Record):
     """What is replayed against every gateway of a run."""
 
@@ -35,7 +61,8 @@ class Suite(Record):
     workloads: Annotated[tuple[Workload, ...], Field(min_length=1)]
     layouts: tuple[str, ...] = ("rgw-beast", "swift")
     """Names of layouts compared when the command names none."""
-    driver: Literal["locust"] = "locust"
+    driver: Literal["locust", "cosbench", "both"] = "locust"
+    """What makes the load on gateways: Locust, the real COSBench, or each step by the one and then by the other."""
     users: Literal["engine", "sdk"] = "engine"
     """Who makes the requests: the native engine, or boto3 / python-swiftclient as an application would."""
     processes: Annotated[int, Field(ge=1, le=64)] = 1
@@ -44,6 +71,20 @@ class Suite(Record):
     cache: Literal["none", "before-step"] | Every = "before-step"
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 2014
     bounds: Bounds = Bounds()
+    layers: tuple[Layer, ...] = ()
+    """Layers below and beside the gateways that are measured in the same deployments, each where a layout has it."""
+    rados: RadosBench = RadosBench()
+
+    def changed(self, *, repeats: int | None = None, driver: str | None = None, layers: Sequence[str] | None = None) -> Suite:
+        """The suite with what a command line says otherwise; None leaves what is there. Raises UsageError."""
+        wanted = {"repeats": repeats, "driver": driver, "layers": layers}
+        given = {name: value for name, value in wanted.items() if value is not None}
+        strange = [name for name in layers or () if name not in get_args(Layer)]
+        if strange:
+            known = list(get_args(Layer))
+            hints = ", ".join(f"no layer {name!r}{did_you_mean(name, known)}" for name in strange)
+            raise UsageError(hints, advice=f"Layers are {', '.join(known)}.")
+        return Suite.model_validate({**self.model_dump(), **given}) if given else self
 
     @field_validator("cache", mode="before")
     @classmethod
@@ -52,7 +93,7 @@ class Suite(Record):
             return {"every": parse_seconds(value.removeprefix("every ").strip())}
         return value
 
-    @field_validator("layouts", "api")
+    @field_validator("layouts", "api", "layers")
     @classmethod
     def _once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if len(set(value)) != len(value):
@@ -66,8 +107,3 @@ class Suite(Record):
         if twice:
             raise ValueError(f"two workloads are named {', '.join(twice)}")
         return self
-
-    @property
-    def steps(self) -> int:
-        """How many steps one gateway is measured at in one repeat."""
-        return len(self.api) * sum(len(workload.workers) for workload in self.workloads)

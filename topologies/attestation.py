@@ -178,7 +178,17 @@ def _network(hosts: Hosts, hardware: Hardware, needs: Mapping[str, HostNeed]) ->
                 arguments = ceilings.network_arguments(hosts.hosts[there].address, rate, reverse=reverse)
                 value = _ask(hosts.hosts[here], "iperf3", arguments, ceilings.bits_per_s)
                 what = f"network {'to' if reverse else 'from'} {here}"
-                yield Ceiling(host=there, kind="network", what=what, value=value, unit="bit/s", promised=rate)
+                sender, receiver = (there, here) if reverse else (here, there)
+                yield Ceiling(
+                    host=there,
+                    kind="network",
+                    what=what,
+                    value=value,
+                    unit="bit/s",
+                    promised=rate,
+                    sender=sender,
+                    receiver=receiver,
+                )
 
 
 def _pairs(names: Sequence[str], client: str, needs: Mapping[str, HostNeed]) -> list[tuple[str, str]]:

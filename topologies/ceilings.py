@@ -10,12 +10,12 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, PositiveInt
 
 from ground.errors import TargetError
 from ground.record import Record
 
-Kind = Literal["cpu", "disk", "network"]
+Kind = Literal["cpu", "disk", "network", "osd"]
 Unit = Literal["events/s", "B/s", "1/s", "bit/s"]
 
 REGION_BYTES: Final = 256 * 2**20
@@ -59,6 +59,11 @@ class Ceiling(Record):
     value: Annotated[float, Field(gt=0)]
     unit: Unit
     promised: Annotated[float, Field(gt=0)] | None = None
+    operation: Literal["read", "write"] | None = None
+    pick: Literal["sequential", "random"] | None = None
+    request_bytes: PositiveInt | None = None
+    sender: str | None = None
+    receiver: str | None = None
 
 
 def cpu_arguments(threads: int, *, seconds: int | None = None) -> tuple[str, ...]:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import sys
+import base64
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from functools import partial
 
-from drivers.order import Cleaned, Cleanup, Prepare, Progress, Setup, Step, Target
-from drivers.process import DriverProcess
-from gateways.gateway import Endpoint
+from drivers.driver import Driver, GaveUp
+from drivers.order import Cleaned, Cleanup, CosbenchSite, Kept, Prepare, Progress, Step
 from ground.errors import DriverError, TargetError, WeighbridgeError
 from ground.quantities import show_bytes
 from results.attestation import Attested
 from results.manifest import ConfigFile, Sheet
-from results.step import StepKey, StepResult
+from results.step import Pass, StepKey, StepResult
 from results.store import RunStore
 from results.telemetry import HostLimits
 from results.validity import judge
@@ -27,17 +26,13 @@ from topologies.deployment import Deployment, Place, deploy
 from topologies.loader import Planned
 from weighbridge.clearing import clearing
 from weighbridge.display import Display
+from weighbridge.opening import LOCUST, opened, prefix_of
 from weighbridge.plan import Plan, Visit
 from weighbridge.telemetry import Counted, Watch, limits_of
 
-ROOT = Path(__file__).resolve().parent.parent
-"""Where the rooms are importable from, for programs that are started on client hosts."""
-
-DRIVER = (sys.executable, "-m", "drivers.locust")
-
 
 class Conductor:
-    """Runs a plan into a run folder. `driver` is the command line of the driver; `attest`: measure the hosts too."""
+    """Runs a plan into a run folder. `driver` is the command line of Locust's driver; `attest`: measure the hosts too."""
 
     def __init__(
         self,
@@ -47,7 +42,8 @@ class Conductor:
         display: Display,
         place: Place,
         *,
-        driver: Sequence[str] = DRIVER,
+        driver: Sequence[str] = LOCUST,
+        cosbench: CosbenchSite | None = None,
         attest: bool = False,
     ) -> None:
         self._plan = plan
@@ -57,6 +53,7 @@ class Conductor:
         self._display = display
         self._place = place
         self._driver = tuple(driver)
+        self._cosbench = cosbench
         self._attest = attest
         self._number = 0
         # Buckets carry the run's own id, so that nothing but what this run made is ever touched.
@@ -86,25 +83,12 @@ class Conductor:
             ]
             self._store.add_facts([Sheet(title="deployment", layout=visit.layout, facts=deployment.facts())], configs)
             with clearing(deployment, self._buckets(), self._tell(visit)), self._watching(planned, deployment) as watch:
-                for endpoint in deployment.endpoints:
-                    if endpoint.api in self._suite.api:
-                        self._measure_api(deployment, watch, visit, endpoint)
+                for one in self._plan.passes[visit.layout]:
+                    self._measure_pass(deployment, watch, visit, one)
             say(f"taking {visit.layout} down")
 
     def _attested(self, visit: Visit, attestation: Attestation) -> None:
-        figures = [
-            Attested(
-                layout=visit.layout,
-                repeat=visit.repeat,
-                host=one.host,
-                kind=one.kind,
-                what=one.what,
-                value=one.value,
-                unit=one.unit,
-                promised=one.promised,
-            )
-            for one in attestation.ceilings
-        ]
+        figures = [Attested(layout=visit.layout, repeat=visit.repeat, **dict(one)) for one in attestation.ceilings]
         self._store.attest(figures)
         self._store.add_facts([Sheet(title="attestation", facts=dict(attestation.tools))])
 
@@ -121,7 +105,15 @@ class Conductor:
 
     def _buckets(self) -> list[str]:
         """All buckets that this run may make on a gateway."""
-        return [f"{self._prefix}-{one.name}-{index}" for one in self._suite.workloads for index in range(one.objects.containers)]
+        # COSBench counts from 1, everything else from 0.
+        names = [
+            f"{prefix_of(self._prefix, way)}-{one.name}-{index}"
+            for ways in self._plan.passes.values()
+            for way in ways
+            for one in way.workloads
+            for index in range(one.objects.containers + (way.driver == "cosbench"))
+        ]
+        return list(dict.fromkeys(names))
 
     def _tell(self, visit: Visit) -> Callable[[str], None]:
         def tell(text: str) -> None:
@@ -130,12 +122,12 @@ class Conductor:
 
         return tell
 
-    def _measure_api(self, deployment: Deployment, watch: Watch, visit: Visit, endpoint: Endpoint) -> None:
-        """All workloads over one API by one driver; one that fails loses the rest of its workload, and the next gets a new one."""
-        waiting = deque((workload, self._keys(visit, endpoint, workload)) for workload in self._suite.workloads)
+    def _measure_pass(self, deployment: Deployment, watch: Watch, visit: Visit, one: Pass) -> None:
+        """All workloads of a pass by one driver; one that fails loses the rest of its workload, and the next gets a new one."""
+        waiting = deque((workload, _keys(visit, one, workload)) for workload in one.workloads)
         while waiting:
             try:
-                with self._driving(deployment, visit, endpoint) as driver:
+                with self._driving(deployment, visit, one) as driver:
                     while waiting:
                         workload, keys = waiting[0]
                         self._measure_workload(deployment, watch, driver, workload, keys)
@@ -143,35 +135,22 @@ class Conductor:
             except (DriverError, TargetError) as error:
                 self._display.say(_reason(error))
                 self._store.event("failed", str(error), layout=visit.layout)
+                if isinstance(error, GaveUp):
+                    self._keep(f"{_called(visit, one)}-failed-{self._number}", error.kept)
                 if waiting:
                     # What was asked for and not measured is written down as just that: never lost, never a number.
                     self._not_measured(waiting.popleft()[1], error)
 
-    def _keys(self, visit: Visit, endpoint: Endpoint, workload: Workload) -> Iterator[StepKey]:
-        for workers in workload.workers:
-            yield StepKey(layout=visit.layout, api=endpoint.api, workload=workload.name, workers=workers, repeat=visit.repeat)
-
     @contextmanager
-    def _driving(self, deployment: Deployment, visit: Visit, endpoint: Endpoint) -> Iterator[DriverProcess]:
-        log = self._store.logs / f"driver-{visit.layout}-{endpoint.api}-{visit.repeat}.log"
-        popen = deployment.client.spawn(self._driver, stderr=log, env={"PYTHONPATH": str(ROOT)})
-        with DriverProcess(popen, log) as driver:
-            target = Target.model_validate(dict(endpoint))
-            ready = driver.setup(
-                Setup(
-                    target=target,
-                    users=self._suite.users,
-                    processes=self._suite.processes,
-                    bucket_prefix=self._prefix,
-                    seed=self._suite.seed,
-                )
-            )
+    def _driving(self, deployment: Deployment, visit: Visit, one: Pass) -> Iterator[Driver]:
+        log = self._store.logs / f"driver-{_called(visit, one)}.log"
+        opening = partial(opened, deployment, self._suite, one, prefix=self._prefix, log=log)
+        with opening(locust=self._driver, cosbench=self._cosbench) as ready:
             self._store.add_facts([Sheet(title="driver", facts=dict(ready.versions))])
-            yield driver
-            driver.quit()
+            yield ready.driver
 
     def _measure_workload(
-        self, deployment: Deployment, watch: Watch, driver: DriverProcess, workload: Workload, keys: Iterator[StepKey]
+        self, deployment: Deployment, watch: Watch, driver: Driver, workload: Workload, keys: Iterator[StepKey]
     ) -> None:
         self._prepare(deployment, driver, workload)
         for number, key in enumerate(keys):
@@ -191,17 +170,19 @@ class Conductor:
         self._display.say(f"cleaning up {workload.name}")
         self._cleaned(deployment, driver.cleanup(Cleanup(workload=workload, what="all"), self._display.progress))
 
-    def _prepare(self, deployment: Deployment, driver: DriverProcess, workload: Workload) -> None:
+    def _prepare(self, deployment: Deployment, driver: Driver, workload: Workload) -> None:
         self._display.say(f"preparing {workload.name}")
         prepared = driver.prepare(Prepare(workload=workload), self._display.progress)
+        self._keep(f"prepare-{workload.name}-{self._number}", prepared.kept)
         text = f"{workload.name}: {prepared.objects} objects, {show_bytes(prepared.bytes)}, in {prepared.seconds:.1f} s"
         self._note("prepared", deployment, [text])
 
     def _cleaned(self, deployment: Deployment, cleaned: Cleaned) -> None:
+        self._keep(f"cleanup-{self._number}", cleaned.kept)
         text = f"{cleaned.deleted} objects deleted"
         self._note("cleaned", deployment, [f"{text}; {cleaned.failed} could not be" if cleaned.failed else text])
 
-    def _measure(self, deployment: Deployment, watch: Watch, driver: DriverProcess, workload: Workload, key: StepKey) -> StepResult:
+    def _measure(self, deployment: Deployment, watch: Watch, driver: Driver, workload: Workload, key: StepKey) -> StepResult:
         if self._suite.cache == "before-step":
             self._note("caches", deployment, deployment.drop_caches())
         with self._dropping(deployment), watch.step(key, workload.runtime) as recording:
@@ -211,9 +192,15 @@ class Conductor:
                 self._display.progress(progress)
 
             order = Step(workload=workload, workers=key.workers, repeat=key.repeat)
-            measurement = driver.step(order, heard).measurement
+            measured = driver.step(order, heard)
+        measurement = measured.measurement
+        self._keep(key.file_name, measured.kept)
         verdict = judge(measurement, self._suite.bounds, closed_loop=workload.rate_per_s is None)
         return StepResult(key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=self._number - 1)
+
+    def _keep(self, folder: str, kept: Sequence[Kept]) -> None:
+        for one in kept:
+            self._store.keep(folder, one.name, one.text.encode() if one.packed is None else base64.b64decode(one.packed))
 
     def _not_measured(self, keys: Iterator[StepKey], error: WeighbridgeError) -> None:
         for key in keys:
@@ -260,6 +247,25 @@ class Conductor:
             thread.join()
         if failed:
             raise failed[0]
+
+
+def _called(visit: Visit, one: Pass) -> str:
+    """What files about a pass are called."""
+    words = [visit.layout, one.api, one.layer or "", one.driver if one.driver != "locust" else "", str(visit.repeat)]
+    return "-".join(word for word in words if word)
+
+
+def _keys(visit: Visit, one: Pass, workload: Workload) -> Iterator[StepKey]:
+    for workers in workload.workers:
+        yield StepKey(
+            layout=visit.layout,
+            api=one.api,
+            workload=workload.name,
+            workers=workers,
+            repeat=visit.repeat,
+            driver=one.driver,
+            layer=one.layer,
+        )
 
 
 def _reason(error: WeighbridgeError) -> str:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 from ground.errors import UsageError
 from ground.record import Record
+from results.step import Pass
 from suites import Suite, Workload
 from topologies.hardware import Hardware
 from topologies.layout import Layout
 from topologies.loader import Planned
+from weighbridge.passes import passes_of
 
 
 class Visit(Record):
@@ -28,16 +30,21 @@ class Plan(Record):
     hardware: Hardware
     layouts: tuple[Layout, ...]
     visits: tuple[Visit, ...]
+    passes: dict[str, tuple[Pass, ...]]
+    """What is replayed on each layout, in order."""
 
     @property
     def steps(self) -> int:
         """How many steps are measured in all."""
-        return len(self.visits) * self.suite.steps
+        return sum(len(workload.workers) for workload in self._replayed())
 
     @property
     def seconds(self) -> float:
         """Warm-ups and windows of all steps, in seconds: what the run takes at the very least."""
-        return len(self.visits) * len(self.suite.api) * sum(step_seconds(w) * len(w.workers) for w in self.suite.workloads)
+        return sum(step_seconds(workload) * len(workload.workers) for workload in self._replayed())
+
+    def _replayed(self) -> list[Workload]:
+        return [workload for visit in self.visits for one in self.passes[visit.layout] for workload in one.workloads]
 
 
 def step_seconds(workload: Workload) -> float:
@@ -49,19 +56,24 @@ def make_plan(suite: Suite, hardware: Hardware, planned: Sequence[Planned]) -> P
     """The plan of a suite over checked layouts.
 
     Each repeat visits every layout once, in an order drawn by the suite's seed: randomized interleaved trials, so that a
-    drift of the machine falls on all of them (Abedi and Brecht 2017). Raises UsageError when a layout lacks an API.
+    drift of the machine falls on all of them (Abedi and Brecht 2017). Raises UsageError when a layout lacks an API, or a
+    driver cannot do what a workload says.
     """
     names = [one.layout.name for one in planned]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise UsageError(f"two layouts are named {', '.join(twice)}", advice="Results could not be told apart: rename one of them.")
     lacking = [
-        f"{one.layout.name} does not answer the {api} API" for one in planned for api in suite.api if api not in one.gateway.apis()
+        f"{one.layout.name} does not answer the {api} API"
+        for one in planned
+        for api in suite.api
+        if api not in (*one.gateway.apis(), *one.gateway.layers())
     ]
     if lacking:
         raise UsageError(
             "; ".join(lacking), advice="Never compare across unequal interfaces: choose an API that all layouts answer."
         )
+    passes = {one.layout.name: passes_of(suite, one.gateway.layers()) for one in planned}
     order = random.Random(suite.seed)  # noqa: S311 - a seeded order is wanted, not a secret
     visits = []
     for repeat in range(suite.repeats):
@@ -69,4 +81,5 @@ def make_plan(suite: Suite, hardware: Hardware, planned: Sequence[Planned]) -> P
         if repeat:  # the first block keeps the order asked for: a run of one repeat has no order to be drawn
             order.shuffle(block)
         visits += [Visit(layout=name, repeat=repeat) for name in block]
-    return Plan(suite=suite, hardware=hardware, layouts=tuple(one.layout for one in planned), visits=tuple(visits))
+    layouts = tuple(one.layout for one in planned)
+    return Plan(suite=suite, hardware=hardware, layouts=layouts, visits=tuple(visits), passes=passes)

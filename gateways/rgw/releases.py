@@ -27,6 +27,8 @@ class Release(Record):
 
 _PACKAGES = (
     *("ceph-mon", "ceph-mgr", "ceph-osd", "radosgw", "ceph-common", "python3-rados", "haproxy", "apache2-bin"),
+    # CephFS is no gateway, but a layer that studies of Ceph measured beside RADOS.
+    *("ceph-mds", "ceph-fuse"),
     *("iproute2", "procps", "tini", "python3", "btrfs-progs", "e2fsprogs"),
 )
 

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from gateways.apache.settings import STATS_PORT
 from gateways.front import Backend, Front
-from gateways.gateway import Gateway, HostNeed, Image, Rendered, Say, Site, Standing, Tier
+from gateways.gateway import Gateway, HostNeed, Image, LayerName, Rendered, Say, Site, Standing, Tier
 from gateways.host import Host
 from gateways.rgw import options
 from gateways.rgw.config import CONF, KEYRING, ceph_conf
@@ -91,6 +91,11 @@ class Rgw(Gateway):
     def apis(self) -> tuple[Literal["swift", "s3"], ...]:
         """Both; radosgw answers them on one port."""
         return ("swift", "s3")
+
+    def layers(self) -> tuple[LayerName, ...]:
+        """What Ceph's own benches can be asked of, and one radosgw by itself where a front hides it."""
+        below: tuple[LayerName, ...] = ("osd", "rados", "rbd", "cephfs")
+        return below if self.place.front is None else ("gateway", *below)
 
     def needs(self) -> Mapping[str, HostNeed]:
         """Disks and memory for the OSD hosts; nothing but room elsewhere."""

@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from gateways import daemon
 from gateways.daemon import Daemon
 from gateways.front import Front
-from gateways.gateway import Endpoint, Say, Standing
+from gateways.gateway import Below, CephBelow, Endpoint, Say, Standing
 from gateways.host import Host, Service
 from gateways.ports import await_ports
 from gateways.rgw import objectstore
@@ -112,6 +112,7 @@ class Rise:
             found=found,
             rendered=files.shown(),
             probes=probes,
+            below=self._below(),
         )
 
     def _make_mon(self) -> None:
@@ -207,13 +208,32 @@ class Rise:
 
     def _endpoints(self) -> tuple[Endpoint, ...]:
         if self.roster.front is not None and self.roster.front_port is not None:
-            base = url(self.roster.front.address, self.roster.front_port)
-        else:
-            base = url(self.roster.radosgws[0].address, self.roster.radosgws[0].port)
+            return self._both(url(self.roster.front.address, self.roster.front_port))
+        return self._direct()
+
+    def _direct(self) -> tuple[Endpoint, ...]:
+        """The first radosgw, past any front. Its auth would name the front as the place of the storage."""
+        base = url(self.roster.radosgws[0].address, self.roster.radosgws[0].port)
+        fronted = self.roster.front is not None
+        return self._both(base, storage_url=f"{base}/swift/v1" if fronted else None)
+
+    def _both(self, base: str, *, storage_url: str | None = None) -> tuple[Endpoint, ...]:
+        swift_key, secret_key = SecretStr(self.swift_key), SecretStr(self.secret_key)
         return (
-            Endpoint(api="swift", url=f"{base}/auth/v1.0", user=_SUBUSER, key=SecretStr(self.swift_key)),
-            Endpoint(api="s3", url=base, user=self.access_key, key=SecretStr(self.secret_key)),
+            Endpoint(api="swift", url=f"{base}/auth/v1.0", user=_SUBUSER, key=swift_key, storage_url=storage_url),
+            Endpoint(api="s3", url=base, user=self.access_key, key=secret_key),
         )
+
+    def _below(self) -> Below:
+        pools = self.settings.pools
+        ceph = CephBelow(
+            host=self.hosts[self.gateway.place.radosgw[0]],
+            mon=self.mon_host,
+            osds={osd.number: osd.host for osd in self.roster.osds},
+            replicas=pools.replicas,
+            failure_domain=pools.failure_domain,
+        )
+        return Below(gateway=self._direct() if self.roster.front is not None else (), ceph=ceph)
 
     def _quieten(self, monitor: Monitor) -> None:
         """Keep the mgr from moving data or making pools of its own while steps run."""

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from gateways import daemon
 from gateways.daemon import Daemon
-from gateways.gateway import Endpoint, Rendered, Standing
+from gateways.gateway import Below, Endpoint, Rendered, Standing
 from gateways.probe import Probe
 from gateways.rgw.monitor import Ceph, ask
 from gateways.together import together
@@ -35,6 +35,7 @@ class RgwStanding(Standing):
         found: Mapping[str, str],
         rendered: Sequence[Rendered],
         probes: Sequence[Probe],
+        below: Below,
     ) -> None:
         self._daemons = tuple(daemons)
         self._osds = tuple(osds)
@@ -44,6 +45,7 @@ class RgwStanding(Standing):
         self.rendered = tuple(rendered)
         self._objectstore = objectstore
         self._probes = tuple(probes)
+        self._below = below
 
     def settle(self) -> tuple[str, ...]:
         """Run RGW's garbage collection to its end: deleted and overwritten objects' data goes now, not in the next step."""
@@ -73,6 +75,10 @@ class RgwStanding(Standing):
     def check(self) -> None:
         """Raise ServiceFailed when a daemon has died."""
         daemon.check(self._daemons)
+
+    def below(self) -> Below:
+        """The cluster, and one radosgw by itself where a front hides it."""
+        return self._below
 
     def probes(self) -> tuple[Probe, ...]:
         """The counters of each radosgw, of each OSD and of the front."""

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from gateways import program
 from gateways.front import Front
-from gateways.gateway import Gateway, HostNeed, Image, Rendered, Say, Site, Standing, Tier
+from gateways.gateway import Gateway, HostNeed, Image, LayerName, Rendered, Say, Site, Standing, Tier
 from gateways.host import Host
 from gateways.swift import config, options
 from gateways.swift.files import Secrets, files, shown
@@ -72,6 +72,10 @@ class Swift(Gateway):
     def apis(self) -> tuple[Literal["swift", "s3"], ...]:
         """Swift's own, and S3 where the layout has s3api."""
         return ("swift", "s3") if self.settings.s3api else ("swift",)
+
+    def layers(self) -> tuple[LayerName, ...]:
+        """Its object servers, and one proxy by itself where a front hides it."""
+        return ("object-server",) if self.place.haproxy is None else ("gateway", "object-server")
 
     def needs(self) -> Mapping[str, HostNeed]:
         """Disks for the storage hosts."""

@@ -146,7 +146,7 @@ def test_the_csv_has_exactly_the_columns_of_the_study_and_empty_cells_for_unknow
     text = summary_csv(summarize(run.plan(), run.steps()))
     lines = list(csv.DictReader(io.StringIO(text)))
     assert text.splitlines()[0] == (
-        "layout,api,workload,operation,object_size_bytes,workers,repeats,throughput_ops_s,bandwidth_mb_s,"
+        "layout,api,driver,workload,operation,object_size_bytes,workers,repeats,throughput_ops_s,bandwidth_mb_s,"
         "p50_ms,p90_ms,p99_ms,max_ms,mean_ms,samples,errors,gateway_cpu_s_per_1000_ops,storage_cpu_s_per_1000_ops,saturated,"
         "valid,notes"
     )

@@ -41,9 +41,15 @@ def test_the_studys_suites_are_those_of_the_2014_study() -> None:
     assert loader.load(loader.find("suites/small-objects.yaml")).cache == Every(every=60.0)
 
 
-def test_a_suite_counts_the_steps_of_one_gateway_in_one_repeat() -> None:
-    assert suite_of(GOOD).steps == 2
-    assert suite_of(GOOD.replace("about: A trial", "about: A trial\napi: [swift, s3]")).steps == 4
+def test_what_a_command_line_says_stands_in_place_of_what_the_suite_says() -> None:
+    changed = suite_of(GOOD).changed(repeats=3, driver="both", layers=["rados", "disk"])
+    assert (changed.repeats, changed.driver, changed.layers) == (3, "both", ("rados", "disk"))
+    assert suite_of(GOOD).changed() == suite_of(GOOD)
+
+
+def test_a_layer_that_is_none_is_refused_with_the_nearest_that_is() -> None:
+    with pytest.raises(UsageError, match="did you mean 'rados'"):
+        suite_of(GOOD).changed(layers=["radso"])
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_the_faults_of_all_files_are_told_at_once_and_nothing_is_started(tmp_pat
         (["compare", "--suite", "quik"], "did you mean 'quick'"),
         (["compare", "--layouts", "rgw-beest"], "did you mean 'rgw-beast'"),
         (["compare", "--hardware", "lab-smal"], "did you mean 'lab-small'"),
-        (["compare", "--driver", "cosbench", "--hardware", "loopback"], "not part of this release"),
+        (["compare", "--layouts", "null", "--driver", "cosbench", "--hardware", "loopback"], "set COSBENCH_HOME"),
         (["compare", "--repeats", "0"], "repeats"),
         (["compare", "--no-such-option"], "No such option"),
         (["up"], "Missing argument"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from importlib.metadata import version
@@ -14,7 +15,12 @@ from ground.errors import EXIT_FINE, EXIT_INVALID, EXIT_TARGET, UsageError
 from weighbridge.verbs.options import hardware, shown
 
 if TYPE_CHECKING:
+    from drivers.order import CosbenchSite
     from results.step import StepResult
+
+
+LAYERS = ("disk", "network", "osd", "rados", "object-server", "gateway", "rbd", "cephfs")
+"""As `suites.Layer` has them, which is not imported for a text of help."""
 
 
 @click.command("compare")
@@ -26,6 +32,13 @@ if TYPE_CHECKING:
 )
 @hardware
 @click.option("--driver", type=click.Choice(["locust", "cosbench", "both"]), help="What makes the load (default: the suite's).")
+@click.option(
+    "--cosbench", metavar="URL", help="A COSBench controller that runs, http://HOST:19088/controller (default: $COSBENCH_HOME)."
+)
+@click.option(
+    "--cosbench-archive", metavar="DIR", help="Where that controller's archive can be read: a folder, or ssh://USER@HOST/DIR."
+)
+@click.option("--layers", metavar="A,B", help="Layers to measure besides (default: the suite's): " + ", ".join(LAYERS) + ".")
 @click.option("--repeats", type=click.IntRange(1, 1000), help="Visits of every step (default: the suite's); a claim needs 5.")
 @shown(
     "--attest/--no-attest",
@@ -34,17 +47,48 @@ if TYPE_CHECKING:
 )
 @shown("--out", default="runs", type=click.Path(file_okay=False, path_type=Path), help="Where the run's folder is made.")
 def command(
-    suite: str, layouts: str | None, hardware: str | None, driver: str | None, repeats: int | None, attest: bool, out: Path
+    suite: str,
+    layouts: str | None,
+    hardware: str | None,
+    driver: str | None,
+    cosbench: str | None,
+    cosbench_archive: str | None,
+    layers: str | None,
+    repeats: int | None,
+    attest: bool,
+    out: Path,
 ) -> int:
     """Stand layouts up one after the other on identical hosts, replay a suite on each, and say which was faster, by how much."""
     from topologies.reference import split  # noqa: PLC0415 - heavy rooms are imported by what needs them
 
     names = split(layouts or "")
-    return compare(suite, names, hardware, driver=driver, repeats=repeats, attest=attest, out=out)
+    below = None if layers is None else [name.strip() for name in layers.split(",") if name.strip()]
+    return compare(
+        suite,
+        names,
+        hardware,
+        driver=driver,
+        cosbench=cosbench,
+        cosbench_archive=cosbench_archive,
+        layers=below,
+        repeats=repeats,
+        attest=attest,
+        out=out,
+    )
 
 
 def compare(
-    suite: str, layouts: list[str], hardware: str | None, *, driver: str | None, repeats: int | None, attest: bool, out: Path
+    suite: str,
+    layouts: list[str],
+    hardware: str | None,
+    *,
+    driver: str | None = None,
+    cosbench: str | None = None,
+    cosbench_archive: str | None = None,
+    layers: list[str] | None = None,
+    repeats: int | None = None,
+    attest: bool = True,
+    out: Path,
 ) -> int:
     """Run a comparison and print its table; returns the exit code.
 
@@ -67,10 +111,9 @@ def compare(
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
 
-    if driver in {"cosbench", "both"}:
-        raise UsageError(f"the driver {driver!r} is not part of this release", advice="Use --driver locust.")
     chosen = selection.select(suite, layouts, hardware)
-    asked = chosen.suite.model_copy(update={"repeats": repeats} if repeats else {})
+    asked = chosen.suite.changed(repeats=repeats, driver=driver, layers=layers)
+    site = cosbench_site(cosbench, cosbench_archive) if asked.driver != "locust" else None
     plan = make_plan(asked, chosen.hardware, chosen.layouts)
     where = place()
     require(chosen.hardware, where)
@@ -93,7 +136,7 @@ def compare(
         try:
             with display_for(plan, screen) as display:
                 display.say(f"writing to {store.folder}")
-                Conductor(plan, chosen.layouts, store, display, where, attest=attest).run()
+                Conductor(plan, chosen.layouts, store, display, where, cosbench=site, attest=attest).run()
         except Interrupted as error:
             store.set_state("interrupted", error=str(error))
             raise
@@ -104,6 +147,22 @@ def compare(
     derived = derive(store.folder)
     print_outcome(derived, screen)
     return exit_code(store.latest().values(), comparable=derived.comparable)
+
+
+def cosbench_site(controller: str | None, archive: str | None) -> CosbenchSite:
+    """Where COSBench is: as the options say, else the installation that $COSBENCH_HOME names. Raises UsageError."""
+    from pydantic import ValidationError  # noqa: PLC0415 - as above
+
+    from drivers.order import CosbenchSite  # noqa: PLC0415
+
+    home = os.environ.get("COSBENCH_HOME") if controller is None else None
+    user = {name: value for name in ("user", "password") if (value := os.environ.get(f"COSBENCH_{name.upper()}"))}
+    try:
+        return CosbenchSite.model_validate({"controller": controller, "archive": archive, "home": home, **user})
+    except ValidationError as error:
+        reason = error.errors(include_url=False, include_input=False)[0]["msg"].removeprefix("Value error, ")
+        advice = "Give --cosbench and --cosbench-archive, or set COSBENCH_HOME to the folder of an installation."
+        raise UsageError(reason, advice=advice) from None
 
 
 def exit_code(steps: Iterable[StepResult], *, comparable: bool) -> int:

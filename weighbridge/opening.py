@@ -1,0 +1,82 @@
+"""Opening the driver of a pass: the process or the tool that makes its load, set up for the deployment that stands."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from drivers.driver import Driver
+from drivers.order import CosbenchSite, Setup, Target
+from drivers.process import DriverProcess
+from gateways.gateway import Endpoint
+from ground.errors import DriverError
+from results.step import Pass
+from suites import Suite
+from topologies.deployment import Deployment
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+"""Where the rooms are importable from, for programs that are started on client hosts."""
+
+LOCUST: Final = (sys.executable, "-m", "drivers.locust")
+COSBENCH: Final = (sys.executable, "-m", "drivers.cosbench")
+
+MARKS: Final[Mapping[str, str]] = {"cosbench": "c", "gateway": "g", "object-server": "o"}
+"""What a bucket's prefix ends with for drivers and layers that must not find one another's objects."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A driver that is set up, with the versions of what makes the load."""
+
+    driver: Driver
+    versions: Mapping[str, str]
+
+
+def prefix_of(prefix: str, one: Pass) -> str:
+    """What the names of a pass's buckets begin with."""
+    return prefix + MARKS.get(one.driver, "") + MARKS.get(one.layer or "", "")
+
+
+@contextmanager
+def opened(
+    deployment: Deployment,
+    suite: Suite,
+    one: Pass,
+    *,
+    prefix: str,
+    log: Path,
+    locust: Sequence[str] = LOCUST,
+    cosbench: CosbenchSite | None = None,
+) -> Iterator[Opened]:
+    """The driver of a pass, ended on every path. `prefix` is the run's own, `log` gets what the driver says to people.
+
+    Raises DriverError when it cannot be set up, or did not end well.
+    """
+    if one.driver in ("locust", "cosbench") and one.api in ("swift", "s3"):
+        command = COSBENCH if one.driver == "cosbench" else tuple(locust)
+        popen = deployment.client.spawn(command, stderr=log, env={"PYTHONPATH": str(ROOT)})
+        with DriverProcess(popen, log) as driver:
+            setup = Setup(
+                target=Target.model_validate(dict(_endpoint(deployment, one))),
+                users=suite.users,
+                processes=suite.processes,
+                bucket_prefix=prefix_of(prefix, one),
+                seed=suite.seed,
+                cosbench=cosbench if one.driver == "cosbench" else None,
+            )
+            yield Opened(driver, driver.setup(setup).versions)
+            driver.quit()
+        return
+    raise DriverError(f"nothing makes load of {one.api} by {one.driver}")
+
+
+def _endpoint(deployment: Deployment, one: Pass) -> Endpoint:
+    known = deployment.standing.below().gateway if one.layer == "gateway" else deployment.endpoints
+    for endpoint in known:
+        if endpoint.api == one.api:
+            return endpoint
+    raise DriverError(f"{deployment.layout.name} has no endpoint of {one.api}" + (" behind its front" if one.layer else ""))

@@ -1,0 +1,58 @@
+"""Which ways a suite is replayed on one deployment: its APIs by the drivers that it asks for, then the layers below."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from drivers.fitness import unfit
+from ground.errors import UsageError
+from results.step import DriverName, Pass
+from suites import ASKED_OF_HOSTS, Api, Layer, Suite, Workload
+
+GATEWAY_APIS: Final[tuple[Api, ...]] = ("swift", "s3")
+
+BY: Final[dict[Api, tuple[DriverName, ...]]] = {
+    "rados": ("rados",),
+    "object-server": ("locust",),
+    "rbd": ("rados", "fio"),
+    "cephfs": ("fio",),
+}
+"""Drivers of what is no gateway: `rados bench`, the native engine, `rbd bench` and then fio's rbd engine, fio on a mount."""
+
+
+def passes_of(suite: Suite, layers: Collection[str]) -> tuple[Pass, ...]:
+    """The passes over a suite on a layout that has these `layers`, in the order in which they are done.
+
+    Layers are measured at each workload's largest worker count: what is asked of them is the most that they can do. A
+    workload that a layer cannot be asked (a mix, a listing) is left out there. Raises UsageError with every workload that a
+    driver of the suite cannot do as it is written.
+    """
+    found = [Pass(api=api, driver=driver, workloads=suite.workloads) for api in suite.api for driver in drivers_of(suite, api)]
+    faults = [
+        f"{workload.name}: {why}" for one in found for workload in one.workloads for why in unfit(workload, one.api, one.driver)
+    ]
+    if faults:
+        raise UsageError("\n".join(dict.fromkeys(faults)), advice="Change the workload, or choose another driver.")
+    below = [_below(suite, layer) for layer in suite.layers if layer in layers and layer not in ASKED_OF_HOSTS]
+    return (*found, *(one for some in below for one in some if one.workloads))
+
+
+def drivers_of(suite: Suite, api: Api) -> tuple[DriverName, ...]:
+    """The drivers that a suite is replayed by over an API."""
+    if api in GATEWAY_APIS:
+        return ("locust", "cosbench") if suite.driver == "both" else (suite.driver,)
+    return BY[api]
+
+
+def _below(suite: Suite, layer: Layer) -> list[Pass]:
+    if layer == "gateway":
+        ways: list[tuple[Api, DriverName]] = [(api, "locust") for api in suite.api if api in GATEWAY_APIS]
+    else:
+        ways = [(api, driver) for api, drivers in BY.items() if api == layer for driver in drivers]
+    return [Pass(api=api, driver=driver, layer=layer, workloads=_largest(suite, api, driver)) for api, driver in ways]
+
+
+def _largest(suite: Suite, api: Api, driver: DriverName) -> tuple[Workload, ...]:
+    fit = [workload for workload in suite.workloads if not unfit(workload, api, driver)]
+    return tuple(workload.model_copy(update={"workers": (max(workload.workers),)}) for workload in fit)
