@@ -26,7 +26,7 @@ rust: setup-test ## Tests in Rust: of the engine, and of the FastCGI responder
 	for crate in $(CRATES); do (cd $$crate && cargo test --quiet) || exit; done
 
 unit: setup-test ## Tests that need no root and no cluster
-	$(BIN)/pytest -q -m "not system"
+	$(BIN)/pytest -q -m "not system" -n 3 # they mostly wait: three at a time on two cores
 
 system: setup-test ## Tests with real Ceph, Swift and a browser; needs root
 	$(BIN)/pytest -q -m system
