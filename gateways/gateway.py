@@ -11,6 +11,7 @@ from pydantic import Field, SecretStr, field_serializer
 
 from gateways.host import Host
 from gateways.probe import Probe
+from gateways.structure import Structure
 from ground.record import Record
 
 Say = Callable[[str], None]
@@ -221,3 +222,7 @@ class Gateway(ABC):
     def layers(self) -> tuple[LayerName, ...]:
         """Layers below and beside it that can be measured when it stands."""
         return ()
+
+    def structure(self, disks: Mapping[str, int]) -> Structure | None:
+        """What it is made of, on hosts with so many disks; None where nobody here knows."""
+        return None

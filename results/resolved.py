@@ -6,7 +6,7 @@ can grow without making older reports unreadable.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -33,6 +33,22 @@ class PlannedHardware(_Part):
     name: str
     about: str = ""
     kind: str = ""
+    clients: tuple[str, ...] = ()
+
+
+class PlannedStructure(_Part):
+    """What a layout is made of, by names of hosts: `gateways.structure.Structure` says what each field is."""
+
+    entrances: tuple[str, ...]
+    gateways: tuple[str, ...]
+    daemons: int = 1
+    front: str | None = None
+    stores: tuple[str, ...]
+    disks: dict[str, tuple[int, ...]]
+    journals: dict[str, tuple[int, ...]] = Field(default_factory=dict)
+    writes: int = 1
+    replicas: int
+    copied_by: Literal["gateway", "store"]
 
 
 class ResolvedPlan(_Part):
@@ -43,6 +59,8 @@ class ResolvedPlan(_Part):
     layouts: Annotated[tuple[PlannedLayout, ...], Field(min_length=1)]
     passes: dict[str, tuple[Pass, ...]] = Field(default_factory=dict)
     """By layout; empty in runs that were made before there was more than one driver."""
+    structures: dict[str, PlannedStructure] = Field(default_factory=dict)
+    """By layout, of those of which it is known."""
 
     def passes_of(self, layout: str) -> tuple[Pass, ...]:
         """What was to be replayed on a layout, in order."""

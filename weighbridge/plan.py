@@ -5,6 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
+from pydantic import Field
+
+from gateways.structure import Structure
 from ground.errors import UsageError
 from ground.record import Record
 from results.step import Pass
@@ -32,6 +35,8 @@ class Plan(Record):
     visits: tuple[Visit, ...]
     passes: dict[str, tuple[Pass, ...]]
     """What is replayed on each layout, in order."""
+    structures: dict[str, Structure] = Field(default_factory=dict)
+    """What each layout is made of, of those of which it is known."""
 
     @property
     def steps(self) -> int:
@@ -82,4 +87,13 @@ def make_plan(suite: Suite, hardware: Hardware, planned: Sequence[Planned]) -> P
             order.shuffle(block)
         visits += [Visit(layout=name, repeat=repeat) for name in block]
     layouts = tuple(one.layout for one in planned)
-    return Plan(suite=suite, hardware=hardware, layouts=layouts, visits=tuple(visits), passes=passes)
+    disks = {name: len(spec.disks) for name, spec in hardware.hosts.items()}
+    known = {one.layout.name: one.gateway.structure(disks) for one in planned}
+    return Plan(
+        suite=suite,
+        hardware=hardware,
+        layouts=layouts,
+        visits=tuple(visits),
+        passes=passes,
+        structures={name: structure for name, structure in known.items() if structure is not None},
+    )

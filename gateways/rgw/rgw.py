@@ -17,6 +17,7 @@ from gateways.rgw.releases import RELEASES
 from gateways.rgw.rise import Rise
 from gateways.rgw.roster import MON_PORTS, Roster
 from gateways.rgw.settings import Place, Settings
+from gateways.structure import Structure
 from ground.errors import UsageError
 from ground.record import Record
 
@@ -96,6 +97,24 @@ class Rgw(Gateway):
         """What Ceph's own benches can be asked of, and one radosgw by itself where a front hides it."""
         below: tuple[LayerName, ...] = ("osd", "rados", "rbd", "cephfs")
         return below if self.place.front is None else ("gateway", *below)
+
+    def structure(self, disks: Mapping[str, int]) -> Structure:
+        """Objects are on the OSDs' disks; the OSD that a radosgw sends an object to sends it on to the others."""
+        place, osd = self.place, self.settings.osd
+        used = {name: tuple(range(disks.get(name, 0)))[: osd.disks] for name in place.osd}
+        apart, kept_in_memory = osd.own_journal, osd.objectstore == "memstore"
+        return Structure(
+            entrances=place.radosgw if place.front is None else (place.front,),
+            gateways=place.radosgw,
+            daemons=len(place.radosgw) * self.settings.radosgw.daemons,
+            front=None if place.front is None else "HAProxy" if place.haproxy is not None else "Apache",
+            stores=place.osd,
+            disks={} if kept_in_memory else {name: mine[: len(mine) - apart] for name, mine in used.items()},
+            journals={name: mine[-1:] for name, mine in used.items()} if apart else {},
+            writes=2 if osd.objectstore == "filestore" and not apart else 1,
+            replicas=self.settings.pools.replicas,
+            copied_by="store",
+        )
 
     def needs(self) -> Mapping[str, HostNeed]:
         """Disks and memory for the OSD hosts; nothing but room elsewhere."""

@@ -10,6 +10,7 @@ from gateways import program
 from gateways.front import Front
 from gateways.gateway import Gateway, HostNeed, Image, LayerName, Rendered, Say, Site, Standing, Tier
 from gateways.host import Host
+from gateways.structure import Structure
 from gateways.swift import config, options
 from gateways.swift.files import Secrets, files, shown
 from gateways.swift.releases import RELEASES
@@ -76,6 +77,21 @@ class Swift(Gateway):
     def layers(self) -> tuple[LayerName, ...]:
         """Its object servers, and one proxy by itself where a front hides it."""
         return ("object-server",) if self.place.haproxy is None else ("gateway", "object-server")
+
+    def structure(self, disks: Mapping[str, int]) -> Structure:
+        """Objects are on the storage hosts' disks but the first, or on their only one; a proxy sends each replica by itself."""
+        place, settings = self.place, self.settings
+        used = {name: tuple(range(disks.get(name, 0)))[: settings.disks] for name in place.storage}
+        return Structure(
+            entrances=place.proxy if place.haproxy is None else (place.haproxy,),
+            gateways=place.proxy,
+            daemons=len(place.proxy) * settings.proxy.daemons,
+            front=None if place.haproxy is None else "HAProxy",
+            stores=place.storage,
+            disks={name: mine if len(mine) == 1 else mine[1:] for name, mine in used.items()},
+            replicas=settings.replicas,
+            copied_by="gateway",
+        )
 
     def needs(self) -> Mapping[str, HostNeed]:
         """Disks for the storage hosts."""

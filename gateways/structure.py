@@ -1,0 +1,33 @@
+"""What a gateway is made of, so far as figures of its layers hang on it: where it keeps objects, how often, and who sends them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, NonNegativeInt, PositiveInt
+
+from ground.record import Record
+
+
+class Structure(Record):
+    """The ways that an object takes through a gateway, by the names of its hosts."""
+
+    entrances: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Hosts that clients talk to: the front's, or those of the gateway's daemons."""
+    gateways: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Hosts of the gateway's daemons."""
+    daemons: PositiveInt
+    """How many share the work, over all hosts."""
+    front: str | None
+    """What stands before them, such as `HAProxy`."""
+    stores: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Hosts that keep objects."""
+    disks: dict[str, tuple[NonNegativeInt, ...]]
+    """By host, the numbers of the disks that objects are kept on; empty where they are kept in memory."""
+    journals: dict[str, tuple[NonNegativeInt, ...]] = Field(default_factory=dict)
+    """By host, disks of their own that everything is written to before."""
+    writes: Literal[1, 2] = 1
+    """How often each byte goes to its disk: twice where its journal is on it."""
+    replicas: PositiveInt
+    copied_by: Literal["gateway", "store"]
+    """Who sends the replicas: the gateway each of them, or the store that got the first one all the others."""

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from typing import Any
+
+from gateways.gateway import Gateway
+from gateways.null.null import Null
+from gateways.rgw.rgw import Rgw
+from gateways.structure import Structure
+from gateways.swift.swift import Swift
+
+DISKS = {"client-1": 0, "gateway-1": 0, "store-1": 3, "store-2": 3, "store-3": 3}
+STORES = ("store-1", "store-2", "store-3")
+
+
+def structure(kind: type[Gateway], release: str, place: dict[str, Any], settings: dict[str, Any] | None = None) -> Structure:
+    gateway = kind(release, kind.Placement.model_validate(place), kind.Settings.model_validate(settings or {}))
+    found = gateway.structure(DISKS)
+    assert found is not None
+    return found
+
+
+def rgw(settings: dict[str, Any] | None = None, release: str = "ceph-16", **place: Any) -> Structure:
+    return structure(Rgw, release, {"mon": "store-1", "osd": STORES, "radosgw": ["gateway-1"], **place}, settings)
+
+
+def test_osds_keep_objects_on_all_disks_and_send_one_another_the_replicas() -> None:
+    found = rgw()
+    assert found.disks == dict.fromkeys(STORES, (0, 1, 2))
+    assert (found.replicas, found.copied_by, found.writes, found.journals) == (3, "store", 1, {})
+    assert (found.front, found.daemons, found.entrances) == (None, 1, ("gateway-1",))
+
+
+def test_filestore_writes_all_twice_where_its_journals_share_the_disks() -> None:
+    assert rgw({"osd": {"objectstore": "filestore"}}).writes == 2
+
+
+def test_journals_with_a_disk_of_their_own_have_the_last_of_those_used() -> None:
+    found = rgw({"osd": {"objectstore": "filestore", "disks": 2, "filestore": {"journal": "own"}}})
+    assert (found.writes, found.disks["store-2"], found.journals["store-2"]) == (1, (0,), (1,))
+
+
+def test_what_is_kept_in_memory_is_on_no_disk() -> None:
+    assert rgw({"osd": {"objectstore": "memstore"}}).disks == {}
+
+
+def test_a_front_is_what_clients_talk_to() -> None:
+    found = rgw({"radosgw": {"daemons": 2}}, radosgw=["gateway-1", "gateway-2"], haproxy="balancer-1")
+    assert (found.front, found.daemons) == ("HAProxy", 4)
+    assert (found.entrances, found.gateways) == (("balancer-1",), ("gateway-1", "gateway-2"))
+    assert rgw(apache="gateway-1").front == "Apache"
+
+
+def test_swift_keeps_objects_on_all_disks_but_that_of_its_databases_and_its_proxy_sends_each_replica() -> None:
+    place = {"proxy": ["gateway-1"], "storage": STORES}
+    found = structure(Swift, "swift-2.30", place, {"replicas": 2})
+    assert found.disks == dict.fromkeys(STORES, (1, 2))
+    assert (found.replicas, found.copied_by, found.front) == (2, "gateway", None)
+    assert structure(Swift, "swift-2.30", place, {"disks": 1}).disks == dict.fromkeys(STORES, (0,))
+
+
+def test_of_a_gateway_without_a_store_nothing_is_told() -> None:
+    place, settings = Null.Placement.model_validate({"target": "gateway-1"}), Null.Settings()
+    assert Null(next(iter(Null.releases)), place, settings).structure(DISKS) is None
