@@ -63,7 +63,8 @@ class Tally(Record):
     `latency` and `first_byte` are None when nothing succeeded (or, for `first_byte`, when it is not a read), and where the
     driver keeps no histogram: then it tells `bins`, or (`rados bench`) nothing but the extremes and the sum.
     min and max are exact, or None where the driver does not tell them; the sum is exact but for drivers that tell the mean
-    in few digits. In a closed loop latency is the service time; at a constant rate it counts from the intended start.
+    in few digits, and None for one that tells no latencies at all (`rbd bench`). In a closed loop latency is the service time;
+    at a constant rate it counts from the intended start.
     """
 
     operation: Operation
@@ -75,13 +76,14 @@ class Tally(Record):
     bins: Bins | None = None
     min_us: NonNegativeInt | None = None
     max_us: NonNegativeInt | None = None
-    sum_us: NonNegativeInt = 0
+    sum_us: NonNegativeInt | None = 0
 
     @model_validator(mode="after")
     def _whole(self) -> Tally:
         if self.latency is not None and (self.min_us is None or self.max_us is None):
             raise ValueError(f"{self.operation}: a histogram without min and max")
-        if (self.count > 0) != (self.latency is not None or self.bins is not None or self.max_us is not None):
+        told = self.latency is not None or self.bins is not None or self.max_us is not None
+        if told != (self.count > 0 and self.sum_us is not None):
             raise ValueError(f"{self.operation}: {self.count} successes do not fit the latencies given")
         return self
 

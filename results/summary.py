@@ -5,14 +5,15 @@ averaged and never taken of a mixture of repeats); max is the largest; mean is t
 samples; samples are a total. Only valid repeats go in, and all of them; where none is valid, those that there are go in
 and the row says `valid = no`. Errors alone are of every repeat: none is hidden by leaving its repeat out. What is
 unknown is None, an empty cell, never a number. What the hosts used is of whole steps: of a step with several operations
-each has the same figures.
+each has the same figures. Of a driver that tells latencies in bins each percentile and the max is the interval that it lies
+in, in fields and columns of their own; the figure beside it is then None.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from statistics import median
 from types import MappingProxyType
@@ -23,6 +24,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt
 from ground.record import Record
 from results.daemons import figure_words
 from results.histogram import Histogram
+from results.interval import Interval, highest, middle, percentile
 from results.measurement import Tally
 from results.resolved import ResolvedPlan
 from results.step import DriverName, StepKey, StepResult
@@ -46,6 +48,14 @@ COLUMNS: Final = (
     "p99_ms",
     "max_ms",
     "mean_ms",
+    "p50_low_ms",
+    "p50_high_ms",
+    "p90_low_ms",
+    "p90_high_ms",
+    "p99_low_ms",
+    "p99_high_ms",
+    "max_low_ms",
+    "max_high_ms",
     "samples",
     "errors",
     "gateway_cpu_s_per_1000_ops",
@@ -54,7 +64,10 @@ COLUMNS: Final = (
     "valid",
     "notes",
 )
-"""Columns of `derived/summary.csv`, in order."""
+"""Columns of `derived/summary.csv`, in order. Those with low and high are the ends of intervals; the last bin has no high one."""
+
+INTERVALS: Final = {"p50_in": "p50", "p90_in": "p90", "p99_in": "p99", "max_in": "max"}
+"""Fields of intervals, and what their columns begin with."""
 
 WITH_BODIES: Final = ("read", "write")
 
@@ -71,8 +84,12 @@ class Point(Record):
     p90_ms: NonNegativeFloat | None = None
     p99_ms: NonNegativeFloat | None = None
     max_ms: NonNegativeFloat | None = None
-    total_ms: NonNegativeFloat
-    """Sum of all latencies."""
+    p50_in: Interval | None = None
+    p90_in: Interval | None = None
+    p99_in: Interval | None = None
+    max_in: Interval | None = None
+    total_ms: NonNegativeFloat | None
+    """Sum of all latencies; None where the driver tells none."""
     samples: NonNegativeInt
     errors: NonNegativeInt
     gateway_cpu_s_per_1000_ops: NonNegativeFloat | None = None
@@ -101,6 +118,11 @@ class Row(Record):
     p90_ms: NonNegativeFloat | None = None
     p99_ms: NonNegativeFloat | None = None
     max_ms: NonNegativeFloat | None = None
+    p50_in: Interval | None = None
+    p90_in: Interval | None = None
+    p99_in: Interval | None = None
+    max_in: Interval | None = None
+    """Where the driver tells latencies in bins: what each is known to lie in."""
     mean_ms: NonNegativeFloat | None = None
     samples: NonNegativeInt | None = None
     errors: NonNegativeInt | None = None
@@ -210,7 +232,11 @@ def _row(
         p90_ms=_median([point.p90_ms for point in used]),
         p99_ms=_median([point.p99_ms for point in used]),
         max_ms=max((point.max_ms for point in used if point.max_ms is not None), default=None),
-        mean_ms=sum(point.total_ms for point in used) / samples if samples else None,
+        p50_in=_over([point.p50_in for point in used], middle),
+        p90_in=_over([point.p90_in for point in used], middle),
+        p99_in=_over([point.p99_in for point in used], middle),
+        max_in=_over([point.max_in for point in used if point.samples], highest),
+        mean_ms=_mean_ms(used, samples),
         samples=samples,
         errors=sum(point.errors for point in points),
         gateway_cpu_s_per_1000_ops=_median([point.gateway_cpu_s_per_1000_ops for point in used]),
@@ -246,10 +272,21 @@ def _notes(found: Sequence[StepResult]) -> Iterator[str]:
         yield f"{label}{note}"
 
 
+def _mean_ms(used: Sequence[Point], samples: int) -> float | None:
+    totals = [point.total_ms for point in used if point.total_ms is not None]
+    return sum(totals) / samples if samples and len(totals) == len(used) else None
+
+
 def _median(values: Sequence[float | None]) -> float | None:
     """The median, or None where one of the values is unknown: that of the others would be of another set of repeats."""
     known = [value for value in values if value is not None]
     return median(known) if known and len(known) == len(values) else None
+
+
+def _over(values: Sequence[Interval | None], whole: Callable[[Sequence[Interval]], Interval]) -> Interval | None:
+    """The interval over repeats, or None where one of theirs is unknown."""
+    known = [value for value in values if value is not None]
+    return whole(known) if known and len(known) == len(values) else None
 
 
 def _points(step: StepResult, operation: Operation, use: StepUse | None) -> Iterator[Point]:
@@ -262,7 +299,7 @@ def _points(step: StepResult, operation: Operation, use: StepUse | None) -> Iter
 
 
 def _point(step: StepResult, tally: Tally, window_s: float, use: StepUse, done: int) -> Point:
-    percentiles = _percentiles_ms(tally)
+    percentiles, intervals = _percentiles_ms(tally), _percentiles_in(tally)
     return Point(
         repeat=step.key.repeat,
         valid=step.valid,
@@ -273,7 +310,11 @@ def _point(step: StepResult, tally: Tally, window_s: float, use: StepUse, done: 
         p90_ms=percentiles[90],
         p99_ms=percentiles[99],
         max_ms=None if tally.max_us is None else tally.max_us / 1000,
-        total_ms=tally.sum_us / 1000,
+        p50_in=intervals[50],
+        p90_in=intervals[90],
+        p99_in=intervals[99],
+        max_in=percentile(tally.bins, 100) if tally.max_us is None and tally.bins is not None else None,
+        total_ms=None if tally.sum_us is None else tally.sum_us / 1000,
         samples=tally.count,
         errors=tally.failed,
         gateway_cpu_s_per_1000_ops=_per_1000(use.gateway_cpu_s, done),
@@ -297,14 +338,35 @@ def _percentiles_ms(tally: Tally) -> dict[int, float | None]:
     return wanted
 
 
+def _percentiles_in(tally: Tally) -> dict[int, Interval | None]:
+    """The same of a tally with bins and without a histogram: what each lies in."""
+    wanted: dict[int, Interval | None] = dict.fromkeys((50, 90, 99))
+    if tally.latency is None and tally.bins is not None:
+        for percent in wanted:
+            if enough_samples(tally.bins.count, percent):
+                wanted[percent] = percentile(tally.bins, percent)
+    return wanted
+
+
 def summary_csv(rows: Iterable[Row]) -> str:
     """The table as CSV with COLUMNS: three decimals, empty where unknown, `yes` or `no` for valid, notes joined by `; `."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
     for row in rows:
-        writer.writerow([csv_cell(getattr(row, column)) for column in COLUMNS])
+        ends = interval_ends(row)
+        writer.writerow([csv_cell(ends[column] if column in ends else getattr(row, column)) for column in COLUMNS])
     return out.getvalue()
+
+
+def interval_ends(row: Row) -> dict[str, float | None]:
+    """The ends of a row's intervals by column: `p90_low_ms`, `p90_high_ms` ...; both None where a latency is not an interval."""
+    found: dict[str, float | None] = {}
+    for field, name in INTERVALS.items():
+        within: Interval | None = getattr(row, field)
+        found[f"{name}_low_ms"] = None if within is None else within.low_ms
+        found[f"{name}_high_ms"] = None if within is None else within.high_ms
+    return found
 
 
 def csv_cell(value: object) -> str:

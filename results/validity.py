@@ -8,13 +8,17 @@ The rules, from queueing theory and from the practice of benchmarking:
   workers = throughput x mean latency. A miss of more than 5 % is noted (time lost in the driver, or samples lost), one of
   more than 20 % makes the step not valid. Requests that are cut by the ends of the window blur the law by up to one
   request a worker, so both bounds are widened by one over the operations a worker completed. Failures have no latency,
-  so the law is not applied to steps with any.
+  so the law is not applied to steps with any; nor to those of a driver that tells no latencies.
+  COSBench cuts each latency to whole milliseconds, so that the real sum is higher by up to 1 ms an operation: a miss is only
+  what that cannot explain, throughput x (mean + 1 ms) where too little is accounted for. It also leaves out the requests that
+  the window's start cuts, not only those that its end does: its bounds are widened by two operations a worker.
 - Percentiles: p is given only where at least 20 samples lie beyond it: p50 needs 40, p90 needs 200, p99 needs 2000.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Final
 
 from ground.record import Record
@@ -27,6 +31,22 @@ SAMPLES_BEYOND: Final = 20
 DRIVER_CPU_SHARE: Final = 0.8
 LITTLE_NOTED: Final = 0.05
 LITTLE_REFUSED: Final = 0.20
+CUT_US: Final[Mapping[str, int]] = {"cosbench": 1000}
+"""By less than so much a driver tells each latency too low, since it counts in whole units and rounds down."""
+CUT_REQUESTS: Final[Mapping[str, int]] = {"cosbench": 2}
+"""Requests of each worker that a driver leaves out at the ends of its window; 1 of others."""
+
+ASIDES: Final = ("too few samples", "tells no percentiles", "CPU is not known")
+"""What notes have in them that are no reason for a step not to be valid."""
+
+_TOOLS: Final[Mapping[str, str]] = {
+    "rados-bench": "rados bench",
+    "rbd-bench": "rbd bench",
+    "cosbench": "COSBench",
+    "fio-rbd": "fio",
+    "locust-engine": "the engine",
+    "locust-sdk": "the SDK driver",
+}
 
 
 class Verdict(Record):
@@ -74,16 +94,22 @@ def judge(measurement: Measurement, bounds: Bounds, *, closed_loop: bool = True)
             faults.append(f"the histogram of {tally.operation} counts {counted} samples where {tally.count} succeeded")
     if measurement.load is not None and measurement.load.share >= DRIVER_CPU_SHARE:
         faults.append(f"the driver used {measurement.load.share:.0%} of the CPU it may use: it may have been the limit")
-    if closed_loop and done and not failed:
+    if closed_loop and done and not failed and all(tally.sum_us is not None for tally in measurement.tallies):
         miss, bound = _little(measurement, done)
         text = f"throughput x mean latency makes {1 + miss:.0%} of the workers (Little's law)"
         if abs(miss) > LITTLE_REFUSED + bound:
             faults.append(f"{text}: samples were lost or the driver was the limit")
         elif abs(miss) > LITTLE_NOTED + bound:
             notes.append(text)
+    if measurement.load is None:
+        notes.append("the driver's CPU is not known")
+    if any(tally.count and tally.latency is None and tally.bins is None for tally in measurement.tallies):
+        notes.append(f"{_TOOLS.get(measurement.driver, measurement.driver)} tells no percentiles")
     for tally in measurement.tallies:
+        if tally.latency is None and tally.bins is None:
+            continue
         lacking = [f"p{one} (needs {samples_needed(one)})" for one in (50, 90, 99) if not enough_samples(tally.count, one)]
-        if tally.count and lacking:
+        if lacking:
             notes.append(f"{_called(tally.operation)}: too few samples for {', '.join(lacking)}")
     return Verdict(valid=not faults, notes=(*faults, *notes))
 
@@ -106,6 +132,12 @@ def _called(operation: Operation) -> str:
 
 
 def _little(measurement: Measurement, done: int) -> tuple[float, float]:
-    """By how much throughput x mean latency misses the workers, as a share of them, and how far the window's ends blur that."""
-    busy_s = sum(tally.sum_us for tally in measurement.tallies) / 1e6
-    return busy_s / measurement.window_s / measurement.workers - 1, measurement.workers / done
+    """By how much throughput x mean latency misses the workers, as a share of them, and how far the window's ends blur that.
+
+    Where the driver cuts latencies to whole units, the miss that is left when they were cut by as much as explains most of it.
+    """
+    asked_s = measurement.window_s * measurement.workers
+    low = sum(tally.sum_us or 0 for tally in measurement.tallies) / 1e6 / asked_s - 1
+    high = low + done * CUT_US.get(measurement.driver, 0) / 1e6 / asked_s
+    miss = low if low > 0 else min(high, 0.0)
+    return miss, CUT_REQUESTS.get(measurement.driver, 1) * measurement.workers / done

@@ -46,7 +46,7 @@ def _add(entry: StatsEntry, tally: Tally) -> None:
     entry.num_none_requests += failed
     entry.num_failures += failed
     entry.total_content_length += tally.bytes
-    if tally.latency is None or tally.min_us is None or tally.max_us is None:
+    if tally.latency is None or tally.min_us is None or tally.max_us is None or tally.sum_us is None:
         return
     entry.total_response_time += tally.sum_us / 1000  # type: ignore[assignment] # a float in all but Locust's annotation
     least_ms, most_ms = tally.min_us / 1000, tally.max_us / 1000

@@ -49,7 +49,9 @@ def test_over_repeats_percentiles_are_medians_max_the_largest_and_mean_of_all_sa
     p90s = [Histogram.decode(tally.latency or "").percentile_us(90) / 1000 for tally, _ in tallies]
     assert row.p90_ms == median(p90s)
     assert row.max_ms == max(tally.max_us or 0 for tally, _ in tallies) / 1000
-    assert row.mean_ms == pytest.approx(sum(tally.sum_us for tally, _ in tallies) / sum(tally.count for tally, _ in tallies) / 1000)
+    assert row.mean_ms == pytest.approx(
+        sum(tally.sum_us or 0 for tally, _ in tallies) / sum(tally.count for tally, _ in tallies) / 1000
+    )
     assert row.throughput_ops_s == median(tally.count / window for tally, window in tallies)
     assert row.bandwidth_mb_s == pytest.approx(row.throughput_ops_s)
     assert row.samples == sum(tally.count for tally, _ in tallies)

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import ValidationError
 
-from results.measurement import Load, Measurement
+from results.measurement import Load, Measurement, Tally
 from results.testing import fake_measurement
-from results.validity import enough_samples, judge, samples_needed
+from results.validity import Verdict, enough_samples, judge, samples_needed
 from suites import Bounds
 
 
@@ -90,3 +91,12 @@ def test_too_few_samples_are_noted_but_valid() -> None:
     verdict = judge(fake_measurement(mean_ms=500, window_s=20), Bounds())
     assert verdict.valid
     assert verdict.notes == ("reads: too few samples for p90 (needs 200), p99 (needs 2000)",)
+
+
+def test_of_a_driver_that_tells_no_latencies_only_what_it_tells_is_judged() -> None:
+    measurement = fake_measurement()
+    untold = {"latency": None, "first_byte": None, "min_us": None, "max_us": None, "sum_us": None}
+    tally = Tally.model_validate({**measurement.tallies[0].model_dump(), **untold})
+    assert judge(measurement.model_copy(update={"tallies": (tally,)}), Bounds()) == Verdict(valid=True)
+    with pytest.raises(ValidationError, match="do not fit the latencies"):
+        Tally.model_validate({**tally.model_dump(), "sum_us": 0})

@@ -39,13 +39,22 @@ def test_a_written_bundle_is_labelled_and_has_its_own_namespaces(bundle: Bundle)
     assert bundle.logs.is_dir()
 
 
-def test_a_host_may_use_its_own_disks_and_no_other_device(bundle: Bundle) -> None:
+def test_a_host_may_use_its_own_disks_and_no_other_device(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("topologies.lab.bundle.FUSE", Path("/dev/no-fuse"))
     linux = bundle.config()["linux"]
     assert [(one["path"], one["major"], one["minor"]) for one in linux["devices"]] == [("/dev/wb0", 7, 9)]
     assert linux["resources"]["devices"] == [
         {"allow": False, "access": "rwm"},
         {"allow": True, "type": "b", "major": 7, "minor": 9, "access": "rwm"},
     ]
+
+
+def test_a_host_with_an_image_may_mount_by_fuse_where_this_machine_has_it(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("topologies.lab.bundle.FUSE", Path("/dev/null"))  # a character device that every machine has
+    linux = bundle.config()["linux"]
+    assert [(one["major"], one["minor"]) for one in linux["devices"]] == [(7, 9), (10, 229)]
+    assert {"allow": True, "type": "c", "major": 10, "minor": 229, "access": "rwm"} in linux["resources"]["devices"]
+    assert len(replace(bundle, image=None).config()["linux"]["devices"]) == 1
 
 
 def test_swap_is_limited_with_memory_only_where_the_kernel_accounts_it(bundle: Bundle) -> None:

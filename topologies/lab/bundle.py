@@ -41,6 +41,10 @@ CAPABILITIES = (
     "CAP_SYS_RAWIO",
 )
 
+# What a file system that is a program (ceph-fuse) is mounted by: character device 10:229 on every Linux.
+FUSE = Path("/dev/fuse")
+_FUSE_DEVICE = {"type": "c", "major": 10, "minor": 229}
+
 # The first process of a host has to reap what its programs leave behind, and nothing else: `wait` does, in dash and bash.
 INIT = ("/bin/sh", "-c", "sleep infinity & wait")
 
@@ -84,6 +88,9 @@ class Bundle:
             device = {"type": "b", "major": disk.major, "minor": disk.minor}
             devices.append({"path": disk.path, **device, "fileMode": 0o660, "uid": 0, "gid": 0})
             resources["devices"].append({"allow": True, **device, "access": "rwm"})
+        if self.image is not None and FUSE.is_char_device():
+            devices.append({"path": str(FUSE), **_FUSE_DEVICE, "fileMode": 0o666, "uid": 0, "gid": 0})
+            resources["devices"].append({"allow": True, **_FUSE_DEVICE, "access": "rwm"})
         if self.memory_bytes is not None:
             swap = {"swap": self.memory_bytes} if self.limit_swap else {}
             resources["memory"] = {"limit": self.memory_bytes, **swap}
