@@ -2,6 +2,8 @@
 
 The limits of the hardware are on while what they limit is measured, and only those: iperf3 under a quota of CPU time would
 tell of the quota. On pretended hosts, which have no limits, nothing is measured.
+
+The layers `disk` and `network` of a suite are measured here too: disks at the sizes of its objects, all pairs of hosts.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from gateways.host import Host
 from ground.errors import CommandFailed, TargetError
 from ground.record import Record
 from topologies import ceilings
-from topologies.ceilings import Ceiling
+from topologies.ceilings import Ceiling, Piece
 from topologies.hardware import Disk, Hardware
 from topologies.hosts import Hosts, Limited
 
@@ -35,6 +37,8 @@ IMAGE: Final = Image(
 VERSIONS: Final = (("fio", "--version"), ("iperf3", "--version"), ("sysbench", "--version"))
 LONGEST_S: Final = 60.0
 """For one tool on one host; each is told to take two seconds at most."""
+PIECES_LONGEST_S: Final = LONGEST_S + 20 * ceilings.PIECES_S
+"""The same for disks at the sizes of a suite: however many there are, it is some minutes."""
 
 Result = TypeVar("Result")
 
@@ -47,19 +51,45 @@ class Attestation(Record):
     took_s: float
 
 
-def attest(hosts: Hosts, hardware: Hardware, needs: Mapping[str, HostNeed], say: Say) -> Attestation:
+class Asked(Record):
+    """What is asked of hosts; without anything they are not attested."""
+
+    sameness: bool = False
+    """The figures by which deployments are compared: CPU, disks, and who talks to whom while a gateway is weighed."""
+    sizes: tuple[int, ...] = ()
+    """The layer `disk`: every disk, for objects of these sizes in bytes, sequential and random, read and written."""
+    all_pairs: bool = False
+    """The layer `network`: every pair of hosts, both ways."""
+
+    def __bool__(self) -> bool:
+        """Whether anything is."""
+        return self.sameness or bool(self.sizes) or self.all_pairs
+
+
+def attest(hosts: Hosts, hardware: Hardware, needs: Mapping[str, HostNeed], say: Say, asked: Asked | None = None) -> Attestation:
     """Measure hosts that run nothing yet. Their limits are off, and their disks as empty as before, when this returns.
 
     CPUs without their quota, and pairs of hosts on the network, one after the other: each wants more of the machine than
     its share. CPUs under their quota, and disks under their limits, all at once: that is what a gateway and its storage
     have of them, and where the machine cannot keep what the hardware file promises it shows here.
 
-    Raises CommandFailed or TargetError naming host and tool.
+    Without `asked` it is what deployments are compared by. Raises CommandFailed or TargetError naming host and tool.
     """
+    asked = asked or Asked(sameness=True)
     started = time.monotonic()
     say("attesting the hosts")
     tools = {name: _version(hosts.hosts[hardware.clients[0]], name, option) for name, option in VERSIONS}
-    found = [*_cpus(hosts, hardware), *_disks(hosts, hardware), *_network(hosts, hardware, needs)]
+    names, client = tuple(hosts.hosts), hardware.clients[0]
+    pairs = _pairs(names, client, needs) if asked.sameness else []
+    if asked.all_pairs:
+        pairs += [
+            (here, there) for here, there in itertools.combinations(names, 2) if not {(here, there), (there, here)} & {*pairs}
+        ]
+    found = [
+        *(_cpus(hosts, hardware) if asked.sameness else ()),
+        *_disks(hosts, hardware, ceilings.pieces(asked.sizes), sameness=asked.sameness),
+        *_network(hosts, hardware, pairs),
+    ]
     took_s = time.monotonic() - started
     say(f"hosts attested, {len(found)} figures in {took_s:.1f} s")
     return Attestation(ceilings=tuple(found), tools=tools, took_s=took_s)
@@ -78,9 +108,9 @@ def _limited(hosts: Hosts, what: Limited) -> Iterator[None]:
         hosts.unlimit({what})
 
 
-def _ask(host: Host, tool: str, arguments: Sequence[str], read: Callable[[str], Result]) -> Result:
+def _ask(host: Host, tool: str, arguments: Sequence[str], read: Callable[[str], Result], *, timeout_s: float = LONGEST_S) -> Result:
     """What a tool says on a host. Raises CommandFailed, or TargetError naming the host when its words are not understood."""
-    told = host.run([*host.tool(tool), *arguments], timeout_s=LONGEST_S).stdout
+    told = host.run([*host.tool(tool), *arguments], timeout_s=timeout_s).stdout
     try:
         return read(told)
     except TargetError as error:
@@ -126,7 +156,9 @@ def _threads(hardware: Hardware, name: str) -> int:
 # disks -----------------------------------------------------------------------------------------------------------------------
 
 
-def _disks(hosts: Hosts, hardware: Hardware) -> Iterator[Ceiling]:
+def _disks(hosts: Hosts, hardware: Hardware, pieces: Sequence[Piece], *, sameness: bool) -> Iterator[Ceiling]:
+    if not sameness and not pieces:
+        return
     disks = [
         (host, path, disk)
         for name, host in hosts.hosts.items()
@@ -144,11 +176,34 @@ def _disks(hosts: Hosts, hardware: Hardware) -> Iterator[Ceiling]:
             for job, (value, unit) in figures.items()
         ]
 
+    def in_pieces(host: Host, path: str, disk: Disk) -> list[Ceiling]:
+        arguments = ceilings.piece_arguments(path, pieces)
+        values = _ask(host, "fio", arguments, partial(ceilings.piece_figures, asked=pieces), timeout_s=PIECES_LONGEST_S)
+        name = path.rpartition("/")[2]
+        return [
+            Ceiling(
+                host=host.name,
+                kind="disk",
+                what=f"disk {name} {piece.name}",
+                value=value,
+                unit="B/s",
+                promised=_promised_of(disk, piece),
+                operation=piece.operation,
+                pick=piece.pick,
+                request_bytes=piece.request_bytes,
+            )
+            for piece, value in zip(pieces, values, strict=True)
+        ]
+
+    measured: list[list[Ceiling]] = []
     try:
         # Without limits: it is not what is measured, and at 20 MB/s it would take a quarter of a minute.
         _at_once([partial(fill, host, path) for host, path, _ in disks])
         with _limited(hosts, "disk"):
-            measured = _at_once([partial(measure, *one) for one in disks])
+            if sameness:
+                measured += _at_once([partial(measure, *one) for one in disks])
+            if pieces:
+                measured += _at_once([partial(in_pieces, *one) for one in disks])
     finally:
         # A loop disk hands this on to the file below it, which gives its room back. Nothing of it is in the page cache: all
         # reading and writing was direct.
@@ -163,19 +218,30 @@ def _promised(disk: Disk, unit: ceilings.Unit) -> float | None:
     return disk.bandwidth if disk.iops is None else None
 
 
+def _promised_of(disk: Disk, piece: Piece) -> float | None:
+    """What the limits let through of objects; nothing is promised of requests so small that their number is the CPU's to decide."""
+    share = piece.request_bytes / piece.block_bytes
+    limits = [float(disk.iops * piece.request_bytes)] if disk.iops is not None else []
+    if disk.bandwidth is not None:
+        limits.append(disk.bandwidth * share)
+    decided = disk.iops is not None or (piece.pick == "sequential" and piece.block_bytes >= ceilings.UNHURRIED_BYTES)
+    return min(limits, default=None) if decided else None
+
+
 # network ---------------------------------------------------------------------------------------------------------------------
 
 
-def _network(hosts: Hosts, hardware: Hardware, needs: Mapping[str, HostNeed]) -> Iterator[Ceiling]:
+def _network(hosts: Hosts, hardware: Hardware, pairs: Sequence[tuple[str, str]]) -> Iterator[Ceiling]:
+    if not pairs:
+        return
+    seconds = max(ceilings.LEAST_PAIR_S, min(ceilings.NETWORK_S, ceilings.ALL_PAIRS_S / len(pairs) / 2))
     with ExitStack() as stack, _limited(hosts, "nic"):
-        pairs = _pairs(tuple(hosts.hosts), hardware.clients[0], needs)
         for name in dict.fromkeys(there for _, there in pairs):
             _serve(hosts.hosts[name], stack)
         for here, there in pairs:
-            rates = [nic for name in (here, there) if (nic := hardware.hosts[name].nic) is not None]
-            rate = min(rates, default=None)
+            rate = slower_nic(hardware, here, there)
             for reverse in (False, True):
-                arguments = ceilings.network_arguments(hosts.hosts[there].address, rate, reverse=reverse)
+                arguments = ceilings.network_arguments(hosts.hosts[there].address, rate, reverse=reverse, seconds=seconds)
                 value = _ask(hosts.hosts[here], "iperf3", arguments, ceilings.bits_per_s)
                 what = f"network {'to' if reverse else 'from'} {here}"
                 sender, receiver = (there, here) if reverse else (here, there)
@@ -189,6 +255,12 @@ def _network(hosts: Hosts, hardware: Hardware, needs: Mapping[str, HostNeed]) ->
                     sender=sender,
                     receiver=receiver,
                 )
+
+
+def slower_nic(hardware: Hardware, here: str, there: str) -> int | None:
+    """What may pass between two hosts, in bits a second: the rate of the slower NIC; None where neither is limited."""
+    rates = [nic for name in (here, there) if (nic := hardware.hosts[name].nic) is not None]
+    return min(rates, default=None)
 
 
 def _pairs(names: Sequence[str], client: str, needs: Mapping[str, HostNeed]) -> list[tuple[str, str]]:

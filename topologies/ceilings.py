@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, PositiveInt
 
 from ground.errors import TargetError
+from ground.quantities import show_bytes
 from ground.record import Record
 
 Kind = Literal["cpu", "disk", "network", "osd"]
 Unit = Literal["events/s", "B/s", "1/s", "bit/s"]
+Operation = Literal["read", "write"]
+Pick = Literal["sequential", "random"]
 
 REGION_BYTES: Final = 256 * 2**20
 """How much of a disk fio works on: reads find data that was written, and no more of this machine's disk is taken.
@@ -28,6 +31,17 @@ SEQUENTIAL_BYTES: Final = 2**20
 RANDOM_BYTES: Final = 4096
 DEPTH: Final = 16
 """Requests in hand: what a small Ceph OSD or a few Swift workers have."""
+IN_HAND_BYTES: Final = 32 * 2**20
+"""Large requests are fewer in hand, so that they fit into the memory of a small host: 8 of 4 MiB."""
+BLOCK_BYTES: Final = 4096
+"""What BlueStore and XFS give away of a disk at least: an object takes whole blocks, and so does a request for it."""
+LARGEST_BYTES: Final = 4 * 2**20
+"""Both stores hand larger objects to their disks in pieces: RGW in stripes of this size, Swift's object server in less."""
+PIECES_S: Final = 30.0
+"""For all jobs at the sizes of a suite together, so far as each has at least `LEAST_PIECE_S`."""
+LEAST_PIECE_S: Final = 0.3
+UNHURRIED_BYTES: Final = 64 * 2**10
+"""Of requests below it, how many a host's CPU can make decides, not a limit of bandwidth."""
 
 PRIMES_EVENTS: Final = 300
 """An event is all primes up to 10,000, sysbench's own default; about 1.5 ms of a CPU of 2020."""
@@ -35,6 +49,9 @@ QUOTA_S: Final = 2
 """Of a quota's periods (0.1 s) one may be cut off at the end: 5 % of this."""
 
 NETWORK_S: Final = 0.4
+ALL_PAIRS_S: Final = 60.0
+"""For all pairs of hosts together, so far as each direction of each has at least `LEAST_PAIR_S`."""
+LEAST_PAIR_S: Final = 0.1
 FREE_BIT_PER_S: Final = 10**10
 """What an unlimited NIC is given to carry for `NETWORK_S`."""
 LEAST_SENT_BYTES: Final = 2 * 10**6
@@ -55,15 +72,40 @@ class Ceiling(Record):
     host: str
     kind: Kind
     what: str
-    """Such as `CPU`, `disk wb0 random read` or `network to store-1`: unique for a host."""
+    """Such as `CPU`, `disk wb0 random read`, `disk wb0 random read of 64 kB` or `network to store-1`: unique for a host."""
     value: Annotated[float, Field(gt=0)]
     unit: Unit
     promised: Annotated[float, Field(gt=0)] | None = None
-    operation: Literal["read", "write"] | None = None
-    pick: Literal["sequential", "random"] | None = None
+    operation: Operation | None = None
+    pick: Pick | None = None
     request_bytes: PositiveInt | None = None
+    """With `operation`, of what a disk did for objects of this size: then `unit` is B/s."""
     sender: str | None = None
     receiver: str | None = None
+
+
+class Piece(Record):
+    """What a disk is asked for objects of one size, each of them a request. `request_bytes` is theirs, not rounded to blocks."""
+
+    operation: Operation
+    pick: Pick
+    request_bytes: PositiveInt
+
+    @property
+    def name(self) -> str:
+        """Such as `random read of 64 kB`."""
+        whole = self.request_bytes % 1000 == 0 or self.request_bytes % 1024 == 0
+        return f"{self.pick} {self.operation} of {show_bytes(self.request_bytes) if whole else f'{self.request_bytes} B'}"
+
+    @property
+    def block_bytes(self) -> int:
+        """What is really asked of the disk: whole blocks."""
+        return -(-self.request_bytes // BLOCK_BYTES) * BLOCK_BYTES
+
+    @property
+    def rw(self) -> str:
+        """What fio calls it."""
+        return f"rand{self.operation}" if self.pick == "random" else self.operation
 
 
 def cpu_arguments(threads: int, *, seconds: int | None = None) -> tuple[str, ...]:
@@ -92,6 +134,40 @@ def disk_arguments(device: str) -> tuple[str, ...]:
     return tuple(words)
 
 
+def pieces(sizes: Sequence[int]) -> tuple[Piece, ...]:
+    """What a disk is asked for objects of these sizes in bytes; those above `LARGEST_BYTES` are asked in pieces of that."""
+    asked = sorted({min(size, LARGEST_BYTES) for size in sizes if size > 0})
+    ways: tuple[tuple[Operation, Pick], ...] = (
+        *(("write", "sequential"), ("read", "sequential")),
+        *(("write", "random"), ("read", "random")),
+    )
+    return tuple(Piece(operation=operation, pick=pick, request_bytes=size) for size in asked for operation, pick in ways)
+
+
+def piece_s(count: int) -> float:
+    """How long each of so many jobs is, in seconds."""
+    return max(LEAST_PIECE_S, min(DISK_S, PIECES_S / count))
+
+
+def piece_arguments(device: str, asked: Sequence[Piece]) -> tuple[str, ...]:
+    """What fio is told to do pieces one after the other."""
+    words = list(_disk(device))
+    for piece in asked:
+        depth = max(1, min(DEPTH, IN_HAND_BYTES // piece.block_bytes))
+        words += [f"--name={piece.name}", f"--rw={piece.rw}", f"--bs={piece.block_bytes}", f"--iodepth={depth}", "--stonewall"]
+        words += ["--time_based", f"--runtime={piece_s(len(asked)) * 1000:.0f}ms"]
+    return tuple(words)
+
+
+def piece_figures(told: str, asked: Sequence[Piece]) -> tuple[float, ...]:
+    """Bytes of objects a second, in the order in which they were asked. Raises TargetError."""
+    jobs = _jobs(told)
+    return tuple(
+        _positive(_side(jobs, piece.name, piece.operation).get("iops"), "fio", f"iops of {piece.name}", told) * piece.request_bytes
+        for piece in asked
+    )
+
+
 def _disk(device: str) -> tuple[str, ...]:
     # A set seed: the same places are written and read in every deployment.
     shared = (f"--filename={device}", f"--size={REGION_BYTES}", "--direct=1", "--ioengine=libaio", "--randseed=2014")
@@ -102,14 +178,10 @@ def _disk(device: str) -> tuple[str, ...]:
 
 def disk_figures(told: str) -> Mapping[str, tuple[float, Unit]]:
     """By name of job: bytes a second where it was sequential, requests a second where it was random. Raises TargetError."""
-    answer = _object("fio", told)
-    jobs = {str(job.get("jobname")): job for job in answer.get("jobs", [])}
+    jobs = _jobs(told)
     figures: dict[str, tuple[float, Unit]] = {}
     for name, (rw, _) in DISK_JOBS.items():
-        job = jobs.get(name, {})
-        if job.get("error"):
-            raise TargetError(f"fio: {name}: error {job['error']}")
-        side = job.get(rw.removeprefix("rand"), {})
+        side = _side(jobs, name, rw.removeprefix("rand"))
         if rw.startswith("rand"):
             figures[name] = (_positive(side.get("iops"), "fio", f"iops of {name}", told), "1/s")
         else:
@@ -117,9 +189,22 @@ def disk_figures(told: str) -> Mapping[str, tuple[float, Unit]]:
     return figures
 
 
-def network_arguments(address: str, rate_bit_per_s: int | None, *, reverse: bool) -> tuple[str, ...]:
-    """What iperf3 is told as a client; `reverse`: the server sends."""
-    size_bytes = max(LEAST_SENT_BYTES, int((rate_bit_per_s or FREE_BIT_PER_S) * NETWORK_S / 8))
+def _jobs(told: str) -> Mapping[str, Any]:
+    return {str(job.get("jobname")): job for job in _object("fio", told).get("jobs", [])}
+
+
+def _side(jobs: Mapping[str, Any], name: str, operation: str) -> Mapping[str, Any]:
+    """What a job read or wrote; nothing of it where the job is missing. Raises TargetError when it failed."""
+    job = jobs.get(name, {})
+    if job.get("error"):
+        raise TargetError(f"fio: {name}: error {job['error']}")
+    side: Mapping[str, Any] = job.get(operation, {})
+    return side
+
+
+def network_arguments(address: str, rate_bit_per_s: int | None, *, reverse: bool, seconds: float = NETWORK_S) -> tuple[str, ...]:
+    """What iperf3 is told as a client: to send as much as takes so long at the rate; `reverse`: the server sends."""
+    size_bytes = max(LEAST_SENT_BYTES, int((rate_bit_per_s or FREE_BIT_PER_S) * seconds / 8))
     words = ("--client", address, "--bytes", str(size_bytes), "--json", "--connect-timeout", "5000")
     return (*words, "--reverse") if reverse else words
 

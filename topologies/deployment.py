@@ -17,7 +17,7 @@ from gateways.host import Host
 from ground.errors import CommandFailed, ServiceFailed
 from ground.record import Record
 from topologies.attestation import IMAGE as TOOLS
-from topologies.attestation import Attestation
+from topologies.attestation import Asked, Attestation
 from topologies.attestation import attest as attestation_of
 from topologies.fake import FakeHosts
 from topologies.hardware import Hardware
@@ -132,13 +132,21 @@ class Deployment:
 
 
 def deploy(
-    planned: Planned, hardware: Hardware, place: Place, say: Say, *, logs: Path | None = None, attest: bool = False
+    planned: Planned,
+    hardware: Hardware,
+    place: Place,
+    say: Say,
+    *,
+    logs: Path | None = None,
+    attest: bool | Asked = False,
+    tools: bool = False,
 ) -> Deployment:
     """Stand a checked layout up and put the limits of the hardware on.
 
     `logs` is where its hosts' logs are kept at the end; without it they are kept, below `logs` of the home folder, only when
-    a service does not come up. `attest`: measure what the hosts can do before the gateway has their disks; it takes some 20
-    seconds at five hosts, and is left out where hosts are pretended.
+    a service does not come up. `attest`: measure what the hosts can do before the gateway has their disks (True: what
+    deployments are compared by); it takes some 20 seconds at five hosts, and is left out where hosts are pretended.
+    `tools`: have the tools on every host also without it.
 
     Raises ServiceFailed, CommandFailed or VerificationFailed; everything that was started is then gone again.
     """
@@ -146,8 +154,9 @@ def deploy(
     folder = place.deployments / label
     names = [name for name in hardware.hosts if name in planned.gateway.needs() or name in hardware.clients]
     with ExitStack() as stack:
-        attesting = attest and hardware.kind == "lab"
-        raise_hosts = _raiser(planned.gateway, hardware, place, names, say, tools=attesting)
+        asked = attest if isinstance(attest, Asked) else Asked(sameness=attest)
+        lab = hardware.kind == "lab"
+        raise_hosts = _raiser(planned.gateway, hardware, place, names, say, tools=lab and (tools or bool(asked)))
         started = time.monotonic()
         folder.mkdir(parents=True, mode=0o700)
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -156,7 +165,7 @@ def deploy(
         if logs is not None:
             stack.callback(_keep_logs, hosts, kept)
         stack.callback(hosts.close)
-        attestation = attestation_of(hosts, hardware, planned.gateway.needs(), say) if attesting else None
+        attestation = attestation_of(hosts, hardware, planned.gateway.needs(), say, asked) if lab and asked else None
         client = hosts.hosts[hardware.clients[0]]
         try:
             standing = planned.gateway.bring_up(hosts.hosts, client, say)

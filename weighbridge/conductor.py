@@ -27,6 +27,7 @@ from topologies.loader import Planned
 from weighbridge.clearing import clearing
 from weighbridge.display import Display
 from weighbridge.opening import LOCUST, opened, prefix_of
+from weighbridge.passes import asked_of_hosts, wants_tools
 from weighbridge.plan import Plan, Visit
 from weighbridge.telemetry import Counted, Watch, limits_of
 
@@ -73,7 +74,8 @@ class Conductor:
         say(f"standing up {visit.layout}")
         planned = self._planned[visit.layout]
         logs = self._store.logs / f"{visit.layout}-{visit.repeat}"
-        with deploy(planned, self._plan.hardware, self._place, say, logs=logs, attest=self._attest) as deployment:
+        asked, tools = asked_of_hosts(self._suite, sameness=self._attest), wants_tools(self._suite)
+        with deploy(planned, self._plan.hardware, self._place, say, logs=logs, attest=asked, tools=tools) as deployment:
             say(f"{visit.layout} stands, verified, after {deployment.took_s:.1f} s")
             self._store.event("up", f"{deployment.label} stands after {deployment.took_s:.2f} s", layout=visit.layout)
             if deployment.attestation is not None:

@@ -9,6 +9,7 @@ from drivers.fitness import unfit
 from ground.errors import UsageError
 from results.step import DriverName, Pass
 from suites import ASKED_OF_HOSTS, Api, Layer, Suite, Workload
+from topologies.attestation import Asked
 
 GATEWAY_APIS: Final[tuple[Api, ...]] = ("swift", "s3")
 
@@ -56,3 +57,21 @@ def _below(suite: Suite, layer: Layer) -> list[Pass]:
 def _largest(suite: Suite, api: Api, driver: DriverName) -> tuple[Workload, ...]:
     fit = [workload for workload in suite.workloads if not unfit(workload, api, driver)]
     return tuple(workload.model_copy(update={"workers": (max(workload.workers),)}) for workload in fit)
+
+
+def asked_of_hosts(suite: Suite, *, sameness: bool) -> Asked:
+    """What hosts are asked before a gateway is there: what deployments are compared by, and the suite's own layers.
+
+    Of objects of many sizes it is their mean.
+    """
+    sizes = {round(workload.objects.mean_bytes) for workload in suite.workloads if {"read", "write"} & set(workload.operations)}
+    return Asked(
+        sameness=sameness,
+        sizes=tuple(sorted(sizes)) if "disk" in suite.layers else (),
+        all_pairs="network" in suite.layers,
+    )
+
+
+def wants_tools(suite: Suite) -> bool:
+    """Whether a driver of the suite runs a tool on the hosts: fio, on RBD and CephFS."""
+    return any("fio" in drivers for api, drivers in BY.items() if api in (*suite.api, *suite.layers))

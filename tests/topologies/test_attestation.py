@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import subprocess
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -12,7 +14,7 @@ import pytest
 from gateways.gateway import HostNeed
 from gateways.host import Completed, Counters, Host, Service
 from ground.errors import CommandFailed, MissingMeans, TargetError
-from topologies.attestation import attest
+from topologies.attestation import Asked, attest
 from topologies.fake import FakeHost
 from topologies.hardware import Hardware
 from topologies.hosts import LIMITED, Hosts, Limited
@@ -191,3 +193,61 @@ def test_an_iperf3_that_does_not_listen_is_an_error_with_its_host(hosts: Recorde
 def test_a_host_that_was_raised_without_tools_says_so(tmp_path: Path) -> None:
     with pytest.raises(MissingMeans, match="client-1: it has no fio"):
         FakeHost("client-1", "127.0.0.1", tmp_path).tool("fio")
+
+
+SIZES = Asked(sizes=(64_000, 2**30))
+IN_PIECES = json.dumps(
+    {
+        "jobs": [
+            {"jobname": f"{pick} {operation} of {size}", "error": 0, operation: {"iops": iops}}
+            for size, iops in (("64 kB", 1000.0), ("4 MiB", 20.0))
+            for pick, operation in itertools.product(("sequential", "random"), ("write", "read"))
+        ]
+    }
+)
+
+
+def test_disks_are_asked_at_the_sizes_of_a_suite_and_nothing_else_is_measured(hosts: RecordedHosts) -> None:
+    hosts.answers["fio"] = IN_PIECES
+    ceilings = attest(hosts, HARDWARE, NEEDS, quietly, SIZES).ceilings
+    assert {(one.what, one.value, one.unit) for one in ceilings if one.what.startswith("disk wb0 random")} == {
+        ("disk wb0 random write of 64 kB", 64_000_000.0, "B/s"),
+        ("disk wb0 random read of 64 kB", 64_000_000.0, "B/s"),
+        ("disk wb0 random write of 4 MiB", 20.0 * 2**22, "B/s"),
+        ("disk wb0 random read of 4 MiB", 20.0 * 2**22, "B/s"),
+    }
+    assert len(ceilings) == 2 * 8
+    assert {(one.operation, one.pick, one.request_bytes) for one in ceilings} == set(
+        itertools.product(("read", "write"), ("sequential", "random"), (64_000, 2**22))
+    )
+    assert set(hosts.limits_during("--name=random read of 64 kB")) == {frozenset({"disk"})}
+    assert len(hosts.limits_during("blkdiscard")) == 2
+    assert not hosts.servers
+
+
+def test_a_limit_promises_what_it_lets_through_of_objects_not_of_the_blocks_they_fill(hosts: RecordedHosts) -> None:
+    hosts.answers["fio"] = IN_PIECES
+    found = {one.what: one for one in attest(hosts, HARDWARE, NEEDS, quietly, SIZES).ceilings}
+    assert found["disk wb0 sequential write of 64 kB"].promised == pytest.approx(100e6 * 64_000 / 65_536)
+    assert found["disk wb0 random write of 64 kB"].promised is None
+    assert found["disk wb1 random read of 64 kB"].promised == 500 * 64_000
+
+
+def test_a_failing_fio_at_the_sizes_of_a_suite_leaves_no_limit_and_empty_disks(hosts: RecordedHosts) -> None:
+    hosts.answers["fio"] = "{}"
+    with pytest.raises(TargetError, match="store-1: fio: no iops of sequential write of 64 kB"):
+        attest(hosts, HARDWARE, NEEDS, quietly, SIZES)
+    assert hosts.limited == set()
+    assert len(hosts.limits_during("blkdiscard")) == 2
+
+
+def test_all_pairs_of_hosts_are_measured_both_ways_once(hosts: RecordedHosts) -> None:
+    every = {(here, there) for here in HARDWARE.hosts for there in HARDWARE.hosts if here != there}
+    for asked in (Asked(all_pairs=True), Asked(sameness=True, all_pairs=True)):
+        ceilings = attest(hosts, HARDWARE, {}, quietly, asked).ceilings
+        found = [(one.sender, one.receiver) for one in ceilings if one.kind == "network"]
+        assert len(found) == len(every)
+        assert set(found) == every
+        assert len({(one.host, one.what) for one in ceilings}) == len(ceilings)
+        told = {one.receiver if one.what.startswith("network from") else one.sender: one for one in ceilings if one.sender}
+        assert all(one.host in (one.sender, one.receiver) for one in told.values())

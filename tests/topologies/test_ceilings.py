@@ -90,3 +90,23 @@ def test_reads_are_asked_for_where_was_written_before() -> None:
     assert shared <= set(fill)
     assert shared <= set(measure)
     assert "--rw=write" in fill
+
+
+def test_objects_are_asked_of_disks_in_whole_blocks_and_large_ones_in_the_pieces_that_stores_write() -> None:
+    asked = ceilings.pieces([1_000_000, 1, 64 * 10**6, 2**30, 0])
+    assert [one.name for one in asked[::4]] == [
+        "sequential write of 1 B",
+        "sequential write of 1 MB",
+        "sequential write of 4 MiB",
+    ]
+    assert [one.block_bytes for one in asked[::4]] == [4096, 1_003_520, 2**22]
+    assert len({one.name for one in ceilings.pieces([1_000_001, 1_000_002])}) == 8
+
+
+def test_large_requests_are_fewer_in_hand_and_many_jobs_are_shorter() -> None:
+    words = ceilings.piece_arguments("/dev/wb0", ceilings.pieces([4096, 2**22]))
+    assert words.count("--iodepth=16") == 4
+    assert words.count("--iodepth=8") == 4
+    assert {word for word in words if word.startswith("--runtime")} == {"--runtime=700ms"}
+    assert ceilings.piece_s(80) == 0.375
+    assert ceilings.piece_s(8000) == ceilings.LEAST_PIECE_S

@@ -9,7 +9,7 @@ from drivers.order import Progress
 from results.step import StepKey, StepResult
 from results.store import RunStore
 from topologies import deployment as deployments
-from topologies.attestation import Attestation
+from topologies.attestation import Asked, Attestation
 from topologies.ceilings import Ceiling
 from weighbridge import conductor
 from weighbridge.conductor import Conductor
@@ -37,11 +37,11 @@ def conduct(run: Run, *, attest: bool) -> RunStore:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether each deployment was to be attested; those that were get a figure."""
-    asked: list[bool] = []
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
+    """What was asked of each deployment's hosts; those that were asked anything get a figure."""
+    asked: list[Asked] = []
 
-    def deploy(*arguments: Any, attest: bool, **named: Any) -> deployments.Deployment:
+    def deploy(*arguments: Any, attest: Asked, **named: Any) -> deployments.Deployment:
         made = deployments.deploy(*arguments, attest=attest, **named)
         assert made.attestation is None  # its hosts are pretended
         asked.append(attest)
@@ -53,7 +53,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return asked
 
 
-def test_what_hosts_could_do_is_kept_for_every_deployment_with_the_tools_that_told(tmp_path: Path, asked: list[bool]) -> None:
+def test_what_hosts_could_do_is_kept_for_every_deployment_with_the_tools_that_told(tmp_path: Path, asked: list[Asked]) -> None:
     store = conduct(Run(tmp_path, repeats=2), attest=True)
     kept = store.attested()
     assert sorted((one.layout, one.repeat) for one in kept) == [("rgw-a", 0), ("rgw-a", 1), ("swift-b", 0), ("swift-b", 1)]
@@ -63,6 +63,6 @@ def test_what_hosts_could_do_is_kept_for_every_deployment_with_the_tools_that_to
     assert [sheet.facts for sheet in store.manifest.sheets if sheet.title == "attestation"] == [{"fio": "fio-3.33"}]
 
 
-def test_a_run_that_is_not_to_be_attested_keeps_nothing(tmp_path: Path, asked: list[bool]) -> None:
+def test_a_run_that_is_not_to_be_attested_keeps_nothing(tmp_path: Path, asked: list[Asked]) -> None:
     assert conduct(Run(tmp_path), attest=False).attested() == ()
-    assert set(asked) == {False}
+    assert set(asked) == {Asked()}

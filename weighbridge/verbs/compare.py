@@ -107,6 +107,7 @@ def compare(
     from weighbridge.interruption import Interrupted, interruptible  # noqa: PLC0415
     from weighbridge.means import require  # noqa: PLC0415
     from weighbridge.outcome import print_outcome  # noqa: PLC0415
+    from weighbridge.passes import asked_of_hosts, wants_tools  # noqa: PLC0415
     from weighbridge.plan import make_plan  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
@@ -123,7 +124,8 @@ def compare(
         def say(text: str) -> None:
             screen.print(text, markup=False, highlight=False)
 
-        selection.check(chosen.layouts, chosen.hardware, where, say, attest=attest)
+        tools = wants_tools(asked) or bool(asked_of_hosts(asked, sameness=attest))
+        selection.check(chosen.layouts, chosen.hardware, where, say, attest=tools)
         store = RunStore.create(
             out,
             plan_yaml=chosen.suite_text,

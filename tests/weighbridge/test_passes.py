@@ -1,0 +1,40 @@
+"""What a suite asks of hosts, and which tools it wants on them."""
+
+from __future__ import annotations
+
+from suites import Suite
+from weighbridge.passes import asked_of_hosts, wants_tools
+
+WORKLOADS = [
+    {"name": name, "objects": {"size": size}, "operations": operations, "workers": [1], "runtime": 1.0}
+    for name, size, operations in (
+        ("fixed", 64_000, {"read": 1}),
+        ("again", 64_000, {"write": 1}),
+        ("drawn", {"uniform": [1000, 3000]}, {"write": 1, "delete": 1}),
+        ("listed", 77, {"list": 1}),
+    )
+]
+
+
+def suite(**changes: object) -> Suite:
+    return Suite.model_validate({"name": "asking", "about": "test", "workloads": WORKLOADS, **changes})
+
+
+def test_disks_are_asked_for_each_size_that_is_read_or_written_once_and_for_the_mean_of_those_drawn() -> None:
+    asked = asked_of_hosts(suite(layers=["disk", "network"]), sameness=False)
+    assert asked.sizes == (2000, 64_000)
+    assert asked.all_pairs
+    assert not asked.sameness
+
+
+def test_hosts_are_asked_nothing_beyond_sameness_without_layers() -> None:
+    assert not asked_of_hosts(suite(), sameness=False)
+    assert not asked_of_hosts(suite(layers=["rados"]), sameness=False)
+    assert asked_of_hosts(suite(), sameness=True)
+
+
+def test_tools_are_wanted_where_fio_makes_load() -> None:
+    assert wants_tools(suite(layers=["rbd"]))
+    assert wants_tools(suite(layers=["cephfs"]))
+    assert wants_tools(suite(api=["rbd"]))
+    assert not wants_tools(suite(layers=["rados", "disk"]))
