@@ -87,6 +87,8 @@ def _sections(settings: Settings, roster: Roster, fsid: str, *, native: bool) ->
         "mon": {
             "mon_max_pg_per_osd": _MOST_PG_PER_OSD,
             "mon_allow_pool_delete": True,
+            # The mon makes the rule by which copies are placed, when it makes its store.
+            "osd_crush_chooseleaf_type": 1 if pool.failure_domain == "host" else 0,
             "mon_allow_pool_size_one": pool.replicas == 1,
             "mon_warn_on_pool_no_redundancy": pool.replicas > 1,
             # The disk under the mon's store is the machine's own; how full that is says nothing about the gateway.
@@ -106,7 +108,6 @@ def _sections(settings: Settings, roster: Roster, fsid: str, *, native: bool) ->
             # What an OSD finds its disk to do before limits are on would differ from one deployment to the next.
             "osd_mclock_skip_benchmark": True,
             "osd_crush_update_on_start": True,
-            "osd_crush_chooseleaf_type": 1 if pool.failure_domain == "host" else 0,
         },
         "client": {
             "rgw_print_continue": rgw.print_continue and not native,

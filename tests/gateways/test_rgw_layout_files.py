@@ -102,3 +102,11 @@ def _fields(model: type[BaseModel], source: str) -> list[str]:
 
 def _documented(field: str, source: str) -> bool:
     return re.search(rf'^    {field}: [^\n]*(?:\n        [^\n]*\n    \))?\n    """', source, re.MULTILINE) is not None
+
+
+def test_the_mon_which_makes_the_rule_is_told_whether_copies_may_share_a_host() -> None:
+    for domain, kind in (("host", "1"), ("osd", "0")):
+        settings = Settings.model_validate({"pools": {"failure_domain": domain}})
+        conf = Rgw("ceph-16", shipped("rgw-beast").place, settings).render(sites(HARDWARE))[0].text
+        section = conf.split("[mon]")[1].split("\n[")[0]
+        assert f"osd_crush_chooseleaf_type = {kind}" in section
