@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from results.measurement import Load, Measurement, Tally
 from results.testing import fake_measurement
-from results.validity import Verdict, enough_samples, judge, samples_needed
+from results.validity import enough_samples, judge, samples_needed
 from suites import Bounds
 
 
@@ -97,6 +97,6 @@ def test_of_a_driver_that_tells_no_latencies_only_what_it_tells_is_judged() -> N
     measurement = fake_measurement()
     untold = {"latency": None, "first_byte": None, "min_us": None, "max_us": None, "sum_us": None}
     tally = Tally.model_validate({**measurement.tallies[0].model_dump(), **untold})
-    assert judge(measurement.model_copy(update={"tallies": (tally,)}), Bounds()) == Verdict(valid=True)
+    assert judge(measurement.model_copy(update={"tallies": (tally,)}), Bounds()).valid
     with pytest.raises(ValidationError, match="do not fit the latencies"):
         Tally.model_validate({**tally.model_dump(), "sum_us": 0})
