@@ -13,8 +13,9 @@ from itertools import groupby
 
 from ground.record import Record
 from results.figures import show_ms
-from results.findings import Finding, kind_of, overall, subjects
-from results.summary import Row, csv_cell
+from results.findings import Finding, kind_of, overall, subjects, told_apart
+from results.interval import Interval
+from results.summary import Row, csv_cell, interval_ends
 from results.validity import samples_needed
 
 
@@ -27,6 +28,10 @@ class Mark(Record):
     """Throughput in op/s, or p90 in ms."""
     top: float | None = None
     """Max in ms, where that is drawn."""
+    within: Interval | None = None
+    """What p90 lies in where the driver tells bins: `value` is None then, and a bar is drawn from end to end."""
+    top_within: Interval | None = None
+    """The same of the max."""
     valid: bool
     stretch: int | None
     note: str
@@ -78,6 +83,7 @@ def _panel(cells: Sequence[Row], about: str, mine: Sequence[Finding], field: str
         stretch, joined = 0, True
         for row in (row for row in cells if row.layout == layout):
             value: float | None = getattr(row, field)
+            within, top_within = (row.p90_in, row.max_in) if top is not None else (None, None)
             good = row.valid and value is not None
             if not good and joined:
                 stretch += 1
@@ -88,6 +94,8 @@ def _panel(cells: Sequence[Row], about: str, mine: Sequence[Finding], field: str
                     workers=row.workers,
                     value=value,
                     top=None if top is None else getattr(row, top),
+                    within=within,
+                    top_within=top_within,
                     valid=row.valid,
                     stretch=stretch if good else None,
                     note="; ".join(row.notes),
@@ -111,6 +119,8 @@ def _panel(cells: Sequence[Row], about: str, mine: Sequence[Finding], field: str
 
 def _slowest(cells: Sequence[Row]) -> str:
     """The lowest and the highest p90 at the largest worker count where there are two; nothing to say of one layout alone."""
+    if any(row.p90_in is not None for row in cells):
+        return _slowest_bins(cells)
     if all(row.p90_ms is None for row in cells):
         return f"too few samples for a p90: it needs {samples_needed(90)}"
     for workers in sorted({row.workers for row in cells}, reverse=True):
@@ -119,6 +129,19 @@ def _slowest(cells: Sequence[Row]) -> str:
             (low, fast), (high, slow) = known[0], known[-1]
             at = f"{workers} worker{'s' * (workers > 1)}"
             return f"p90 at {at}: {show_ms(low)} ms {fast}, {show_ms(high)} ms {slow}"
+    return "no p90 to compare" if len({row.layout for row in cells}) > 1 else ""
+
+
+def _slowest_bins(cells: Sequence[Row]) -> str:
+    """The same of latencies told in bins: the two that are farthest apart, told apart where their bins do not touch."""
+    for workers in sorted({row.workers for row in cells}, reverse=True):
+        known = [(row.p90_in, row.layout) for row in cells if row.workers == workers and row.valid and row.p90_in is not None]
+        if len(known) > 1:
+            known.sort(key=lambda one: (one[0].low_ms, one[0].top_ms))
+            (low, fast), (high, slow) = known[0], known[-1]
+            at = f"{workers} worker{'s' * (workers > 1)}"
+            names = f": {fast}, {slow}" if not low.touches(high) else ""
+            return f"p90 at {at} {told_apart(low, high)}{names}"
     return "no p90 to compare" if len({row.layout for row in cells}) > 1 else ""
 
 
@@ -179,11 +202,23 @@ def throughput_csv(rows: Iterable[Row]) -> str:
     """The figures of the throughput chart: a line for each median (`repeat` empty) and for each repeat."""
     lines: list[tuple[object, ...]] = []
     for row in rows:
-        head = (row.layout, row.api, row.workload, row.operation, row.object_size_bytes, row.workers)
+        head = (row.layout, row.api, row.driver, row.workload, row.operation, row.object_size_bytes, row.workers)
         lines.append((*head, None, row.throughput_ops_s, row.valid))
         lines += [(*head, point.repeat + 1, point.throughput_ops_s, point.valid) for point in row.points]
     return csv_lines(
-        ("layout", "api", "workload", "operation", "object_size_bytes", "workers", "repeat", "throughput_ops_s", "valid"), lines
+        (
+            "layout",
+            "api",
+            "driver",
+            "workload",
+            "operation",
+            "object_size_bytes",
+            "workers",
+            "repeat",
+            "throughput_ops_s",
+            "valid",
+        ),
+        lines,
     )
 
 
@@ -192,6 +227,7 @@ def latency_csv(rows: Iterable[Row]) -> str:
     names = (
         "layout",
         "api",
+        "driver",
         "workload",
         "operation",
         "object_size_bytes",
@@ -199,10 +235,15 @@ def latency_csv(rows: Iterable[Row]) -> str:
         "repeats",
         "p90_ms",
         "max_ms",
+        "p90_low_ms",
+        "p90_high_ms",
+        "max_low_ms",
+        "max_high_ms",
         "samples",
         "valid",
     )
-    return csv_lines(names, [tuple(getattr(row, name) for name in names) for row in rows])
+    found = [({**dict(row), **interval_ends(row)}) for row in rows]
+    return csv_lines(names, [tuple(cells[name] for name in names) for cells in found])
 
 
 def csv_lines(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:

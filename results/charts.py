@@ -164,6 +164,8 @@ def _latency_headline(rows: Sequence[Row]) -> str:
     """The widest of the gaps between p90s at one worker count, in words."""
     best: tuple[float, Row, Row] | None = None
     names = subjects(rows)
+    if any(row.p90_in is not None for row in rows) and not any(row.p90_ms is not None for row in rows):
+        return "p90 and the slowest request by worker count, as the bins they lie in"
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         if row.valid and row.p90_ms:

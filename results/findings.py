@@ -2,7 +2,9 @@
 
 A ratio is of the geometric means of the repeats' throughputs; over worker counts it is the geometric mean of the ratios,
 and its interval comes from each repeat's own geometric mean. With fewer than 5 repeats a sentence says that it makes no
-claim; where something is not valid or missing, it says so instead of a number.
+claim; where something is not valid or missing, it says so instead of a number. Layouts are compared within a driver, never
+one driver's figures with another's. Latencies that a driver told in bins are compared as the intervals that they lie in: where
+two touch, neither is called the higher.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Final
 from ground.quantities import show_bytes
 from ground.record import Record
 from results.figures import show_ms, show_ratio
+from results.interval import Interval
 from results.statistics import REPEATS_FOR_A_CLAIM, Ratio, geometric_mean, ratio
 from results.step import DriverName
 from results.summary import WITH_BODIES, Row
@@ -37,7 +40,7 @@ _APIS: Final[dict[Api, str]] = {
     "rbd": "RBD",
     "cephfs": "CephFS",
 }
-_DRIVERS: Final[dict[DriverName, str]] = {"locust": "Locust", "cosbench": "COSBench", "rados": "Ceph’s benches", "fio": "fio"}
+DRIVERS: Final[dict[DriverName, str]] = {"locust": "Locust", "cosbench": "COSBench", "rados": "Ceph’s benches", "fio": "fio"}
 
 Sides = Sequence[tuple[Row, Row]]
 Kind = tuple[str, Operation, Api, DriverName]
@@ -107,43 +110,74 @@ def _subject(row: Row, *, api: bool, driver: bool) -> str:
     if row.operation in WITH_BODIES and row.object_size_bytes is not None:
         noun = f"{show_bytes(row.object_size_bytes)} {noun}"
     noun = f"{noun} over {_APIS[row.api]}" if api else noun
-    return f"{noun} by {_DRIVERS[row.driver]}" if driver else noun
+    return f"{noun} by {DRIVERS[row.driver]}" if driver else noun
+
+
+class Lead(Record):
+    """Who leads in a kind of requests by one driver, and by how much; None: too close to call."""
+
+    layout: str | None
+    margin: float = 1.0
+
+
+def lead(pairs: Sequence[Finding]) -> Lead | None:
+    """Which layout leads by the findings over all worker counts of one kind of requests; None where nothing could be compared.
+
+    Too close to call are leads of less than NEAR, and those that enough repeats for a claim do not show.
+    """
+    scores = _scores(pairs)
+    if len(scores) < 2:
+        return None
+    (leader, best), (_, second) = sorted(scores.items(), key=lambda item: -item[1])[:2]
+    nearest = min((pair.ratio for pair in pairs if pair.ratio and leader in (pair.faster, pair.slower)), key=lambda one: one.value)
+    if best >= second * (1 + NEAR) and (nearest.shown or nearest.repeats < REPEATS_FOR_A_CLAIM):
+        return Lead(layout=leader, margin=best / second)
+    return Lead(layout=None)
+
+
+def leads_by_driver(findings: Sequence[Finding]) -> dict[tuple[str, Operation, Api], tuple[Lead | None, ...]]:
+    """Who leads in each kind of requests, by each of the drivers that made them."""
+    found: dict[tuple[str, Operation, Api], tuple[Lead | None, ...]] = {}
+    for (workload, operation, api, _), pairs in overall(findings).items():
+        found[workload, operation, api] = (*found.get((workload, operation, api), ()), lead(pairs))
+    return found
 
 
 def headline(findings: Sequence[Finding]) -> str:
     """One sentence over all of a run: which layout leads in how many kinds of requests.
 
-    Too close to call are leads of less than NEAR, and those that enough repeats for a claim do not show.
+    A kind that two drivers made counts once, and only for what both of them say: where their leaders differ it says so, and
+    where one of them could compare nothing it could not be compared.
     """
-    kinds = overall(findings)
+    kinds = leads_by_driver(findings)
     if not kinds:
         return "One layout was weighed: there is nothing to compare it with"
-    leads: dict[str, list[float]] = {}
-    close = 0
-    for pairs in kinds.values():
-        scores = _scores(pairs)
-        if len(scores) < 2:
-            continue
-        (leader, best), (_, second) = sorted(scores.items(), key=lambda item: -item[1])[:2]
-        nearest = min(
-            (pair.ratio for pair in pairs if pair.ratio and leader in (pair.faster, pair.slower)), key=lambda one: one.value
-        )
-        if best >= second * (1 + NEAR) and (nearest.shown or nearest.repeats < REPEATS_FOR_A_CLAIM):
-            leads.setdefault(leader, []).append(best / second)
+    leads: dict[str, list[tuple[float, ...]]] = {}
+    close = apart = lacking = 0
+    for told in kinds.values():
+        known = [one for one in told if one is not None]
+        leaders = {one.layout for one in known}
+        if len(known) < len(told):
+            lacking += 1
+        elif len(leaders) > 1:
+            apart += 1
+        elif (leader := known[0].layout) is not None:
+            leads.setdefault(leader, []).append(tuple(one.margin for one in known))
         else:
             close += 1
-    lacking = len(kinds) - close - sum(len(margins) for margins in leads.values())
     if lacking == len(kinds):
         return "Nothing could be compared"
     ordered = sorted(leads.items(), key=lambda item: -len(item[1]))
     if len(ordered) == 1 and len(ordered[0][1]) == len(kinds):
         name, margins = ordered[0]
-        low, high = show_ratio(min(margins)), show_ratio(max(margins))
+        by_all = [margin for by_each in margins for margin in by_each]
+        low, high = show_ratio(min(by_all)), show_ratio(max(by_all))
         where = f"all {len(kinds)} kinds of requests" if len(kinds) > 1 else "the requests replayed"
         return f"{name} leads in {where}, by {low}{f' to {high}' if low != high else ''}"
     parts = [f"{name} leads in {len(margins)} of {len(kinds)} kinds of requests" for name, margins in ordered[:1]]
     parts += [f"{name} in {len(margins)}" for name, margins in ordered[1:]]
     parts += [f"{close} too close to call"] * bool(close)
+    parts += [f"in {apart} the drivers do not agree"] * bool(apart)
     parts += [f"{lacking} could not be compared"] * bool(lacking)
     return ", ".join(parts) if leads else f"No layout leads: {', '.join(parts)}"
 
@@ -238,9 +272,20 @@ def _percent(measure: Ratio) -> str:
 
 
 def _latencies(fast: Row, slow: Row, at: str) -> str:
+    if fast.p90_in is not None and slow.p90_in is not None:
+        return f", p90{at} {told_apart(fast.p90_in, slow.p90_in)}"
     if fast.p90_ms is None or slow.p90_ms is None:
         return ""
     return f", p90{at} {show_ms(fast.p90_ms)} against {show_ms(slow.p90_ms)} ms"
+
+
+def told_apart(one: Interval, other: Interval) -> str:
+    """Two latencies of which only intervals are known, ranked where those do not touch."""
+    if one == other:
+        return f"not told apart: both in {one} ms"
+    if one.touches(other):
+        return f"not told apart: in {one} and {other} ms"
+    return f"in {one} against {other} ms"
 
 
 def _strength(measure: Ratio) -> str:

@@ -82,12 +82,9 @@ class Histogram:
 
         Raises InvalidMeasurement when nothing was counted, and ValueError outside 0 < percent <= 100.
         """
-        if not 0 < percent <= 100:
-            raise ValueError(f"{percent} is not a percentage above 0 and up to 100")
+        rank = rank_of(self.count, percent)
         if not self.count:
             raise InvalidMeasurement("a percentile of no samples was asked for")
-        # percent / 100 first would turn 99.9 % of 200000 into rank 199800.00000000003 and so one sample too far.
-        rank = max(1, math.ceil(round(self.count * percent / 100, 6)))
         index = bisect_left(self._ranks, rank)
         return int(self._counts.get_highest_equivalent_value(self._counts.get_value_from_index(index)))
 
@@ -96,6 +93,17 @@ class Histogram:
         found = ((index, self._counts.get_count_at_index(index)) for index in range(self._counts.counts_len))
         highest, value = self._counts.get_highest_equivalent_value, self._counts.get_value_from_index
         return tuple((int(highest(value(index))), int(count)) for index, count in found if count)
+
+
+def rank_of(count: int, percent: float) -> int:
+    """The rank, from 1, of a percentile among so many samples: ceil(count * percent / 100).
+
+    Raises ValueError outside 0 < percent <= 100.
+    """
+    if not 0 < percent <= 100:
+        raise ValueError(f"{percent} is not a percentage above 0 and up to 100")
+    # percent / 100 first would turn 99.9 % of 200000 into rank 199800.00000000003 and so one sample too far.
+    return max(1, math.ceil(round(count * percent / 100, 6)))
 
 
 def log_header(started_at: str) -> str:

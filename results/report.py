@@ -26,8 +26,9 @@ from results.attestation import Attested, sameness
 from results.chart_data import Panel
 from results.chart_theme import styles
 from results.charts import Chart
-from results.figures import show_figure, show_ms, show_ratio
+from results.figures import show_figure, show_ratio
 from results.findings import Finding, headline, overall, subjects
+from results.interval import show_latency
 from results.manifest import Manifest, RunEvent, Sheet
 from results.reference import STUDY_2014, study_2014
 from results.resolved import ResolvedPlan
@@ -100,7 +101,11 @@ def report(
         caches=_caches(plan, events),
         attested=sameness(attested, [layout.name for layout in plan.layouts]),
         table=shown,
-        columns=[number for number, column in enumerate(shown.columns) if column.title != "API" or len(plan.suite.api) > 1],
+        columns=[
+            number
+            for number, column in enumerate(shown.columns)
+            if column.title not in ("API", "Driver") or len({line.cells[number] for line in shown.lines}) > 1
+        ],
         spoilt=[row for row in rows if not row.valid or row.errors or row.repeats < plan.suite.repeats],
         colours=colours,
         general=[sheet for sheet in manifest.sheets if sheet.layout is None],
@@ -157,7 +162,16 @@ def _foremost(pairs: Sequence[Finding]) -> Finding:
 def _panel_table(panel: Panel, *, logarithmic: bool) -> tuple[tuple[str, ...], ...]:
     """What "show data" shows: a head and a line for each layout and worker count."""
     if logarithmic:
-        body = [(mark.layout, str(mark.workers), show_ms(mark.value), show_ms(mark.top), mark.note) for mark in panel.marks]
+        body = [
+            (
+                mark.layout,
+                str(mark.workers),
+                show_latency(mark.value, mark.within),
+                show_latency(mark.top, mark.top_within),
+                mark.note,
+            )
+            for mark in panel.marks
+        ]
         return (("Layout", "Workers", "p90 ms", "max ms", "Notes"), *body)
     repeats = {(mark.layout, mark.workers): "" for mark in panel.marks}
     for dot in panel.dots:

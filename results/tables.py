@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from ground.quantities import show_bytes
 from ground.record import Record
 from results.figures import UNKNOWN, show_figure, show_ms
+from results.findings import DRIVERS
+from results.interval import Interval, show_latency
 from results.summary import Row
 from results.use import limit_brief
 
@@ -43,6 +45,10 @@ _ABOUT = (
     Column(title="Operation", about="What was done to objects: read, write, delete, list or head."),
     Column(title="Size", numeric=True, about="Size of an object, or the expected mean where sizes are drawn from a distribution."),
     Column(title="API", about="The interface that the requests used: Swift or S3."),
+    Column(
+        title="Driver",
+        about="What made the requests: Locust with the native engine or an SDK, or COSBench, or a bench of the store’s own.",
+    ),
     Column(title="Workers", numeric=True, about="Clients that each kept exactly one request outstanding (a closed loop)."),
     Column(title="Layout", about="What was weighed: the services and the hosts they ran on."),
     Column(
@@ -63,7 +69,7 @@ _ABOUT = (
             unit="ms",
             numeric=True,
             about=f"{percent} % of the operations that succeeded took at most so long. Median of the repeats’ own percentiles; "
-            f"given only where at least 20 samples lie beyond it.",
+            f"given only where at least 20 samples lie beyond it. (10, 20]: the driver counts in bins, and it lies in this one.",
         )
         for percent in (50, 90, 99)
     ),
@@ -71,7 +77,7 @@ _ABOUT = (
         title="Max",
         unit="ms",
         numeric=True,
-        about="The slowest operation that succeeded, in any repeat. It grows with the number of samples.",
+        about="The slowest operation that succeeded, in any repeat, or the bin that it lies in. It grows with the samples.",
     ),
     Column(title="Mean", unit="ms", numeric=True, about="Total of all latencies by their number."),
     Column(title="Samples", numeric=True, about="Operations that succeeded, over all repeats."),
@@ -115,7 +121,7 @@ def _line(row: Row) -> Line:
     counts = (row.samples, row.errors)
     cpu_s = (row.gateway_cpu_s_per_1000_ops, row.storage_cpu_s_per_1000_ops)
     limit = limit_brief(row.resources)
-    ms = (row.p50_ms, row.p90_ms, row.p99_ms, row.max_ms, row.mean_ms)
+    latencies = ((row.p50_ms, row.p50_in), (row.p90_ms, row.p90_in), (row.p99_ms, row.p99_in), (row.max_ms, row.max_in))
     valid = "yes" if row.valid else "no"
     return Line(
         cells=(
@@ -123,11 +129,13 @@ def _line(row: Row) -> Line:
             row.operation,
             UNKNOWN if row.object_size_bytes is None else show_bytes(row.object_size_bytes),
             row.api,
+            DRIVERS[row.driver],
             str(row.workers),
             row.layout,
             show_figure(row.throughput_ops_s),
             show_figure(row.bandwidth_mb_s),
-            *(show_ms(value) for value in ms),
+            *(show_latency(value, within) for value, within in latencies),
+            show_ms(row.mean_ms),
             *(UNKNOWN if count is None else f"{count:,}" for count in counts),
             *(show_figure(value) for value in cpu_s),
             limit or UNKNOWN,
@@ -139,11 +147,13 @@ def _line(row: Row) -> Line:
             row.operation,
             row.object_size_bytes,
             row.api,
+            DRIVERS[row.driver],
             row.workers,
             row.layout,
             row.throughput_ops_s,
             row.bandwidth_mb_s,
-            *ms,
+            *(_sorted_by(value, within) for value, within in latencies),
+            row.mean_ms,
             *counts,
             *cpu_s,
             limit,
@@ -153,3 +163,10 @@ def _line(row: Row) -> Line:
         valid=row.valid,
         notes=row.notes,
     )
+
+
+def _sorted_by(value_ms: float | None, within: Interval | None) -> float | None:
+    """An interval is sorted by its upper end, as COSBench prints it; the last bin, which has none, by its lower."""
+    if within is None:
+        return value_ms
+    return within.low_ms if within.high_ms is None else within.high_ms

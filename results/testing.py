@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from results.histogram import Histogram
-from results.measurement import Load, Measurement, Second, Tally
+from results.measurement import Bins, Load, Measurement, Second, Tally
 from suites import Api, Operation
+
+BIN_US = 10_000
+"""COSBench's bins are 10 ms wide, and end at 500 s."""
+BEYOND_US = 500_000_000
 
 
 def fake_measurement(
@@ -25,11 +30,13 @@ def fake_measurement(
     driver_share: float = 0.2,
     seed: int = 1,
     notes: tuple[str, ...] = (),
+    bins: bool = False,
 ) -> Measurement:
     """A closed-loop step that keeps Little's law: `workers` busy for `window_s` with latencies of `mean_ms` on average.
 
     `spread` is the standard deviation of the logarithm of a latency; `errors` are failures by class of the first operation.
-    Every request of a read or a write carries `object_size_bytes`.
+    Every request of a read or a write carries `object_size_bytes`. `bins`: the same step as COSBench tells it, in bins of 10 ms,
+    each latency cut to whole milliseconds, without extremes, per-second series or its own CPU.
     """
     draw = random.Random(seed)  # noqa: S311 - a seeded draw is wanted, not a secret
     shares: Mapping[Operation, float] = operations or {"read": 1.0}
@@ -47,26 +54,35 @@ def fake_measurement(
                 count=count,
                 bytes=count * size,
                 errors=failures,
-                latency=Histogram.of(values).encode() if values else None,
-                min_us=min(values, default=None),
-                max_us=max(values, default=None),
-                sum_us=sum(values),
+                latency=Histogram.of(values).encode() if values and not bins else None,
+                bins=binned(values) if values and bins else None,
+                min_us=None if bins else min(values, default=None),
+                max_us=None if bins else max(values, default=None),
+                sum_us=sum(value // 1000 * 1000 for value in values) if bins else sum(values),
             )
         )
-        seconds += _seconds(operation, values, size, sum(failures.values()), max(1, math.ceil(window_s)))
+        seconds += [] if bins else _seconds(operation, values, size, sum(failures.values()), max(1, math.ceil(window_s)))
     return Measurement(
         api=api,
         workload=workload,
         workers=workers,
-        driver="locust-engine",
+        driver="cosbench" if bins else "locust-engine",
         started_at="2014-11-04T12:00:00Z",
         window_s=window_s,
         warmup_s=5.0,
         tallies=tuple(tallies),
         seconds=tuple(seconds),
-        load=Load(cpu_s=driver_share * window_s, cpu_limit=1.0, window_s=window_s),
+        load=None if bins else Load(cpu_s=driver_share * window_s, cpu_limit=1.0, window_s=window_s),
         notes=notes,
     )
+
+
+def binned(values_us: Iterable[int]) -> Bins:
+    """Single latencies as COSBench counts them."""
+    values = list(values_us)
+    counts = Counter(value // BIN_US for value in values if value < BEYOND_US)
+    beyond = sum(value >= BEYOND_US for value in values)
+    return Bins(width_us=BIN_US, counts=tuple(sorted(counts.items())), beyond_us=BEYOND_US, beyond=beyond)
 
 
 def _seconds(operation: Operation, values: list[int], size: int, failed: int, length: int) -> list[Second]:

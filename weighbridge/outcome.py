@@ -11,9 +11,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from results.derivation import Derived
-from results.figures import UNKNOWN, show_figure, show_ms
+from results.figures import UNKNOWN, show_figure
+from results.findings import DRIVERS
+from results.interval import show_latency
 from results.summary import Row
 from results.use import limit_brief, saturated
+from results.validity import ASIDES
 
 WIDE: Final = 132
 """Columns that the whole table needs with names of a usual length; on a narrower terminal it comes in two parts."""
@@ -54,9 +57,9 @@ def print_outcome(derived: Derived, console: Console) -> None:
 
 def _table(rows: Sequence[Row], titles: Sequence[str], cells: Callable[[Row], tuple[str, ...]]) -> Table:
     """A line for each row: what it is of, and its cells."""
-    several_apis = len({row.api for row in rows}) > 1
+    several_apis, several_drivers = len({row.api for row in rows}) > 1, len({row.driver for row in rows}) > 1
     drawn = Table(header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for title in ("workload", *(["api"] if several_apis else []), "layout"):
+    for title in ("workload", *(["api"] if several_apis else []), *(["driver"] if several_drivers else []), "layout"):
         drawn.add_column(title)
     for title in ("workers", *titles):
         drawn.add_column(title, justify="left" if title == "saturated" else "right", no_wrap=True)
@@ -67,15 +70,17 @@ def _table(rows: Sequence[Row], titles: Sequence[str], cells: Callable[[Row], tu
         if before not in {None, name}:
             drawn.add_section()
         before = name
-        words = (name, *([row.api] if several_apis else []), row.layout, str(row.workers), *cells(row))
-        drawn.add_row(*map(escape, words), style="" if row.valid else "dim italic")
+        ways = (*([row.api] if several_apis else []), *([DRIVERS[row.driver]] if several_drivers else []))
+        drawn.add_row(
+            *map(escape, (name, *ways, row.layout, str(row.workers), *cells(row))), style="" if row.valid else "dim italic"
+        )
     return drawn
 
 
 def _rates(row: Row) -> tuple[str, ...]:
     return (
         *(show_figure(value) for value in (row.throughput_ops_s, row.bandwidth_mb_s)),
-        *(show_ms(value) for value in (row.p50_ms, row.p90_ms, row.max_ms)),
+        *(show_latency(*one) for one in ((row.p50_ms, row.p50_in), (row.p90_ms, row.p90_in), (row.max_ms, row.max_in))),
         UNKNOWN if row.errors is None else f"{row.errors:,}",
     )
 
@@ -89,4 +94,4 @@ def _used(row: Row) -> tuple[str, ...]:
 
 def _faults(notes: tuple[str, ...]) -> list[str]:
     """Why a line is not valid, without what is only to be known about it."""
-    return [note for note in notes if "too few samples" not in note and note != "not valid"]
+    return [note for note in notes if note != "not valid" and not any(aside in note for aside in ASIDES)]
