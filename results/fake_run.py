@@ -10,8 +10,10 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from results.fake_layers import attest, layer_steps, passes, structure
 from results.manifest import ConfigFile, Sheet
 from results.resolved import PlannedHardware, PlannedLayout, ResolvedPlan
 from results.step import StepKey, StepResult
@@ -19,7 +21,7 @@ from results.store import RunStore
 from results.telemetry import DiskLimit, DiskSecond, Head, HostLimits, HostSecond, Tail, Tier
 from results.testing import fake_measurement
 from results.validity import judge
-from suites import Bounds, Objects, Suite, Workload
+from suites import Bounds, Layer, Objects, Suite, Workload
 
 LAYOUTS = ("rgw-beast", "swift")
 WORKLOADS = (
@@ -49,17 +51,31 @@ def fake_run(
     spoilt: Spoilt | None = None,
     about: str = "Made-up figures",
     telemetry: bool = True,
+    layers: Sequence[Layer] = (),
 ) -> RunStore:
-    """A finished run below `runs`; without `telemetry` it is as runs were before there was any. Raises StoreError."""
+    """A finished run below `runs`; without `telemetry` it is as runs were before there was any. Raises StoreError.
+
+    `layers` are measured where a layout of its name has them.
+    """
     wrong = spoilt or Spoilt()
-    suite = Suite(name="made-up", about=about, workloads=tuple(workloads), repeats=repeats, layouts=tuple(layouts), seed=seed)
+    suite = Suite(
+        name="made-up",
+        about=about,
+        workloads=tuple(workloads),
+        repeats=repeats,
+        layouts=tuple(layouts),
+        seed=seed,
+        layers=tuple(layers),
+    )
     plan = ResolvedPlan(
         suite=suite,
-        hardware=PlannedHardware(name="lab-made-up", about="No hosts at all", kind="fake"),
+        hardware=PlannedHardware(name="lab-made-up", about="No hosts at all", kind="fake", clients=("client-1",)),
         layouts=tuple(
             PlannedLayout(name=name, about=about, gateway="swift" if name.startswith("swift") else "rgw", release="none-0")
             for name in layouts
         ),
+        passes={name: passes(name, suite) for name in layouts},
+        structures={name: structure(name) for name in layouts},
     )
     store = RunStore.create(
         runs,
@@ -78,6 +94,7 @@ def fake_run(
     order = 0
     for repeat in range(repeats):
         for layout in layouts:
+            attest(store, layout, repeat, suite)
             for workload in workloads:
                 for workers in workload.workers:
                     if (layout, workload.name, workers) not in wrong.absent:
@@ -86,6 +103,11 @@ def fake_run(
                             _record(store, key, workload, list(layouts).index(layout), seed)
                         store.append(_step(key, workload, list(layouts).index(layout), order, seed, wrong))
                         order += 1
+            for step, workload in layer_steps(layout, suite, repeat, order, partial(_mean_ms, list(layouts).index(layout))):
+                if telemetry:
+                    _record(store, step.key, workload, list(layouts).index(layout), seed)
+                store.append(step)
+                order += 1
     store.set_state("done")
     return store
 
@@ -96,14 +118,12 @@ def _step(key: StepKey, workload: Workload, number: int, order: int, seed: int, 
         return StepResult(key=key, measurement=None, valid=False, notes=("the gateway did not answer for 60 s",), order=order)
     draw = random.Random(f"{seed} {key}")  # noqa: S311 - a seeded draw is wanted, not a secret
     size = workload.objects.mean_bytes
-    alone_ms = (2.0 + size / 1e6 * 3.2) * (1 + 0.22 * number)
-    slowdown = 1 + (0.06 + 0.03 * number) * (key.workers - 1) + (0.0008 + 0.0006 * number) * key.workers * (key.workers - 1)
     measurement = fake_measurement(
         workload=key.workload,
         operations=workload.operations,
         workers=key.workers,
         window_s=workload.runtime,
-        mean_ms=alone_ms * slowdown * math.exp(draw.gauss(0, 0.05)),
+        mean_ms=_mean_ms(number, size, key.workers) * math.exp(draw.gauss(0, 0.05)),
         spread=0.35 + 0.1 * number,
         object_size_bytes=round(size),
         errors={"http-503": 40, "timeout": 3} if key.repeat == 0 and where in wrong.erring else None,
@@ -111,6 +131,13 @@ def _step(key: StepKey, workload: Workload, number: int, order: int, seed: int, 
     )
     verdict = judge(measurement, Bounds())
     return StepResult(key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=order)
+
+
+def _mean_ms(number: int, size_bytes: float, workers: int) -> float:
+    """What a request takes on the layout of this number, on average."""
+    alone_ms = (2.0 + size_bytes / 1e6 * 3.2) * (1 + 0.22 * number)
+    slowdown = 1 + (0.06 + 0.03 * number) * (workers - 1) + (0.0008 + 0.0006 * number) * workers * (workers - 1)
+    return alone_ms * slowdown
 
 
 def _record(store: RunStore, key: StepKey, workload: Workload, number: int, seed: int) -> None:
