@@ -1,0 +1,277 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from drivers.cosbench import installation, installation_java
+from drivers.cosbench.installation import Installation
+from ground.errors import DriverError, MissingMeans, UsageError
+
+CONNECTOR = """<Server><Service name="Catalina">
+  <Connector port="1" address="0.0.0.0" protocol="HTTP/1.1" redirectPort="8443" />
+</Service></Server>
+"""
+
+JAVA = f"""#!{sys.executable}
+# Stands for java: says its release, or serves what it is told to by the Tomcat configuration it is given.
+import http.server, os, re, shutil, subprocess, sys
+from pathlib import Path
+
+words = sys.argv[1:]
+if words == ["-version"]:
+    print('openjdk version "' + os.environ.get("FAKE_RELEASE", "17.0.15") + '" 2025-04-15', file=sys.stderr)
+    sys.exit(0)
+conf = next(word for word in words if word.startswith("-Dcosbench.tomcat.config=")).partition("=")[2]
+name = Path(conf).name.split("-")[0]
+Path(name + ".argv").write_text("\\n".join(words))
+Path(name + ".date").write_text(str(shutil.which("date")))
+Path(name + ".status").write_text(Path("/proc/self/status").read_text())
+Path(name + ".pid").write_text(str(os.getpid()))
+if os.environ.get("FAKE_STARTS"):
+    Path(name + ".child").write_text(str(subprocess.Popen(["sleep", "1000"]).pid))
+if os.environ.get("FAKE_DIES") == name:
+    print("java.lang.NoClassDefFoundError: made up")
+    sys.exit(13)
+tag = re.search("<Connector[^>]*>", Path(conf).read_text())[0]
+address, port = (re.search(key + '="([^"]*)"', tag)[1] for key in ("address", r"\\bport"))
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(name.encode())
+    def log_message(self, *words):
+        pass
+
+http.server.HTTPServer((address, int(port)), Handler).serve_forever()
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with all the parts of COSBench that are looked at, and a java that stands for Java."""
+    home = tmp_path / "cosbench"
+    for part in ("main", "osgi/libs", "conf/.driver/org.eclipse.osgi", "conf/.controller"):
+        (home / part).mkdir(parents=True)
+    for name in ("driver", "controller"):
+        (home / "conf" / f".{name}" / "config.ini").write_text("osgi.clean=true\n")
+        (home / "conf" / f"{name}-tomcat-server.xml").write_text(CONNECTOR)
+    (home / "conf" / ".driver" / "org.eclipse.osgi" / "cached").write_text("of a former start")
+    (home / "conf" / "controller.conf").write_text("[controller]\ndrivers = 7\n")
+    with zipfile.ZipFile(home / "osgi" / "org.eclipse.osgi-3.7.0.v20110613.jar", "w") as jar:
+        jar.writestr("JavaSE-1.6.profile", "osgi.java.profile.name = JavaSE-1.6")
+    java = tmp_path / "jdk" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(JAVA)
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
+    return home
+
+
+@pytest.fixture
+def address() -> str:
+    """One of this machine's own that no other test listens on."""
+    return f"127.{os.getpid() >> 8 & 0x7F}.{os.getpid() & 0xFF}.9"
+
+
+@pytest.fixture
+def running(home: Path, tmp_path: Path, address: str) -> Iterator[Installation]:
+    with Installation(home, address, tmp_path / "run", print) as one:
+        yield one
+
+
+def told(folder: Path, word: str) -> list[str]:
+    """What both of the made-up JVMs wrote down of themselves."""
+    return [(folder / f"{name}.{word}").read_text() for name in ("driver", "controller")]
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except FileNotFoundError:
+        return True
+
+
+def wait_until_gone(pids: list[int]) -> None:
+    deadline = time.monotonic() + 60
+    while not all(is_gone(pid) for pid in pids):
+        assert time.monotonic() < deadline, "still there after a minute"
+        time.sleep(0.02)
+
+
+def test_controller_and_driver_answer_at_the_address_alone(running: Installation, address: str) -> None:
+    for url, name in ((running.controller, b"controller"), (running.driver, b"driver")):
+        assert url.startswith(f"http://{address}:")
+        assert urllib.request.urlopen(url).read() == name
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(running.driver.replace(address, "127.0.0.1"))
+
+
+def test_neither_has_an_osgi_console_where_whoever_comes_may_stop_or_add_programs(running: Installation) -> None:
+    assert not any("-console" in argv for argv in told(running.folder, "argv"))
+
+
+def test_the_driver_asked_by_the_controller_is_the_one_that_was_started(running: Installation) -> None:
+    conf = (running.folder / "conf" / "controller.conf").read_text()
+    assert f"url = {running.driver}\n" in conf
+    assert "drivers = 1\n" in conf
+
+
+def test_nothing_is_written_into_the_installation_nor_taken_from_a_former_start(home: Path, tmp_path: Path, address: str) -> None:
+    def seen() -> dict[str, tuple[int, bytes]]:
+        paths = sorted(home.rglob("*"))
+        return {str(path): (path.stat().st_mtime_ns, path.read_bytes() if path.is_file() else b"") for path in paths}
+
+    before = seen()
+    with Installation(home, address, tmp_path / "run", print) as one:
+        assert (one.folder / "conf" / ".driver" / "config.ini").exists()
+        assert not (one.folder / "conf" / ".driver" / "org.eclipse.osgi").exists()
+    assert seen() == before
+
+
+def test_neither_may_set_the_clock_and_the_date_they_find_does_nothing(running: Installation) -> None:
+    for status in told(running.folder, "status"):
+        rights = {line.split(":")[0]: line.split()[1] for line in status.splitlines() if line.startswith("Cap")}
+        assert not int(rights["CapPrm"], 16) >> 25 & 1
+        assert not int(rights["CapAmb"], 16)
+    for date in told(running.folder, "date"):
+        assert date == str(running.folder / "shim" / "date")
+        assert subprocess.run([date, "-s", "2001-01-01 00:00:00"], capture_output=True, check=True).stdout == b""
+    assert time.gmtime().tm_year > 2001
+
+
+def test_leaving_ends_both_and_all_that_they_started(
+    home: Path, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_STARTS", "sleep")
+    with Installation(home, address, tmp_path / "run", print) as one:
+        pids = [int(pid) for word in ("pid", "child") for pid in told(one.folder, word)]
+        assert not any(is_gone(pid) for pid in pids)
+    wait_until_gone(pids)
+
+
+def test_both_end_when_what_started_them_is_killed(home: Path, tmp_path: Path, address: str) -> None:
+    program = (
+        "import sys, pathlib\n"
+        "from drivers.cosbench.installation import Installation\n"
+        "home, folder = map(pathlib.Path, sys.argv[1:3])\n"
+        "with Installation(home, sys.argv[3], folder, lambda line: None):\n"
+        "    print('up', flush=True)\n"
+        "    sys.stdin.read()\n"
+    )
+    argv = [sys.executable, "-c", program, str(home), str(tmp_path / "run"), address]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as starter:
+        assert starter.stdout is not None
+        assert starter.stdout.readline() == "up\n"
+        pids = [int(pid) for pid in told(tmp_path / "run", "pid")]
+        starter.kill()
+    wait_until_gone(pids)
+
+
+def test_a_jvm_that_dies_before_it_answers_is_told_with_its_last_lines(
+    home: Path, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_DIES", "controller")
+    one = Installation(home, address, tmp_path / "run", print)
+    with pytest.raises(DriverError, match=r"(?s)controller ended with exit status 13\n.*\| java\.lang\.NoClassDefFoundError"):
+        one.__enter__()
+    wait_until_gone([int(pid) for pid in told(one.folder, "pid")])
+
+
+def test_a_jvm_that_dies_later_is_noticed(running: Installation) -> None:
+    running.check()
+    pid = int(told(running.folder, "pid")[0])
+    os.kill(pid, signal.SIGKILL)
+    wait_until_gone([pid])
+    with pytest.raises(DriverError, match="driver was ended by SIGKILL"):
+        running.check()
+    with pytest.raises(DriverError, match="driver was ended by SIGKILL"):
+        running.cpu_s()
+
+
+def test_one_that_does_not_answer_in_time_is_told_and_ended(home: Path, tmp_path: Path, address: str) -> None:
+    with pytest.raises(DriverError, match=rf"driver does not answer at http://{address}:\d+/driver/index.html after 0 s"):
+        Installation(home, address, tmp_path / "run", print, start_s=0).__enter__()
+
+
+def test_the_cpu_time_of_both_jvms_is_told(running: Installation) -> None:
+    assert running.cpu_s() > 0
+
+
+def test_another_port_is_taken_where_cosbenchs_own_is_not_free(home: Path, tmp_path: Path, address: str) -> None:
+    with Installation(home, address, tmp_path / "one", print) as one, Installation(home, address, tmp_path / "two", print) as two:
+        assert one.ports == installation.PORTS
+        assert not set(one.ports.values()) & set(two.ports.values())
+        assert urllib.request.urlopen(two.controller).read() == b"controller"
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ("main", "there is no main"),
+        ("osgi", "there is no osgi"),
+        ("osgi/org.eclipse.osgi-3.7.0.v20110613.jar", r"there is no osgi/org\.eclipse\.osgi-3"),
+        ("conf/.driver/config.ini", "there is no conf/.driver/config.ini"),
+        ("conf/controller-tomcat-server.xml", "there is no conf/controller-tomcat-server.xml"),
+    ],
+)
+def test_a_part_that_an_installation_lacks_is_named(home: Path, part: str, words: str) -> None:
+    (home / part).rename(home.parent / "elsewhere")
+    with pytest.raises(UsageError, match=words):
+        installation.check(home)
+
+
+def test_a_folder_that_holds_something_already_is_left_alone(home: Path, tmp_path: Path, address: str) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "mine").write_text("precious")
+    with pytest.raises(UsageError, match="has something in it"):
+        Installation(home, address, tmp_path / "run", print).__enter__()
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["mine"]
+
+
+def test_web_servers_that_listen_at_several_places_are_refused(home: Path, tmp_path: Path, address: str) -> None:
+    (home / "conf" / "driver-tomcat-server.xml").write_text(CONNECTOR.replace("</Service>", '<Connector port="2"/></Service>'))
+    with pytest.raises(UsageError, match="has 2 <Connector>, not one"):
+        Installation(home, address, tmp_path / "run", print).__enter__()
+
+
+def test_an_address_of_another_machine_is_refused(home: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"cannot listen on 192\.0\.2\.1"):
+        Installation(home, "192.0.2.1", tmp_path / "run", print).__enter__()
+
+
+def test_java_8_needs_no_flags_and_a_newer_one_needs_those_that_open_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = home / "a profile"
+    monkeypatch.setenv("FAKE_RELEASE", "1.8.0_402")
+    assert installation_java.find().release == 8
+    assert installation_java.find().flags(home, profile) == ()
+    monkeypatch.setenv("FAKE_RELEASE", "25")
+    java = installation_java.find()
+    assert java.release == 25
+    flags = java.flags(home, profile)
+    assert "--add-opens=java.base/java.lang=ALL-UNNAMED" in flags
+    assert f"-Dosgi.java.profile=file://{home}/a%20profile" in flags
+    assert f"-Xbootclasspath/a:{home}/osgi/libs/com.springsource.javax.xml.bind-2.2.0.jar" in flags
+
+
+def test_a_machine_without_java_is_told_where_it_was_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(MissingMeans, match=r"no java below JAVA_HOME"):
+        installation_java.find()
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingMeans, match="no java in PATH"):
+        installation_java.find()
+
+
+def test_a_java_that_does_not_tell_its_release_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_RELEASE", "unknown")
+    with pytest.raises(MissingMeans, match="does not tell its release"):
+        installation_java.find()
