@@ -8,7 +8,7 @@ from pydantic import Field, NonNegativeInt, model_validator
 
 from ground.record import Record
 from results.measurement import Measurement
-from suites import Api, Layer, Workload
+from suites import Api, Layer, RadosBench, Workload
 
 STEP_VERSION: Final = 1
 """1: the first."""
@@ -29,6 +29,8 @@ class Pass(Record):
     layer: Layer | None = None
     """None: the gateway as its clients find it, or what the suite is about where it is about none."""
     workloads: tuple[Workload, ...]
+    rados: RadosBench | None = None
+    """How `rados bench` is run on this layout alone; None: as the suite says."""
 
 
 class StepKey(Record):

@@ -1,0 +1,18 @@
+"""Studies that others published, as plans that can be replayed: which layouts, which suite, and the figures they printed."""
+
+from suites.studies.published import Measured, Published, Rule, Told
+from suites.studies.study import Comparison, Scale, ScaleName, Shape, Source, Study, Variant
+
+__all__ = [
+    "Comparison",
+    "Measured",
+    "Published",
+    "Rule",
+    "Scale",
+    "ScaleName",
+    "Shape",
+    "Source",
+    "Study",
+    "Told",
+    "Variant",
+]

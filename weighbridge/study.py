@@ -1,0 +1,140 @@
+"""A study made ready: its variants as checked layouts, its suite, and the plan of its run, all faults at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ground.document import Document, DocumentError, Fault, did_you_mean
+from ground.errors import UsageError
+from results.step import Pass
+from suites import Suite
+from suites.studies import Scale, ScaleName, Study, Variant, loader
+from topologies.hardware import Hardware
+from topologies.loader import Planned
+from weighbridge.plan import Plan, make_plan
+from weighbridge.selection import hardware_named, layout_named
+
+DEPLOYMENT_S: Final = 12.0
+"""What a deployment takes on two cores until it is verified, and until it is gone again: for telling how long a study takes."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A study at one scale, checked as a whole. `text` is its file."""
+
+    study: Study
+    scale_name: ScaleName
+    scale: Scale
+    text: str
+    hardware: Hardware
+    planned: tuple[Planned, ...]
+    plan: Plan
+
+    @property
+    def least_s(self) -> float:
+        """What its run takes at the least: warm-ups, windows and deployments, without writing what is to be read."""
+        return self.plan.seconds + DEPLOYMENT_S * len(self.plan.visits)
+
+
+def ready(
+    name: str,
+    scale: ScaleName = "lab",
+    *,
+    hardware: str | None = None,
+    only: Sequence[str] = (),
+    repeats: int | None = None,
+) -> Ready:
+    """A study by its name or file, made ready to be run; `only` leaves all other variants out.
+
+    Raises UsageError, or DocumentError with the faults of all variants.
+    """
+    path = loader.find(name)
+    document, study = loader.load(path)
+    if scale not in study.scales:
+        raise UsageError(f"study {study.name} has no scale {scale}", advice=f"It has {', '.join(study.scales)}.")
+    chosen = study.scales[scale]
+    study = _narrowed(study, only)
+    hosts = _hardware(study, scale, hardware or chosen.hardware)
+    planned = _layouts(document, study, hosts)
+    return Ready(
+        study=study,
+        scale_name=scale,
+        scale=chosen,
+        text=path.read_text(encoding="utf-8"),
+        hardware=hosts,
+        planned=planned,
+        plan=_plan(study, scale, hosts, planned, repeats),
+    )
+
+
+def _narrowed(study: Study, only: Sequence[str]) -> Study:
+    """The study with some of its variants; comparisons that nothing is left of are left out with them."""
+    if not only:
+        return study
+    known = [variant.name for variant in study.variants]
+    strange = [name for name in only if name not in known]
+    if strange:
+        hints = ", ".join(f"no variant {name!r}{did_you_mean(name, known)}" for name in strange)
+        raise UsageError(f"study {study.name}: {hints}")
+    kept = tuple(variant for variant in study.variants if variant.name in only)
+    # Not validated again: comparisons and tables may speak of levels that are left out, and then have empty cells.
+    return study.model_copy(update={"variants": kept})
+
+
+def _hardware(study: Study, scale: ScaleName, name: str | None) -> Hardware:
+    if name is None:
+        raise UsageError(
+            f"no hardware that ships holds study {study.name} at scale {scale}",
+            advice="Give --hardware FILE with the hosts that its layouts name: weighbridge topologies lists them.",
+        )
+    return hardware_named(name)
+
+
+def _layouts(document: Document, study: Study, hardware: Hardware) -> tuple[Planned, ...]:
+    """The variants as layouts of their names. Raises DocumentError with what is wrong in all of them."""
+    faults: list[Fault] = []
+    planned = []
+    places = {one["name"]: number for number, one in enumerate(document.data["variants"])}
+    for variant in study.variants:
+        reference = variant.layout + study.common
+        try:
+            planned.append(_named(variant, layout_named(reference, hardware)))
+        except DocumentError as error:
+            told = f"{document.file}, variant {variant.name}"
+            faults += [replace(fault, file=told) if fault.file == "layout" else fault for fault in error.faults]
+        except UsageError as error:
+            faults.append(document.fault_at(("variants", places[variant.name], "layout"), error.message))
+    if faults:
+        raise DocumentError(faults)
+    return tuple(planned)
+
+
+def _named(variant: Variant, planned: Planned) -> Planned:
+    """The layout by the name that the study has for it."""
+    return replace(planned, layout=planned.layout.model_copy(update={"name": variant.name}))
+
+
+def _plan(study: Study, scale: ScaleName, hardware: Hardware, planned: Sequence[Planned], repeats: int | None) -> Plan:
+    """The plan of its suite, with what else is asked of those variants that have it."""
+    chosen = study.scales[scale]
+    suite = loader.suite_of(study, scale).changed(repeats=repeats)
+    suite = suite.model_copy(update={"layouts": tuple(variant.name for variant in study.variants)})
+    plan = make_plan(suite, hardware, planned)
+    passes = {}
+    for variant, one in zip(study.variants, planned, strict=True):
+        mine = plan.passes[variant.name]
+        if chosen.beneath and "rados" in one.gateway.layers():
+            mine = (*mine, Pass(api="rados", driver="rados", layer="rados", workloads=chosen.beneath))
+        passes[variant.name] = tuple(_by_variant(variant, way, suite) for way in mine)
+    whole = Suite.model_validate({**suite.model_dump(), "workloads": [*suite.workloads, *chosen.beneath]})
+    return plan.model_copy(update={"suite": whole, "passes": passes})
+
+
+def _by_variant(variant: Variant, way: Pass, suite: Suite) -> Pass:
+    """A pass as the variant has it: what `rados bench` is told may be all that it differs in."""
+    if variant.rados is None or way.api != "rados":
+        return way
+    told = {**suite.rados.model_dump(), **variant.rados.model_dump(exclude_unset=True)}
+    return way.model_copy(update={"rados": type(suite.rados).model_validate(told)})
