@@ -158,7 +158,7 @@ def cosbench_site(controller: str | None, archive: str | None) -> CosbenchSite:
     from drivers.order import CosbenchSite  # noqa: PLC0415
 
     home = os.environ.get("COSBENCH_HOME") if controller is None else None
-    user = {name: value for name in ("user", "password") if (value := os.environ.get(f"COSBENCH_{name.upper()}"))}
+    user = {name: value for name in ("user", "password", "auth") if (value := os.environ.get(f"COSBENCH_{name.upper()}"))}
     try:
         return CosbenchSite.model_validate({"controller": controller, "archive": archive, "home": home, **user})
     except ValidationError as error:

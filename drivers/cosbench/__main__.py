@@ -1,0 +1,26 @@
+"""`python -m drivers.cosbench`: the driver, orders on stdin and events on stdout (see drivers.order)."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+
+def main() -> int:
+    """Be the driver. Returns the exit status."""
+    # Events go where stdout went; whatever else is printed here, by whomever, goes to stderr.
+    events = os.dup(1)
+    os.dup2(2, 1)
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    logging.getLogger("asyncssh").setLevel(logging.WARNING)
+    from drivers.cosbench.loop import drive  # noqa: PLC0415 - what it imports may print
+
+    return drive(0, events)
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stderr.flush()
+    # A thread still waits for stdin; everything of ours has ended, so nothing is lost by not waiting for it.
+    os._exit(code)

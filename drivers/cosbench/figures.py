@@ -1,0 +1,128 @@
+"""What COSBench's archive says in figures: its summary, its histogram of response times, and why operations failed.
+
+None of its CSV files quotes anything; some rows go on with as many columns as there were states.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+from ground.errors import DriverError
+from results.measurement import Bins
+
+_HEAD: Final = (
+    "Stage,Op-Name,Op-Type,Op-Count,Byte-Count,Avg-ResTime,Avg-ProcTime,60%-ResTime,80%-ResTime,90%-ResTime,95%-ResTime,"
+    "99%-ResTime,100%-ResTime,Throughput,Bandwidth,Succ-Ratio,Status,Detailed Status"
+)
+_NOTHING: Final = "N/A"
+_CODES: Final = re.compile(r"error code: (\S+) occurred (\d+) times")
+_STAGE: Final = re.compile(r"^=+ stage: (\S+) =+$", re.MULTILINE)
+_THROWN: Final = re.compile(r"^(?:Caused by: )?[\w.$]+(?:Exception|Error)(?:: (.*))?$")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One operation of one stage. None: N/A, which is not nought."""
+
+    stage: str
+    """Such as s1-main; without its number when the stage has no figures at all."""
+    operation: str | None
+    count: int | None
+    bytes: int | None
+    mean_ms: float | None
+    """Of whole milliseconds, each rounded down."""
+    throughput_per_s: float | None
+    success: float | None
+    """Share that succeeded, in hundredths of a per cent."""
+    status: str
+
+
+def rows(summary: str) -> tuple[Row, ...]:
+    """The rows of a summary. Raises DriverError when it is none."""
+    head, *lines = summary.splitlines() or [""]
+    if head != _HEAD:
+        raise DriverError(f"COSBench's summary begins in another way than that of 0.4.2: {head[:200]!r}")
+    return tuple(_row(line) for line in lines if line)
+
+
+def _row(line: str) -> Row:
+    fields = line.split(",")
+    try:
+        count, size = (None if field == _NOTHING else int(field) for field in fields[3:5])
+        mean, throughput = (None if fields[index] == _NOTHING else float(fields[index]) for index in (5, 13))
+        success = None if fields[15] == _NOTHING else round(float(fields[15].removesuffix("%")) / 100, 6)
+        name = None if fields[1] == _NOTHING else fields[1]
+        return Row(fields[0], name, count, size, mean, throughput, success, fields[16])
+    except (ValueError, IndexError):
+        raise DriverError(
+            f"COSBench's summary has a row that cannot be read: {line[:200]!r}",
+            advice="Its JVM must write numbers in English: start it with -Duser.language=en or LC_ALL=C.",
+        ) from None
+
+
+def bins(histogram: str, stage: str, operation: str) -> Bins | None:
+    """Counts of response times of an operation of the first work of a stage; None when the histogram has none.
+
+    Raises DriverError when it cannot be read.
+    """
+    head, *lines = histogram.splitlines() or [""]
+    wanted = re.compile(rf"{re.escape(stage)}-w1-.+-{re.escape(operation)}")
+    columns = [number for number, name in enumerate(head.split(",")) if wanted.fullmatch(name)]
+    if not columns:
+        return None
+    if len(columns) > 1:
+        raise DriverError(f"COSBench's histogram has {operation} of {stage} {len(columns)} times")
+    counts: list[tuple[int, int]] = []
+    width_ms = beyond_ms = beyond = 0
+    try:
+        for line in lines:
+            fields = line.split(",")
+            low, _, high = fields[0].partition("~")
+            count = int(fields[columns[0]])
+            if high == "+INF":
+                beyond_ms, beyond = int(low), count
+                continue
+            width_ms = width_ms or int(high) - int(low)
+            number, rest = divmod(int(low), width_ms)
+            if rest or int(high) - int(low) != width_ms:
+                raise DriverError(f"COSBench's histogram has bins of different widths: {fields[0]}")
+            if count:
+                counts.append((number, count))
+    except (ValueError, IndexError, ZeroDivisionError):
+        raise DriverError(f"COSBench's histogram has a row that cannot be read: {line[:200]!r}") from None
+    if not beyond_ms or not width_ms:
+        raise DriverError("COSBench's histogram is not whole: its last row is missing")
+    return Bins(width_us=width_ms * 1000, counts=tuple(counts), beyond_us=beyond_ms * 1000, beyond=beyond)
+
+
+def log_of_stage(log: str, stage: str) -> str:
+    """The part of a workload's log that is about a stage."""
+    parts = _STAGE.split(log)
+    return "".join(text for name, text in zip(parts[1::2], parts[2::2], strict=True) if name == stage)
+
+
+def codes(log: str) -> dict[str, int]:
+    """How often a log says that codes of errors occurred, over the whole stage, its ramp too; N/A: none is known.
+
+    Neither code nor count is exact: COSBench puts failures together by where in its own code they were thrown, names all by
+    the status of the first, and counts that one twice.
+    """
+    found: Counter[str] = Counter()
+    for code, times in _CODES.findall(log):
+        found[code] += int(times)
+    return dict(found)
+
+
+def reasons(system_log: str, log: str) -> tuple[str, ...]:
+    """Why a workload ended as it did: at most three sentences of COSBench's own, the most telling first."""
+    lines = system_log.splitlines()
+    reported = [line.partition("driver report error: ")[2] for line in lines if "driver report error: " in line]
+    # What it could not abort after that is no reason.
+    reported = [line for line in reported if "unrecognized request" not in line]
+    thrown = [match[1] for line in (*lines, *log.splitlines()) if (match := _THROWN.fullmatch(line.strip())) and match[1]]
+    errors = [line.partition(" - ")[2] for line in (*lines, *log.splitlines()) if "[ERROR]" in line and " - " in line]
+    telling = list(dict.fromkeys((*reported, *thrown))) or list(dict.fromkeys(errors))
+    return tuple(one.strip()[:300] for one in telling[:3])

@@ -1,0 +1,36 @@
+"""What is kept of COSBench's own words beside the run: its script, figures and logs, without secrets."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from typing import Final
+
+from drivers.cosbench.access import Access
+from drivers.cosbench.archive import Archived
+from drivers.cosbench.script import Script
+from drivers.order import Kept
+
+LONG: Final = 32 * 1024
+"""Texts of more characters are packed."""
+LONGEST: Final = 4 * 1024 * 1024
+"""Of longer ones the beginning is kept: a log has a line for each request where something asks for it."""
+_EXPANDED: Final = "workload-config.xml"
+
+
+def kept(access: Access, script: Script, archived: Archived | None) -> tuple[Kept, ...]:
+    """The script as it was handed in, and what its archive has beside the same script written out at length."""
+    found = {"workload.xml": script.text}
+    if archived is not None:
+        found |= {name: archived.text(name) for name in archived.files if name != _EXPANDED}
+        found["system.log"] = archived.system_log
+    return tuple(one(name, access.redacted(text)) for name, text in found.items() if text)
+
+
+def one(name: str, text: str) -> Kept:
+    """A text to be kept, packed when it is long."""
+    if len(text) <= LONG:
+        return Kept(name=name, text=text)
+    if len(text) > LONGEST:
+        text = f"{text[:LONGEST]}\n(cut here: {len(text)} characters in all)\n"
+    return Kept(name=f"{name}.gz", packed=base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode())

@@ -1,0 +1,94 @@
+"""What COSBench is given to do: its workload XML, one document for each order."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from typing import Final
+
+from drivers.cosbench.access import Access, config
+from drivers.cosbench.selectors import ENDLESS, all_of, by_chance, in_turn, ratios, sizes
+from suites import Operation, Workload
+
+INTERVAL_S: Final = 1
+"""How often COSBench's controller asks its drivers: what a stage lasts longer is about this and 2.5 s."""
+PREPARED: Final = "object-"
+"""What the names of prepared objects begin with; COSBench adds a number from 1 on."""
+MAIN: Final = "main"
+"""The stage and the work that a step is measured by."""
+ANY_FAILURES: Final = 1_000_000
+"""Failures in a million that a stage may have and be completed: what a step may show, the suite's bounds say."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """An XML document for COSBench. `name` is its own in the run and beyond: ids are given again when a controller restarts."""
+
+    name: str
+    text: str
+    stages: tuple[str, ...]
+
+
+def prepare_script(name: str, workload: Workload, containers: str, access: Access, parallel: int) -> Script:
+    """Make containers (named `containers` and a number from 1 on) and, where the workload needs them, its objects."""
+    objects = workload.objects
+    where = {"cprefix": containers, "containers": all_of(objects.containers)}
+    root, flow = _workload(name, workload, access)
+    _work(flow, "init", {"type": "init", "workers": "1", "config": config(where)})
+    if workload.needs_objects:
+        what = {"oprefix": PREPARED, "objects": all_of(objects.per_container), "sizes": sizes(objects.size)}
+        workers = str(min(parallel, objects.count))
+        _work(flow, "prepare", {"type": "prepare", "workers": workers, "config": config({**where, **what})})
+    return _script(name, root)
+
+
+def step_script(name: str, workload: Workload, containers: str, access: Access, workers: int, written: str) -> Script:
+    """Replay a prepared workload; the names of what it writes begin with `written`, so that nothing read is overwritten."""
+    root, flow = _workload(name, workload, access)
+    work = _work(
+        flow,
+        MAIN,
+        {
+            "type": "normal",
+            "workers": str(workers),
+            "runtime": str(int(workload.runtime)),
+            "rampup": str(int(workload.warmup)),
+            "afr": str(ANY_FAILURES),
+        },
+    )
+    for operation, ratio in ratios(workload.operations).items():
+        what = {"cprefix": containers, **_picked(operation, workload, written)}
+        ET.SubElement(work, "operation", {"type": operation, "ratio": str(ratio), "config": config(what)})
+    return _script(name, root)
+
+
+def _picked(operation: Operation, workload: Workload, written: str) -> dict[str, str]:
+    """Which containers and objects an operation picks."""
+    objects = workload.objects
+    if operation == "list":
+        # By chance its workers would share the containers out, and die where there are fewer; with `objects` it would be a HEAD.
+        return {"containers": in_turn(objects.containers)}
+    if operation == "write":
+        into = {"containers": by_chance(objects.containers), "oprefix": written}
+        return {**into, "objects": in_turn(ENDLESS), "sizes": sizes(objects.size)}
+    pick = in_turn if operation == "delete" or workload.pick == "sequential" else by_chance
+    return {"containers": pick(objects.containers), "oprefix": PREPARED, "objects": pick(objects.per_container)}
+
+
+def _workload(name: str, workload: Workload, access: Access) -> tuple[ET.Element, ET.Element]:
+    root = ET.Element("workload", {"name": name, "description": f"Weighbridge: {workload.name}"})
+    ET.SubElement(root, "auth", {"type": access.auth, "config": access.auth_config})
+    ET.SubElement(root, "storage", {"type": access.storage, "config": access.storage_config})
+    return root, ET.SubElement(root, "workflow")
+
+
+def _work(flow: ET.Element, name: str, attributes: dict[str, str]) -> ET.Element:
+    stage = ET.SubElement(flow, "workstage", {"name": name})
+    return ET.SubElement(stage, "work", {"name": name, "interval": str(INTERVAL_S), **attributes})
+
+
+def _script(name: str, root: ET.Element) -> Script:
+    stages = tuple(f"s{number}-{stage.get('name')}" for number, stage in enumerate(root.iterfind(".//workstage"), 1))
+    ET.indent(root)
+    text = '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+    return Script(name, text, stages)
