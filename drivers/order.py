@@ -70,6 +70,8 @@ class CosbenchSite(Record):
     user: str = "anonymous"
     password: SecretStr = SecretStr("cosbench")
     """User and password of its console: those that it ships with."""
+    auth: Literal["token", "swauth"] = "token"
+    """How it gets at Swift: with a token and storage URL that the driver gets for each workload, or by asking auth itself."""
 
     @model_validator(mode="after")
     def _one(self) -> CosbenchSite:
