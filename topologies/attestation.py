@@ -41,6 +41,8 @@ PIECES_LONGEST_S: Final = LONGEST_S + 20 * ceilings.PIECES_S
 """The same for disks at the sizes of a suite: however many there are, it is some minutes."""
 
 Result = TypeVar("Result")
+HostDisk = tuple[Host, str, Disk]
+"""A disk: its host, its path there, its limits."""
 
 
 class Attestation(Record):
@@ -78,7 +80,7 @@ def attest(hosts: Hosts, hardware: Hardware, needs: Mapping[str, HostNeed], say:
     asked = asked or Asked(sameness=True)
     started = time.monotonic()
     say("attesting the hosts")
-    tools = {name: _version(hosts.hosts[hardware.clients[0]], name, option) for name, option in VERSIONS}
+    tools = {name: version_of(hosts.hosts[hardware.clients[0]], name, option) for name, option in VERSIONS}
     names, client = tuple(hosts.hosts), hardware.clients[0]
     pairs = _pairs(names, client, needs) if asked.sameness else []
     if asked.all_pairs:
@@ -86,21 +88,23 @@ def attest(hosts: Hosts, hardware: Hardware, needs: Mapping[str, HostNeed], say:
             (here, there) for here, there in itertools.combinations(names, 2) if not {(here, there), (there, here)} & {*pairs}
         ]
     found = [
-        *(_cpus(hosts, hardware) if asked.sameness else ()),
+        *(cpus(hosts, hardware) if asked.sameness else ()),
         *_disks(hosts, hardware, ceilings.pieces(asked.sizes), sameness=asked.sameness),
-        *_network(hosts, hardware, pairs),
+        *network(hosts, hardware, pairs),
     ]
     took_s = time.monotonic() - started
     say(f"hosts attested, {len(found)} figures in {took_s:.1f} s")
     return Attestation(ceilings=tuple(found), tools=tools, took_s=took_s)
 
 
-def _version(host: Host, name: str, option: str) -> str:
+def version_of(host: Host, name: str, option: str) -> str:
+    """Name and version of a tool, as it tells them. Raises CommandFailed."""
     return host.run([*host.tool(name), option]).stdout.splitlines()[0].split(" (")[0]
 
 
 @contextmanager
-def _limited(hosts: Hosts, what: Limited) -> Iterator[None]:
+def limited(hosts: Hosts, what: Limited) -> Iterator[None]:
+    """Hosts under one kind of their limits."""
     hosts.limit({what})
     try:
         yield
@@ -108,7 +112,7 @@ def _limited(hosts: Hosts, what: Limited) -> Iterator[None]:
         hosts.unlimit({what})
 
 
-def _ask(host: Host, tool: str, arguments: Sequence[str], read: Callable[[str], Result], *, timeout_s: float = LONGEST_S) -> Result:
+def ask(host: Host, tool: str, arguments: Sequence[str], read: Callable[[str], Result], *, timeout_s: float = LONGEST_S) -> Result:
     """What a tool says on a host. Raises CommandFailed, or TargetError naming the host when its words are not understood."""
     told = host.run([*host.tool(tool), *arguments], timeout_s=timeout_s).stdout
     try:
@@ -117,7 +121,7 @@ def _ask(host: Host, tool: str, arguments: Sequence[str], read: Callable[[str], 
         raise TargetError(f"{host.name}: {error.message}") from error
 
 
-def _at_once(calls: Sequence[Callable[[], Result]]) -> list[Result]:
+def at_once(calls: Sequence[Callable[[], Result]]) -> list[Result]:
     """All at the same time, however many; raises the first error when all have ended."""
     if not calls:
         return []
@@ -129,24 +133,25 @@ def _at_once(calls: Sequence[Callable[[], Result]]) -> list[Result]:
 # CPU -------------------------------------------------------------------------------------------------------------------------
 
 
-def _cpus(hosts: Hosts, hardware: Hardware) -> Iterator[Ceiling]:
+def cpus(hosts: Hosts, hardware: Hardware) -> Iterator[Ceiling]:
+    """What every host's CPUs do, without their quota one after the other, and under it all at once."""
     free: dict[str, float] = {}
     for name, host in hosts.hosts.items():
         arguments = ceilings.cpu_arguments(_threads(hardware, name))
-        free[name] = _ask(host, "sysbench", arguments, ceilings.events_per_s)
+        free[name] = ask(host, "sysbench", arguments, ceilings.events_per_s)
         yield Ceiling(host=name, kind="cpu", what="CPU without its quota", value=free[name], unit="events/s")
 
     def under_quota(name: str) -> Ceiling:
         threads, cpus = _threads(hardware, name), hardware.hosts[name].cpus
         arguments = ceilings.cpu_arguments(threads, seconds=ceilings.QUOTA_S)
-        value = _ask(hosts.hosts[name], "sysbench", arguments, ceilings.events_per_s)
+        value = ask(hosts.hosts[name], "sysbench", arguments, ceilings.events_per_s)
         # By what as many threads do without a quota: two threads of one core are no two cores, and a quota counts threads.
         promised = None if cpus is None else free[name] * cpus / threads
         return Ceiling(host=name, kind="cpu", what="CPU", value=value, unit="events/s", promised=promised)
 
-    limited = [name for name in hosts.hosts if hardware.hosts[name].cpus is not None]
-    with _limited(hosts, "cpu"):
-        yield from _at_once([partial(under_quota, name) for name in limited])
+    under = [name for name in hosts.hosts if hardware.hosts[name].cpus is not None]
+    with limited(hosts, "cpu"):
+        yield from at_once([partial(under_quota, name) for name in under])
 
 
 def _threads(hardware: Hardware, name: str) -> int:
@@ -156,59 +161,74 @@ def _threads(hardware: Hardware, name: str) -> int:
 # disks -----------------------------------------------------------------------------------------------------------------------
 
 
-def _disks(hosts: Hosts, hardware: Hardware, pieces: Sequence[Piece], *, sameness: bool) -> Iterator[Ceiling]:
-    if not sameness and not pieces:
-        return
-    disks = [
+def all_disks(hosts: Hosts, hardware: Hardware) -> list[HostDisk]:
+    """Every disk of every host, with its limits."""
+    return [
         (host, path, disk)
         for name, host in hosts.hosts.items()
         for path, disk in zip(host.disks, hardware.hosts[name].disks, strict=True)
     ]
 
-    def fill(host: Host, path: str) -> None:
-        host.run([*host.tool("fio"), *ceilings.fill_arguments(path)], timeout_s=LONGEST_S)
+
+def _disks(hosts: Hosts, hardware: Hardware, pieces: Sequence[Piece], *, sameness: bool) -> Iterator[Ceiling]:
+    if not sameness and not pieces:
+        return
 
     def measure(host: Host, path: str, disk: Disk) -> list[Ceiling]:
-        figures = _ask(host, "fio", ceilings.disk_arguments(path), ceilings.disk_figures)
+        figures = ask(host, "fio", ceilings.disk_arguments(path), ceilings.disk_figures)
         name = path.rpartition("/")[2]
         return [
             Ceiling(host=host.name, kind="disk", what=f"disk {name} {job}", value=value, unit=unit, promised=_promised(disk, unit))
             for job, (value, unit) in figures.items()
         ]
 
-    def in_pieces(host: Host, path: str, disk: Disk) -> list[Ceiling]:
-        arguments = ceilings.piece_arguments(path, pieces)
-        values = _ask(host, "fio", arguments, partial(ceilings.piece_figures, asked=pieces), timeout_s=PIECES_LONGEST_S)
-        name = path.rpartition("/")[2]
-        return [
-            Ceiling(
-                host=host.name,
-                kind="disk",
-                what=f"disk {name} {piece.name}",
-                value=value,
-                unit="B/s",
-                promised=_promised_of(disk, piece),
-                operation=piece.operation,
-                pick=piece.pick,
-                request_bytes=piece.request_bytes,
-            )
-            for piece, value in zip(pieces, values, strict=True)
-        ]
-
+    disks = all_disks(hosts, hardware)
     measured: list[list[Ceiling]] = []
+    with filled(disks), limited(hosts, "disk"):
+        if sameness:
+            measured += at_once([partial(measure, *one) for one in disks])
+        if pieces:
+            measured += at_once([partial(in_pieces, one, pieces) for one in disks])
+    yield from itertools.chain.from_iterable(measured)
+
+
+@contextmanager
+def filled(disks: Sequence[HostDisk]) -> Iterator[None]:
+    """Disks whose regions were written once; at the end they are as empty as before."""
     try:
         # Without limits: it is not what is measured, and at 20 MB/s it would take a quarter of a minute.
-        _at_once([partial(fill, host, path) for host, path, _ in disks])
-        with _limited(hosts, "disk"):
-            if sameness:
-                measured += _at_once([partial(measure, *one) for one in disks])
-            if pieces:
-                measured += _at_once([partial(in_pieces, *one) for one in disks])
+        at_once([partial(_fill, host, path) for host, path, _ in disks])
+        yield
     finally:
         # A loop disk hands this on to the file below it, which gives its room back. Nothing of it is in the page cache: all
         # reading and writing was direct.
-        _at_once([partial(host.run, ["blkdiscard", path]) for host, path, _ in disks])
-    yield from itertools.chain.from_iterable(measured)
+        at_once([partial(host.run, ["blkdiscard", path]) for host, path, _ in disks])
+
+
+def _fill(host: Host, path: str) -> None:
+    host.run([*host.tool("fio"), *ceilings.fill_arguments(path)], timeout_s=LONGEST_S)
+
+
+def in_pieces(one: HostDisk, pieces: Sequence[Piece], *, seconds: float | None = None) -> list[Ceiling]:
+    """What a disk does for objects of the sizes of `pieces`, in their order; `seconds` for each, or as `ceilings.piece_s` says."""
+    host, path, disk = one
+    arguments = ceilings.piece_arguments(path, pieces, seconds=seconds)
+    values = ask(host, "fio", arguments, partial(ceilings.piece_figures, asked=pieces), timeout_s=PIECES_LONGEST_S)
+    name = path.rpartition("/")[2]
+    return [
+        Ceiling(
+            host=host.name,
+            kind="disk",
+            what=f"disk {name} {piece.name}",
+            value=value,
+            unit="B/s",
+            promised=_promised_of(disk, piece),
+            operation=piece.operation,
+            pick=piece.pick,
+            request_bytes=piece.request_bytes,
+        )
+        for piece, value in zip(pieces, values, strict=True)
+    ]
 
 
 def _promised(disk: Disk, unit: ceilings.Unit) -> float | None:
@@ -231,18 +251,19 @@ def _promised_of(disk: Disk, piece: Piece) -> float | None:
 # network ---------------------------------------------------------------------------------------------------------------------
 
 
-def _network(hosts: Hosts, hardware: Hardware, pairs: Sequence[tuple[str, str]]) -> Iterator[Ceiling]:
+def network(hosts: Hosts, hardware: Hardware, pairs: Sequence[tuple[str, str]]) -> Iterator[Ceiling]:
+    """What passes between the hosts of each pair, one direction after the other."""
     if not pairs:
         return
     seconds = max(ceilings.LEAST_PAIR_S, min(ceilings.NETWORK_S, ceilings.ALL_PAIRS_S / len(pairs) / 2))
-    with ExitStack() as stack, _limited(hosts, "nic"):
+    with ExitStack() as stack, limited(hosts, "nic"):
         for name in dict.fromkeys(there for _, there in pairs):
-            _serve(hosts.hosts[name], stack)
+            serve(hosts.hosts[name], stack)
         for here, there in pairs:
             rate = slower_nic(hardware, here, there)
             for reverse in (False, True):
                 arguments = ceilings.network_arguments(hosts.hosts[there].address, rate, reverse=reverse, seconds=seconds)
-                value = _ask(hosts.hosts[here], "iperf3", arguments, ceilings.bits_per_s)
+                value = ask(hosts.hosts[here], "iperf3", arguments, ceilings.bits_per_s)
                 what = f"network {'to' if reverse else 'from'} {here}"
                 sender, receiver = (there, here) if reverse else (here, there)
                 yield Ceiling(
@@ -271,10 +292,10 @@ def _pairs(names: Sequence[str], client: str, needs: Mapping[str, HostNeed]) -> 
     return pairs + [(name, store) for name, tier in tiers.items() if tier == "gateway" for store in storage]
 
 
-def _serve(host: Host, stack: ExitStack) -> None:
-    """Have iperf3 listen on a host until the stack is left."""
+def serve(host: Host, stack: ExitStack, port: int = ceilings.IPERF_PORT) -> None:
+    """Have iperf3 listen on a host until the stack is left; one serves one client at a time. Raises CommandFailed."""
     log = host.log("attest-iperf3.out")
-    argv = (*host.tool("iperf3"), "--server", "--forceflush")
+    argv = (*host.tool("iperf3"), "--server", "--forceflush", "--port", str(port))
     server = stack.enter_context(host.spawn(argv, stderr=log))
     stack.callback(server.kill)
     if server.stdout is None:

@@ -54,6 +54,12 @@ ALL_PAIRS_S: Final = 60.0
 LEAST_PAIR_S: Final = 0.1
 FREE_BIT_PER_S: Final = 10**10
 """What an unlimited NIC is given to carry for `NETWORK_S`."""
+IPERF_PORT: Final = 5201
+"""Its own default."""
+FABRIC_S: Final = 2
+"""All hosts send at once for so long; iperf3 takes whole seconds."""
+FABRIC_PEERS: Final = 8
+"""To so many others at most: with more hosts programs, not the network, would be measured."""
 LEAST_SENT_BYTES: Final = 2 * 10**6
 """A token bucket lets some 0.13 MB through at once: of this it is 6 %."""
 
@@ -149,13 +155,14 @@ def piece_s(count: int) -> float:
     return max(LEAST_PIECE_S, min(DISK_S, PIECES_S / count))
 
 
-def piece_arguments(device: str, asked: Sequence[Piece]) -> tuple[str, ...]:
-    """What fio is told to do pieces one after the other."""
+def piece_arguments(device: str, asked: Sequence[Piece], *, seconds: float | None = None) -> tuple[str, ...]:
+    """What fio is told to do pieces one after the other, each for so many seconds."""
     words = list(_disk(device))
+    runtime_ms = 1000 * (seconds or piece_s(len(asked)))
     for piece in asked:
         depth = max(1, min(DEPTH, IN_HAND_BYTES // piece.block_bytes))
         words += [f"--name={piece.name}", f"--rw={piece.rw}", f"--bs={piece.block_bytes}", f"--iodepth={depth}", "--stonewall"]
-        words += ["--time_based", f"--runtime={piece_s(len(asked)) * 1000:.0f}ms"]
+        words += ["--time_based", f"--runtime={runtime_ms:.0f}ms"]
     return tuple(words)
 
 
@@ -207,6 +214,11 @@ def network_arguments(address: str, rate_bit_per_s: int | None, *, reverse: bool
     size_bytes = max(LEAST_SENT_BYTES, int((rate_bit_per_s or FREE_BIT_PER_S) * seconds / 8))
     words = ("--client", address, "--bytes", str(size_bytes), "--json", "--connect-timeout", "5000")
     return (*words, "--reverse") if reverse else words
+
+
+def fabric_arguments(address: str, port: int) -> tuple[str, ...]:
+    """What iperf3 is told as one of many clients that send at the same time."""
+    return ("--client", address, "--port", str(port), "--time", str(FABRIC_S), "--json", "--connect-timeout", "5000")
 
 
 def bits_per_s(told: str) -> float:

@@ -221,13 +221,11 @@ def _raiser(
     image = gateway.releases[gateway.release]
     root = ensure(image, say, store=place.images) if image.packages else Path("/")
     images = {name: root for name in names if name not in hardware.clients}
-    toolbox = _toolbox(place, say) if tools else None
-    return lambda label, folder: raise_lab(
-        label, hardware, images, say, folder=folder, names=names, state=place.state, tools=toolbox
-    )
+    box = toolbox(place, say) if tools else None
+    return lambda label, folder: raise_lab(label, hardware, images, say, folder=folder, names=names, state=place.state, tools=box)
 
 
-def _toolbox(place: Place, say: Say) -> Path:
+def toolbox(place: Place, say: Say) -> Path:
     """The image of the tools that hosts are attested with, built where there is none."""
     from topologies.images import ensure  # noqa: PLC0415 - as above
 

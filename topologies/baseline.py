@@ -1,0 +1,170 @@
+"""The baseline of a hardware file: what its hosts can do alone and together, without any gateway."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final, Literal
+
+from gateways.gateway import Say
+from ground.errors import UsageError
+from ground.quantities import show_bytes
+from topologies import attestation, ceilings
+from topologies.attestation import HostDisk, at_once, limited
+from topologies.ceilings import Ceiling, Piece
+from topologies.deployment import Place, toolbox
+from topologies.hardware import Disk, Hardware
+from topologies.hosts import Hosts
+
+Group = Literal["cpu", "disk", "disks", "network", "fabric"]
+"""`disks`: several at once; `fabric`: every host sends while every other does."""
+
+ALONE_S: Final = 60.0
+"""For all jobs of all disks one after the other, so far as each has at least `ceilings.LEAST_PIECE_S`."""
+ALL_HOSTS: Final = "all hosts"
+
+
+class Found(Ceiling):
+    """One figure. Those of the same `job` about things that are `like` one another ought to be the same."""
+
+    group: Group
+    job: str
+    """`what` without the name of the disk: `random read of 64 kB`."""
+    like: str = ""
+    """What the hardware file says of it, in words: `20 GiB, 200 MB/s`."""
+
+
+@contextmanager
+def bare(hardware: Hardware, place: Place, say: Say) -> Iterator[Hosts]:
+    """All hosts of a hardware file, with the tools and nothing else on them, until the block ends.
+
+    Raises UsageError where hosts are not raised by this suite, otherwise as `topologies.lab.raise_lab`.
+    """
+    if hardware.kind != "lab":
+        why = "are pretended: they can do what this machine can" if hardware.kind == "fake" else "run already, whatever they are"
+        raise UsageError(f"the hosts of {hardware.name!r} {why}", advice="Choose hardware of kind lab.")
+    from topologies.lab import raise_lab  # noqa: PLC0415 - the lab is wanted only where there is one
+
+    tools = toolbox(place, say)
+    label = f"baseline-{secrets.token_hex(3)}"
+    folder = place.deployments / label
+    # Their root is this machine's own: no gateway's programs are wanted.
+    images = {name: Path("/") for name in hardware.hosts if name not in hardware.clients}
+    with ExitStack() as stack:
+        folder.mkdir(parents=True, mode=0o700)
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        yield stack.enter_context(
+            raise_lab(label, hardware, images, say, folder=folder, names=list(hardware.hosts), state=place.state, tools=tools)
+        )
+
+
+def measure(hosts: Hosts, hardware: Hardware, sizes: Sequence[int], say: Say) -> tuple[Found, ...]:
+    """Measure hosts that run nothing. Their limits are off, and their disks as empty as before, when this returns.
+
+    Raises CommandFailed or TargetError naming host and tool.
+    """
+    found: list[Found] = []
+    say("CPUs")
+    for one in attestation.cpus(hosts, hardware):
+        spec = hardware.hosts[one.host].cpus
+        found.append(Found(**dict(one), group="cpu", job=one.what, like="all CPUs" if spec is None else f"{spec:g} CPUs"))
+    disks = attestation.all_disks(hosts, hardware)
+    if disks:
+        pieces = ceilings.pieces(sizes)
+        with attestation.filled(disks), limited(hosts, "disk"):
+            found += _disks_alone(disks, pieces, say)
+            found += _disks_together(disks, pieces, say)
+    if len(hosts.hosts) > 1:
+        say("the network, pair by pair")
+        pairs = list(itertools.combinations(hosts.hosts, 2))
+        for one in attestation.network(hosts, hardware, pairs):
+            like = "no limit" if one.promised is None else f"{one.promised / 1e9:g} Gbit/s"
+            found.append(Found(**dict(one), group="network", job="network", like=like))
+        say("the network, all hosts at once")
+        found += _fabric(hosts, hardware)
+    return tuple(found)
+
+
+# disks -----------------------------------------------------------------------------------------------------------------------
+
+
+def _disks_alone(disks: Sequence[HostDisk], pieces: Sequence[Piece], say: Say) -> Iterator[Found]:
+    seconds = max(ceilings.LEAST_PIECE_S, min(ceilings.DISK_S, ALONE_S / (len(disks) * len(pieces))))
+    for one in disks:
+        host, path, disk = one
+        say(f"disk {path.rpartition('/')[2]} of {host.name}")
+        for piece, figure in zip(pieces, attestation.in_pieces(one, pieces, seconds=seconds), strict=True):
+            yield Found(**dict(figure), group="disk", job=piece.name, like=_told(disk))
+
+
+def _disks_together(disks: Sequence[HostDisk], pieces: Sequence[Piece], say: Say) -> Iterator[Found]:
+    """Of each host that has several, and then of all hosts: what they do at once, added up."""
+    names = list(dict.fromkeys(host.name for host, _, _ in disks))
+    groups = [(name, [one for one in disks if one[0].name == name]) for name in names]
+    groups = [(name, own) for name, own in groups if len(own) > 1]
+    if len(names) > 1:
+        groups.append((ALL_HOSTS, list(disks)))
+    for name, own in groups:
+        say(f"{len(own)} disks of {name} at once")
+        figures = at_once([partial(attestation.in_pieces, one, pieces) for one in own])
+        for piece, same in zip(pieces, zip(*figures, strict=True), strict=True):
+            promises = [one.promised for one in same if one.promised is not None]
+            yield Found(
+                host=name,
+                kind="disk",
+                what=f"{len(own)} disks at once {piece.name}",
+                value=sum(one.value for one in same),
+                unit="B/s",
+                promised=sum(promises) if len(promises) == len(same) else None,
+                operation=piece.operation,
+                pick=piece.pick,
+                request_bytes=piece.request_bytes,
+                group="disks",
+                job=piece.name,
+            )
+
+
+def _told(disk: Disk) -> str:
+    words = [show_bytes(disk.size)]
+    words += [] if disk.bandwidth is None else [f"{show_bytes(disk.bandwidth)}/s"]
+    words += [] if disk.iops is None else [f"{disk.iops} requests/s"]
+    return ", ".join(words)
+
+
+# network ---------------------------------------------------------------------------------------------------------------------
+
+
+def _fabric(hosts: Hosts, hardware: Hardware) -> Iterator[Found]:
+    """What each host sends and receives while all of them do both."""
+    names = list(hosts.hosts)
+    peers = min(len(names) - 1, ceilings.FABRIC_PEERS)
+    flows = [(names[here], names[(here + step) % len(names)], step) for here in range(len(names)) for step in range(1, peers + 1)]
+
+    def send(sender: str, receiver: str, step: int) -> float:
+        arguments = ceilings.fabric_arguments(hosts.hosts[receiver].address, ceilings.IPERF_PORT + step)
+        return attestation.ask(hosts.hosts[sender], "iperf3", arguments, ceilings.bits_per_s)
+
+    with ExitStack() as stack, limited(hosts, "nic"):
+        for _, receiver, step in flows:
+            # One listens for each flow: iperf3 serves one client at a time.
+            attestation.serve(hosts.hosts[receiver], stack, ceilings.IPERF_PORT + step)
+        values = at_once([partial(send, *flow) for flow in flows])
+    for name in names:
+        nic = hardware.hosts[name].nic
+        for word, end in (("sent", 0), ("received", 1)):
+            yield Found(
+                host=name,
+                kind="network",
+                what=f"{word} while all hosts send to {peers}",
+                value=sum(value for flow, value in zip(flows, values, strict=True) if flow[end] == name),
+                unit="bit/s",
+                promised=nic,
+                group="fabric",
+                job=word,
+                like="no limit" if nic is None else f"{nic / 1e9:g} Gbit/s",
+            )
