@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ground.record import Record
+from results.agreement import agreements, sentences
+from results.agreement_table import agreement_csv
 from results.attestation import summary as told
 from results.charts import charts, write_charts
 from results.findings import Finding, find
@@ -24,6 +26,8 @@ class Derived(Record):
     charts: tuple[Path, ...]
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...]
+    agreement: tuple[str, ...] = ()
+    """How far two drivers agree, in sentences; empty where one made all the load."""
     hosts: tuple[str, ...] = ()
     """Whether the hosts were the same for all layouts, and the worst of what differs, in sentences."""
 
@@ -51,15 +55,27 @@ def derive(run_folder: Path) -> Derived:
     }
     rows = summarize(plan, steps.values(), uses)
     findings = find(rows)
+    agreed = agreements(rows)
     store.derived.mkdir(exist_ok=True)
     summary = store.derived / "summary.csv"
     write_whole(summary, summary_csv(rows))
+    if agreed:
+        write_whole(store.derived / "agreement.csv", agreement_csv(agreed))
     drawn = charts(rows, findings, plan.layouts, repeats=plan.suite.repeats)
     resources = resource_chart(rows, plan.layouts)
     pictures = write_charts([*drawn, resources] if resources.recorded else drawn, store.derived / "charts")
     attested = store.attested()
     page = store.derived / "report.html"
-    write_whole(page, report(store.manifest, plan, store.plan_yaml(), rows, findings, drawn, resources, store.events(), attested))
+    write_whole(
+        page, report(store.manifest, plan, store.plan_yaml(), rows, findings, drawn, resources, store.events(), attested, agreed)
+    )
     return Derived(
-        folder=store.derived, summary=summary, report=page, charts=pictures, rows=rows, findings=findings, hosts=told(attested)
+        folder=store.derived,
+        summary=summary,
+        report=page,
+        charts=pictures,
+        rows=rows,
+        findings=findings,
+        agreement=sentences(agreed, findings),
+        hosts=told(attested),
     )

@@ -54,7 +54,12 @@ def passes(layout: str, suite: Suite) -> tuple[Pass, ...]:
         ways += [("rados", "rados", "rados"), ("rbd", "rbd", "rados"), ("rbd", "rbd", "fio"), ("cephfs", "cephfs", "fio")]
     largest = tuple(one.model_copy(update={"workers": (max(one.workers),)}) for one in suite.workloads)
     below = (Pass(api=api, driver=by, layer=layer, workloads=largest) for layer, api, by in ways if layer in suite.layers)
-    return (Pass(api="swift", workloads=suite.workloads), *below)
+    return (*(Pass(api="swift", driver=driver, workloads=suite.workloads) for driver in drivers(suite)), *below)
+
+
+def drivers(suite: Suite) -> tuple[DriverName, ...]:
+    """What makes the load on the gateways."""
+    return ("locust", "cosbench") if suite.driver == "both" else (suite.driver,)
 
 
 def attest(store: RunStore, layout: str, repeat: int, suite: Suite) -> None:
@@ -82,7 +87,7 @@ def layer_steps(
     layout: str, suite: Suite, repeat: int, order: int, mean_ms: Callable[[float, int], float]
 ) -> Iterator[tuple[StepResult, Workload]]:
     """The steps of a layout's layers; `mean_ms` is what a request of so many bytes takes at its gateway with so many workers."""
-    for one in passes(layout, suite)[1:]:
+    for one in (one for one in passes(layout, suite) if one.layer is not None):
         for workload in one.workloads:
             (workers,), size = workload.workers, workload.objects.mean_bytes
             # A write at an object server is to one disk: clients want three of them.

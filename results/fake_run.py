@@ -11,12 +11,14 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
+from typing import Literal
 
-from results.fake_layers import attest, layer_steps, passes, structure
+from results.fake_layers import attest, drivers, layer_steps, passes, structure
 from results.manifest import ConfigFile, Sheet
 from results.resolved import PlannedHardware, PlannedLayout, ResolvedPlan
-from results.step import StepKey, StepResult
+from results.step import DriverName, StepKey, StepResult
 from results.store import RunStore
 from results.telemetry import DiskLimit, DiskSecond, Head, HostLimits, HostSecond, Tail, Tier
 from results.testing import fake_measurement
@@ -52,6 +54,7 @@ def fake_run(
     about: str = "Made-up figures",
     telemetry: bool = True,
     layers: Sequence[Layer] = (),
+    driver: Literal["locust", "cosbench", "both"] = "locust",
 ) -> RunStore:
     """A finished run below `runs`; without `telemetry` it is as runs were before there was any. Raises StoreError.
 
@@ -66,6 +69,7 @@ def fake_run(
         layouts=tuple(layouts),
         seed=seed,
         layers=tuple(layers),
+        driver=driver,
     )
     plan = ResolvedPlan(
         suite=suite,
@@ -96,9 +100,9 @@ def fake_run(
         for layout in layouts:
             attest(store, layout, repeat, suite)
             for workload in workloads:
-                for workers in workload.workers:
+                for workers, by in product(workload.workers, drivers(suite)):
                     if (layout, workload.name, workers) not in wrong.absent:
-                        key = StepKey(layout=layout, api="swift", workload=workload.name, workers=workers, repeat=repeat)
+                        key = StepKey(layout=layout, api="swift", workload=workload.name, workers=workers, repeat=repeat, driver=by)
                         if telemetry:
                             _record(store, key, workload, list(layouts).index(layout), seed)
                         store.append(_step(key, workload, list(layouts).index(layout), order, seed, wrong))
@@ -123,14 +127,20 @@ def _step(key: StepKey, workload: Workload, number: int, order: int, seed: int, 
         operations=workload.operations,
         workers=key.workers,
         window_s=workload.runtime,
-        mean_ms=_mean_ms(number, size, key.workers) * math.exp(draw.gauss(0, 0.05)),
+        mean_ms=_mean_ms(number, size, key.workers) * math.exp(draw.gauss(0, 0.05)) + _asking_ms(key.driver),
         spread=0.35 + 0.1 * number,
         object_size_bytes=round(size),
         errors={"http-503": 40, "timeout": 3} if key.repeat == 0 and where in wrong.erring else None,
         seed=draw.randrange(2**31),
+        bins=key.driver == "cosbench",
     )
     verdict = judge(measurement, Bounds())
     return StepResult(key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=order)
+
+
+def _asking_ms(driver: DriverName) -> float:
+    """What a driver adds to each request: COSBench waits before it sends one."""
+    return 1.3 if driver == "cosbench" else 0.0
 
 
 def _mean_ms(number: int, size_bytes: float, workers: int) -> float:

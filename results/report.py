@@ -22,12 +22,14 @@ from markupsafe import Markup
 
 from ground.quantities import show_bytes
 from ground.record import Record
+from results.agreement import Agreement
+from results.agreement_table import agreement_table
 from results.attestation import Attested, sameness
 from results.chart_data import Panel
 from results.chart_theme import styles
 from results.charts import Chart
 from results.figures import show_figure, show_ratio
-from results.findings import Finding, headline, overall, subjects
+from results.findings import DRIVERS, Finding, headline, overall, subjects
 from results.interval import show_latency
 from results.manifest import Manifest, RunEvent, Sheet
 from results.reference import STUDY_2014, study_2014
@@ -71,6 +73,7 @@ def report(
     resources: ResourceChart,
     events: Sequence[RunEvent] = (),
     attested: Sequence[Attested] = (),
+    agreement: Sequence[Agreement] = (),
 ) -> str:
     """The page. `events` tell what caches were dropped and what could not be sampled, `attested` what the hosts could do."""
     environment = Environment(
@@ -100,6 +103,9 @@ def report(
         unsampled=_gaps(events),
         caches=_caches(plan, events),
         attested=sameness(attested, [layout.name for layout in plan.layouts]),
+        agreement=agreement_table(agreement, findings, layout_facts(manifest)),
+        several_drivers=len({row.driver for row in rows}) > 1,
+        drivers=DRIVERS,
         table=shown,
         columns=[
             number
@@ -118,6 +124,15 @@ def report(
         specs=_script_json(specs),
         bundle=_bundle(),
     )
+
+
+def layout_facts(manifest: Manifest) -> dict[str, dict[str, str]]:
+    """What is known of each layout, of all sheets about it."""
+    found: dict[str, dict[str, str]] = {}
+    for sheet in manifest.sheets:
+        if sheet.layout is not None:
+            found.setdefault(sheet.layout, {}).update(sheet.facts)
+    return found
 
 
 def _cards(rows: Sequence[Row], findings: Sequence[Finding], colours: dict[str, str]) -> tuple[Card, ...]:

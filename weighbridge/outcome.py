@@ -39,16 +39,19 @@ def print_outcome(derived: Derived, console: Console) -> None:
         console.print(_table(rows, _RATES, _rates))
         if recorded:
             console.print(_table(rows, _USES, _used))
-    reasons = [
-        f"not valid: {row.layout}, {row.workload}, {row.workers} workers: {'; '.join(_faults(row.notes))}"
-        for row in rows
-        if not row.valid
-    ]
+    several = len({row.driver for row in rows}) > 1
+    reasons = []
+    for row in rows:
+        if not row.valid:
+            by = f" by {DRIVERS[row.driver]}" if several else ""
+            reasons.append(f"not valid: {row.layout}{by}, {row.workload}, {row.workers} workers: {'; '.join(_faults(row.notes))}")
     for reason in dict.fromkeys(reasons):
         console.print(reason, style="yellow", markup=False, highlight=False)
     for finding in derived.findings:
         if finding.workers is None:
             console.print(f"• {finding.text}", markup=False, highlight=False, soft_wrap=True)
+    for sentence in derived.agreement:
+        console.print(f"≈ {sentence}.", markup=False, highlight=False, soft_wrap=True)
     for sentence in derived.hosts:
         console.print(f"  {sentence}", style="dim", markup=False, highlight=False, soft_wrap=True)
     console.print(f"\ntable   {derived.summary}", markup=False, highlight=False, soft_wrap=True)
