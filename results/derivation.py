@@ -13,7 +13,8 @@ from results.findings import Finding, find
 from results.report import report
 from results.resource_chart import resource_chart
 from results.store import RunStore, write_whole
-from results.summary import Row, summarize, summary_csv
+from results.study_page import StudyPage, study_page
+from results.summary import Row, summarize, summarize_layers, summary_csv
 from results.use import step_use
 
 
@@ -28,6 +29,8 @@ class Derived(Record):
     findings: tuple[Finding, ...]
     agreement: tuple[str, ...] = ()
     """How far two drivers agree, in sentences; empty where one made all the load."""
+    replayed: StudyPage | None = None
+    """What the study came to that the run replays."""
     hosts: tuple[str, ...] = ()
     """Whether the hosts were the same for all layouts, and the worst of what differs, in sentences."""
 
@@ -63,11 +66,18 @@ def derive(run_folder: Path) -> Derived:
         write_whole(store.derived / "agreement.csv", agreement_csv(agreed))
     drawn = charts(rows, findings, plan.layouts, repeats=plan.suite.repeats)
     resources = resource_chart(rows, plan.layouts)
+    replayed = study_page(store, plan, (*rows, *summarize_layers(plan, steps.values())))
     pictures = write_charts([*drawn, resources] if resources.recorded else drawn, store.derived / "charts")
+    if replayed is not None:
+        replayed.write(store.derived / "study")
+        pictures += write_charts([replayed.chart] if replayed.chart.maps else [], store.derived / "charts")
     attested = store.attested()
     page = store.derived / "report.html"
     write_whole(
-        page, report(store.manifest, plan, store.plan_yaml(), rows, findings, drawn, resources, store.events(), attested, agreed)
+        page,
+        report(
+            store.manifest, plan, store.plan_yaml(), rows, findings, drawn, resources, store.events(), attested, agreed, replayed
+        ),
     )
     return Derived(
         folder=store.derived,
@@ -77,5 +87,6 @@ def derive(run_folder: Path) -> Derived:
         rows=rows,
         findings=findings,
         agreement=sentences(agreed, findings),
+        replayed=replayed,
         hosts=told(attested),
     )

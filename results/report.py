@@ -36,6 +36,7 @@ from results.reference import STUDY_2014, study_2014
 from results.resolved import ResolvedPlan
 from results.resource_chart import ResourceChart
 from results.statistics import REPEATS_FOR_A_CLAIM
+from results.study_page import StudyPage
 from results.summary import Row
 from results.tables import table
 
@@ -74,6 +75,7 @@ def report(
     events: Sequence[RunEvent] = (),
     attested: Sequence[Attested] = (),
     agreement: Sequence[Agreement] = (),
+    replayed: StudyPage | None = None,
 ) -> str:
     """The page. `events` tell what caches were dropped and what could not be sampled, `attested` what the hosts could do."""
     environment = Environment(
@@ -83,6 +85,7 @@ def report(
     colours = {style.layout: style.colour for style in styles(plan.layouts)}
     specs = {f"{chart.name}-{panel.key}": chart.panel_spec(panel) for chart in charts for panel in chart.panels}
     specs |= {f"{strip.key}-{cell.key}": resources.cell_spec(strip, cell) for strip in resources.strips for cell in strip.cells}
+    specs |= replayed.specs if replayed is not None else {}
     shown = table(rows)
     return environment.get_template("report.html.j2").render(
         manifest=manifest,
@@ -117,6 +120,7 @@ def report(
         general=[sheet for sheet in manifest.sheets if sheet.layout is None],
         facts=_grouped(_facts(manifest.sheets, [layout.name for layout in plan.layouts])),
         command=shlex.join(manifest.command),
+        replayed=replayed,
         study=study_2014(),
         study_source=STUDY_2014,
         claim_repeats=REPEATS_FOR_A_CLAIM,

@@ -115,6 +115,10 @@ class Study(Record):
         """Names of all factors, in the order in which variants name them."""
         return tuple(dict.fromkeys(name for variant in self.variants for name in variant.factors))
 
+    def label(self, level: str) -> str:
+        """What a level was called in the study."""
+        return self.labels.get(level, level)
+
     def levels(self, factor: str) -> tuple[str, ...]:
         """All levels of a factor, in the order of the variants."""
         return tuple(dict.fromkeys(variant.factors[factor] for variant in self.variants if factor in variant.factors))

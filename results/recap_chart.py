@@ -1,0 +1,131 @@
+"""The recap of a study as a map of heat: blue where the other level is faster, orange where it is slower, pale without a claim.
+
+Blue and orange are told apart by people with any kind of colour vision (Okabe and Ito 2008), and the text in each cell says the
+same. Colour follows the logarithm of the ratio, so that half as much and twice as much are equally far from white.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import altair as alt
+
+from ground.record import Record
+from results.chart_theme import INK, MUTED, config
+from results.charts import in_lines
+from results.findings import NEAR
+from results.recap import Recap, RecapCell, recap_csv
+from results.statistics import REPEATS_FOR_A_CLAIM
+
+CELL_WIDTH: Final = 88
+CELL_HEIGHT: Final = 34
+
+_COLOURS: Final = ("#A64000", "#D55E00", "#F3B58A", "#FFFFFF", "#8FC1E3", "#0072B2", "#004A78")
+_STOPS: Final = (-1.5, -1.0, -0.4, 0.0, 0.4, 1.0, 1.5)
+"""Logarithms to base 2: -1 is half as fast, 1 twice as fast."""
+
+_FADED: Final = 0.45
+
+
+class RecapChart(Record):
+    """All maps, and the CSV they are drawn from."""
+
+    name: str = "recap"
+    title: str = "What changed"
+    finding: str
+    caption: str
+    csv: str
+    maps: tuple[Recap, ...]
+
+    def map_spec(self, one: Recap) -> dict[str, Any]:
+        """The Vega-Lite spec of one map, for a page, which has its title."""
+        spec: dict[str, Any] = _map(one).to_dict(validate=False)
+        return {**spec, "config": {**config(), "padding": 4, "background": None}}
+
+    def spec(self) -> dict[str, Any]:
+        """The Vega-Lite spec of all maps, one below the other."""
+        drawn = [
+            _map(one).properties(title=alt.Title(one.title, fontSize=18, fontWeight=600, offset=12, anchor="start"))
+            for one in self.maps
+        ]
+        widest = max((len(one.across) for one in self.maps), default=1) * CELL_WIDTH + 220
+        title = alt.Title(in_lines(self.finding, max(36, widest // 15)), subtitle=in_lines(self.caption, max(60, widest // 8)))
+        spec: dict[str, Any] = (
+            alt.vconcat(*drawn, spacing=34).resolve_scale(x="independent", y="independent").properties(title=title)
+        ).to_dict(validate=False)
+        return {**spec, "config": config()}
+
+
+def recap_chart(maps: Sequence[Recap]) -> RecapChart:
+    """The chart of a study's maps."""
+    return RecapChart(
+        finding=_finding(maps),
+        caption="Change of throughput in %, all else being the same; columns are object size × operations under way. Blue: faster. "
+        f"Orange: slower. ~: less than {NEAR * 100:.0f} %, or not shown by {REPEATS_FOR_A_CLAIM} or more repeats. In brackets and "
+        f"pale: fewer than {REPEATS_FOR_A_CLAIM} repeats, so no claim. ×: not measured or not valid.",
+        csv=recap_csv(maps),
+        maps=tuple(maps),
+    )
+
+
+def _finding(maps: Sequence[Recap]) -> str:
+    """How many cells may be said to have changed, or that none makes a claim."""
+    cells = [cell for one in maps for cell in one.cells]
+    measured = [cell for cell in cells if cell.ratio is not None]
+    if not measured:
+        return "Nothing could be compared"
+    claims = [cell for cell in measured if cell.verdict == "changed"]
+    if all(cell.verdict == "no claim" for cell in measured):
+        few = max(cell.ratio.repeats for cell in measured if cell.ratio is not None)
+        return f"What was measured in {len(measured)} comparisons by {few} repeat{'s' * (few > 1)}: too few for a claim"
+    faster = sum(cell.percent is not None and cell.percent > 0 for cell in claims)
+    changed = f"{faster} became faster and {len(claims) - faster} slower"
+    return f"Of {len(measured)} comparisons {changed}; of the others nothing can be claimed"
+
+
+def _map(one: Recap) -> alt.LayerChart | alt.FacetChart:
+    data = alt.InlineData(values=[_drawn(cell) for cell in one.cells])
+    bare: dict[str, Any] = {"domain": False, "ticks": False, "title": None, "labelOverlap": False}
+    # Size and number stand one below the other.
+    across = alt.Axis(orient="top", labelAngle=0, labelExpr="split(datum.label, ' × ')", **bare)
+    x = alt.X("across:N", sort=list(one.across), axis=across)
+    y = alt.Y("down:N", sort=list(one.down), axis=alt.Axis(labelLimit=420, **bare))
+    base = alt.Chart(data)
+    heat = base.mark_rect(stroke="#c5c9d1", strokeWidth=1, cornerRadius=3).encode(
+        x=x,
+        y=y,
+        color=alt.Color("doubled:Q", scale=alt.Scale(domain=list(_STOPS), range=list(_COLOURS), clamp=True), legend=None),
+        opacity=alt.Opacity("strength:Q", scale=None),
+        tooltip=[alt.Tooltip("down:N"), alt.Tooltip("across:N"), alt.Tooltip("told:N", title="change")],
+    )
+    words = base.mark_text(fontSize=14, fontWeight=500).encode(
+        x=x, y=y, text="text:N", color=alt.Color("ink:N", scale=None, legend=None)
+    )
+    return alt.layer(heat, words).properties(width=len(one.across) * CELL_WIDTH, height=max(1, len(one.down)) * CELL_HEIGHT)
+
+
+def _drawn(cell: RecapCell) -> dict[str, Any]:
+    """A cell as it is drawn: without a claim it is pale, so that its text is dark on any colour."""
+    doubled = 0.0 if cell.ratio is None or cell.verdict == "same" else math.log2(cell.ratio.value)
+    claimed = cell.verdict == "changed"
+    ink = MUTED if cell.ratio is None else "#ffffff" if claimed and abs(doubled) > 0.7 else INK
+    return {
+        "down": cell.down,
+        "across": cell.across,
+        "doubled": doubled,
+        "strength": 1.0 if claimed or cell.verdict == "same" else _FADED,
+        "text": cell.text,
+        "ink": ink,
+        "told": told(cell),
+    }
+
+
+def told(cell: RecapCell) -> str:
+    """The cell in words: change, interval, repeats."""
+    if cell.ratio is None:
+        return cell.why
+    ends = (cell.ratio.low, cell.ratio.high)
+    interval = "" if None in ends else f", 95 % interval {' to '.join(f'{((end or 1) - 1) * 100:+.0f} %' for end in ends)}"
+    return f"{(cell.ratio.value - 1) * 100:+.1f} %{interval}, n = {cell.ratio.repeats}, {cell.verdict}"
