@@ -8,8 +8,9 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
 
 from ground.record import Record
 from results.figures import show_ms
@@ -47,6 +48,16 @@ class Dot(Record):
     valid: bool
 
 
+class CeilingLine(Record):
+    """What the layer below lets layouts do at most, in op/s: a line across a panel, or words where it is far above."""
+
+    layouts: tuple[str, ...]
+    layer: str
+    label: str
+    """The layer, with its layouts where others differ."""
+    value: float
+
+
 class Panel(Record):
     """One panel: `title` says which requests, `finding` what came of comparing them."""
 
@@ -58,11 +69,15 @@ class Panel(Record):
     workers: tuple[int, ...]
     marks: tuple[Mark, ...]
     dots: tuple[Dot, ...] = ()
+    ceilings: tuple[CeilingLine, ...] = ()
 
 
-def throughput_panels(rows: Sequence[Row], findings: Sequence[Finding]) -> tuple[Panel, ...]:
-    """Panels of throughput in op/s, with every repeat as a dot."""
-    return _panels(rows, findings, "throughput_ops_s", None)
+def throughput_panels(
+    rows: Sequence[Row], findings: Sequence[Finding], ceilings: Mapping[str, tuple[CeilingLine, ...]] = MappingProxyType({})
+) -> tuple[Panel, ...]:
+    """Panels of throughput in op/s, with every repeat as a dot, and the ceilings that there are, by the panels' keys."""
+    panels = _panels(rows, findings, "throughput_ops_s", None)
+    return tuple(panel.model_copy(update={"ceilings": ceilings.get(panel.key, ())}) for panel in panels)
 
 
 def latency_panels(rows: Sequence[Row], findings: Sequence[Finding]) -> tuple[Panel, ...]:

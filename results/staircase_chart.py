@@ -83,7 +83,7 @@ class StaircaseChart(Record):
         ]
         wide = len(drawn) > 1
         caption = in_lines(self.caption, 150 if wide else 72)
-        title = alt.Title(in_lines(self.finding, 64 if wide else 42), subtitle=caption, dx=-LABELS)
+        title = alt.Title(_whole(self.finding, 64 if wide else 42), subtitle=caption, dx=-LABELS)
         spec: dict[str, Any] = alt.concat(*drawn, columns=2 if wide else 1).properties(title=title).to_dict(validate=False)
         return {**spec, "config": config()}
 
@@ -194,30 +194,32 @@ def _draw(flight: Flight, look: Sequence[Style], width: int | str) -> alt.LayerC
         .encode(x=x, y=y, color=colour, tooltip=tooltip)
     )
     ink = alt.condition("datum.believable", alt.value(INK), alt.value(BAD))
-    heads = _text(base.transform_filter("datum.head"), y, "name", -LABELS, size=15, weight=600).encode(color=colour)
-    names = _text(base.transform_filter("!datum.head"), y, "name", -LABELS + 10, size=14).encode(color=ink)
-    figures = _text(base, y, "figure", f"{_width(width)} + 62", size=14, weight=600, align="right").encode(color=ink)
-    shares = _text(rated, y, "share", f"{_width(width)} + 74", size=14).encode(color=ink)
-    gaps = _text(base.transform_filter("datum.gap !== ''"), y, "gap", f"{_width(width)} + 74", size=13)
-    gaps = gaps.encode(color=alt.value(MUTED))
+    heads = _text(base.transform_filter("datum.head"), y, "name", 0, -LABELS, size=15, weight=600).encode(color=colour)
+    names = _text(base.transform_filter("!datum.head"), y, "name", 0, 10 - LABELS, size=14).encode(color=ink)
+    layers = base.transform_filter("!datum.head")
+    figures = _text(layers, y, "figure", "width", 62, size=14, weight=600, align="right").encode(color=ink)
+    shares = _text(rated, y, "share", "width", 74, size=14).encode(color=ink)
+    gaps = _text(base.transform_filter("datum.gap !== ''"), y, "gap", "width", 74, size=13).encode(color=alt.value(MUTED))
     return alt.layer(bands, risers, filled, hollow, heads, names, figures, shares, gaps).properties(width=width, height=count * ROW)
 
 
-def _width(width: int | str) -> str:
-    return str(width) if isinstance(width, int) else "width"
+def _whole(text: str, width: int) -> list[str]:
+    """Lines of about so many characters, none of which begins with a sign of per cent."""
+    return [line.replace("\0", " ") for line in in_lines(text.replace(" %", "\0%"), width)]
 
 
 def _text(
     base: alt.Chart,
     y: alt.Y,
     field: str,
-    x: str | int,
+    end: Literal[0, "width"],
+    dx: int,
     *,
     size: int,
     weight: Literal["normal", 600] = "normal",
     align: Literal["left", "right"] = "left",
 ) -> alt.Chart:
-    """A column of texts, at so many pixels from the left end of the scale."""
-    mark = base.mark_text(align=align, baseline="middle", fontSize=size, fontWeight=weight, clip=False)
-    placed: alt.Chart = mark.encode(x=alt.value({"expr": str(x)}), y=y, text=f"{field}:N")
+    """A column of texts, `dx` pixels right of the left or the right end of the scale."""
+    mark = base.mark_text(align=align, baseline="middle", dx=dx, fontSize=size, fontWeight=weight, clip=False)
+    placed: alt.Chart = mark.encode(x=alt.value(end), y=y, text=f"{field}:N")
     return placed
