@@ -27,18 +27,42 @@ from results.measurement import Measurement
 from suites import Workload
 
 
+class RingDisk(Record):
+    """One disk of one of Swift's object servers."""
+
+    address: str
+    port: Annotated[int, Field(ge=1, le=65535)]
+    device: str
+
+
+class Ring(Record):
+    """Which disks have which partitions of objects, and what the paths of objects are hashed with (see _native.pyi)."""
+
+    disks: tuple[RingDisk, ...]
+    table: tuple[tuple[NonNegativeInt, ...], ...]
+    """Number of a disk for each replica (row) of each partition."""
+    part_power: Annotated[int, Field(ge=1, le=32)]
+    hash_prefix: SecretStr
+    hash_suffix: SecretStr
+
+    @field_serializer("hash_prefix", "hash_suffix", when_used="json")
+    def _open(self, secret: SecretStr) -> str:
+        return secret.get_secret_value()
+
+
 class Target(Record):
     """Where the load goes.
 
-    S3: `url` is the endpoint, keys sign (SigV4). Swift: `url` is the v1 auth URL, or with `token` the storage URL.
+    S3: `url` is the endpoint, keys sign (SigV4). Swift: `url` is the v1 auth URL, or with `token` the storage URL. Swift's object
+    servers: `ring` says where they are, and the path of `url` is the account; there are no keys and no containers.
     """
 
-    api: Literal["swift", "s3"]
+    api: Literal["swift", "s3", "object-server"]
     url: Annotated[str, Field(pattern=r"^https?://[^/\s]+(/\S*)?$")]
     """S3: http://host:port; Swift: http://host:port/auth/v1.0 (storage URL and token come from its answer), or the storage URL."""
-    user: str
+    user: str = ""
     """S3 access key, or Swift's X-Auth-User."""
-    key: SecretStr
+    key: SecretStr = SecretStr("")
     """S3 secret key, or Swift's X-Auth-Key."""
     region: str = "us-east-1"
     addressing: Literal["path", "virtual"] = "path"
@@ -49,6 +73,15 @@ class Target(Record):
     """Swift: where the storage is, whatever auth says of it; None: as auth says."""
     ca_file: str | None = None
     """PEM file of the authority that signed an https target; None: the machine's own."""
+    ring: Ring | None = None
+
+    @model_validator(mode="after")
+    def _found(self) -> Target:
+        if (self.api == "object-server") != (self.ring is not None):
+            raise ValueError("object servers are found by a ring, and nothing else is")
+        if self.api != "object-server" and not (self.user or self.token):
+            raise ValueError("a user or a token is wanted")
+        return self
 
     @field_serializer("key", "token", when_used="json")
     def _open(self, secret: SecretStr | None) -> str | None:

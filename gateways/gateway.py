@@ -126,6 +126,8 @@ class SwiftBelow:
     hash_prefix: SecretStr
     hash_suffix: SecretStr
     replicas: int
+    account: str
+    """The account that clients of the gateway use."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,15 @@ class Below:
     gateway: tuple[Endpoint, ...] = ()
     ceph: CephBelow | None = None
     swift: SwiftBelow | None = None
+
+
+@dataclass(frozen=True)
+class Room:
+    """What the disks of a store hold and have left, in bytes of theirs: each byte of an object takes one for each replica."""
+
+    bytes: int
+    free_bytes: int
+    replicas: int
 
 
 class Standing(ABC):
@@ -168,6 +179,10 @@ class Standing(ABC):
     def below(self) -> Below:
         """What it stands on, for the layers that its kind of gateway names."""
         return Below()
+
+    def room(self) -> Room | None:
+        """What its disks hold and have left; None where nobody can tell."""
+        return None
 
     def probes(self) -> tuple[Probe, ...]:
         """Programs on its hosts that tell every second what its daemons count of themselves; none where it has nothing to tell."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from drivers.driver import Driver
-from drivers.order import CosbenchSite, Setup, Target
+from drivers.order import CosbenchSite, Ring, RingDisk, Setup, Target
 from drivers.process import DriverProcess
 from gateways.gateway import Endpoint
 from ground.errors import DriverError
@@ -56,13 +56,14 @@ def opened(
 
     Raises DriverError when it cannot be set up, or did not end well.
     """
-    if one.driver in ("locust", "cosbench") and one.api in ("swift", "s3"):
+    if one.driver in ("locust", "cosbench") and one.api in ("swift", "s3", "object-server"):
         command = COSBENCH if one.driver == "cosbench" else tuple(locust)
         popen = deployment.client.spawn(command, stderr=log, env={"PYTHONPATH": str(ROOT)})
         with DriverProcess(popen, log) as driver:
             setup = Setup(
-                target=Target.model_validate(dict(_endpoint(deployment, one))),
-                users=suite.users,
+                target=_target(deployment, one),
+                # Nobody but the engine knows the way to object servers.
+                users="engine" if one.api == "object-server" else suite.users,
                 processes=suite.processes,
                 bucket_prefix=prefix_of(prefix, one),
                 seed=suite.seed,
@@ -72,6 +73,24 @@ def opened(
             driver.quit()
         return
     raise DriverError(f"nothing makes load of {one.api} by {one.driver}")
+
+
+def _target(deployment: Deployment, one: Pass) -> Target:
+    if one.api != "object-server":
+        return Target.model_validate(dict(_endpoint(deployment, one)))
+    return object_servers(deployment)
+
+
+def object_servers(deployment: Deployment) -> Target:
+    """The object servers below a Swift deployment, as the engine is told of them. Raises DriverError where there are none."""
+    below = deployment.standing.below().swift
+    if below is None:
+        raise DriverError(f"{deployment.layout.name} has no object servers of Swift")
+    disks = tuple(RingDisk(address=one.address, port=one.port, device=one.device) for one in below.servers)
+    ring = Ring(
+        disks=disks, table=below.ring, part_power=below.part_power, hash_prefix=below.hash_prefix, hash_suffix=below.hash_suffix
+    )
+    return Target(api="object-server", url=f"http://{disks[0].address}:{disks[0].port}/{below.account}", ring=ring)
 
 
 def _endpoint(deployment: Deployment, one: Pass) -> Endpoint:

@@ -3,13 +3,21 @@
 class Engine:
     """One target, one workload, some workers.
 
-    `config` is JSON: {"api": "s3"|"swift", "host": str, "port": int, "tls": bool, "ca_file": str|null, "base_path": str,
+    `config` is JSON: {"api": "s3"|"swift"|"object-server", "host": str, "port": int, "tls": bool, "ca_file": str|null, "base_path": str,
     "access_key": str, "secret_key": str, "region": str, "addressing": "path"|"virtual", "token": str, "bucket_prefix": str,
     "request_timeout_s": float, "threads": int, "verify": bool, "seed": int, "workload": {...suites.Workload as JSON...}}.
     `base_path` is "" for S3 and the path of the storage URL ("/v1/AUTH_test") for Swift. `token` is Swift's, or the session
     token of S3's keys. `addressing` may be left out ("path"). With "virtual" (S3 only) each request names its bucket before
     `host`; connections are made to the first bucket's name, and serve all buckets.
+    "ring" (for "object-server", whose account is the `base_path`, such as "/AUTH_test"; `host` and `port` are not used then) is
+    {"disks": [{"address": str, "port": int, "device": str}, ...], "table": [[number of a disk for each partition] for each
+    replica], "part_power": int, "hash_prefix": str, "hash_suffix": str}.
     Raises ValueError on a config it does not understand.
+
+    Object servers are asked as Swift's proxies ask them (`/DEVICE/PARTITION/ACCOUNT/CONTAINER/OBJECT` with X-Timestamp), but over
+    connections that are kept, one to each server for each worker, and without updates of containers. One request is one disk's
+    work: reads and heads take a replica drawn by seed, each write or delete of a step goes to one disk, also drawn by seed.
+    Prepared objects are written to, and deleted from, all of their disks.
 
     A worker is one connection with one request outstanding; connections are kept, made again when the target closes them,
     and sharded over `threads` epoll threads that never hold the GIL. A connection that ends under a request is an error
@@ -22,7 +30,7 @@ class Engine:
     def prepare(self, first: int, count: int, stride: int, parallel: int) -> None:
         """Start writing objects `first`, `first + stride`, ... (`count` of them) of the workload with `parallel` workers; returns
         at once. A write that fails is tried up to 10 times, with rests of 10 ms to 1 s; every failure is in `progress`. The job
-        ends early when an object cannot be written: all are there when `done` grew by `count`. Raises ValueError when the
+        ends early when an object cannot be written: all are there when `done` grew by `count` (times replicas, over a ring). Raises ValueError when the
         workload has no such objects.
         """
     def add_worker(self, index: int, of: int, repeat: int) -> None:
@@ -61,6 +69,11 @@ class Engine:
         Failures are as those of `prepare`; what could not be deleted can be tried again.
         """
 
+    def delete_listed(self, numbers: list[int], parallel: int) -> None:
+        """As `delete`, of prepared objects by their numbers, which count as those of `prepare`. Raises ValueError when the
+        workload has no such objects.
+        """
+
 class Picker:
     """The sequence of one worker, as the engine replays it; for sdk users, so that both make the same requests.
 
@@ -80,6 +93,11 @@ class Picker:
 def object_size(workload: str, seed: int, container: int, index: int) -> int:
     """Size in bytes of a prepared object; depends on nothing but these four."""
 
+def object_sizes(workload: str, seed: int, first: int, count: int) -> list[int]:
+    """Sizes in bytes of prepared objects `first`, `first + 1`, ..., which count as those of `Engine.prepare`: number n is in
+    container n modulo containers, at index n // containers.
+    """
+
 def object_name(index: int) -> str:
     """Name of a prepared object within its container."""
 
@@ -88,6 +106,12 @@ def written_name(workers: int, repeat: int, worker: int, index: int) -> str:
 
 def content(seed: int, size: int, offset: int, length: int) -> bytes:
     """Bytes `offset` .. `offset + length` of the content of any object of `size` bytes under `seed`."""
+
+def ring_place(ring: str, path: str) -> tuple[int, list[int]]:
+    """Partition of `/account/container/object`, and the number of the disk of each replica; `ring` is JSON, as of Engine."""
+
+def sample(seed: list[int], population: int, count: int) -> list[int]:
+    """`count` different numbers below `population`, in an order; the same for the same three, everywhere."""
 
 def signed_headers(keys: tuple[str, str, str], region: str, host: str, method: str, path: str, query: str, unix_s: int) -> str:
     """The header lines that the engine signs an S3 request with, for checks against other signers. `keys`: access key, secret key

@@ -99,7 +99,7 @@ class Account:
         """Swift: get the storage URL and a token that is good now. S3: see that something listens."""
         target = self._target
         if target.api == "s3":
-            self._reach()
+            self._reach(self._place)
             return
         if target.token is not None:
             self._see_that_the_token_is_good()
@@ -209,11 +209,11 @@ class Account:
         finally:
             connection.close()
 
-    def _reach(self) -> None:
+    def _reach(self, place: Place) -> None:
         try:
-            socket.create_connection((self.host, self.port), timeout=self._timeout_s).close()
+            socket.create_connection((place.host, place.port), timeout=self._timeout_s).close()
         except OSError as error:
-            raise DriverError(f"{self.host}:{self.port}: cannot be reached: {_in_words(error)}") from error
+            raise DriverError(f"{place.host}:{place.port}: cannot be reached: {_in_words(error)}") from error
 
 
 def signature(target: Target, host: str, method: str, path: str, query: str, body: bytes, now: datetime) -> dict[str, str]:

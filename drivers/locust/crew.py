@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Protocol
 
 import gevent
@@ -114,6 +115,10 @@ class NativeCrew:
         """Start deleting all of the workload's prepared objects."""
         self._engine.delete("objects", parallel)
 
+    def delete_listed(self, numbers: Sequence[int], parallel: int) -> None:
+        """Start deleting prepared objects by their numbers."""
+        self._engine.delete_listed(list(numbers), parallel)
+
     def delete_written(self, parallel: int) -> None:
         """See Crew."""
         self._engine.delete("written", parallel)
@@ -135,6 +140,7 @@ def engine_config(setup: Setup, account: Account, workload: Workload, *, threads
             "region": setup.target.region,
             "addressing": setup.target.addressing,
             "token": account.token,
+            "ring": None if setup.target.ring is None else setup.target.ring.model_dump(mode="json"),
             "bucket_prefix": setup.bucket_prefix,
             "request_timeout_s": setup.request_timeout_s,
             "threads": threads,

@@ -178,8 +178,9 @@ class Loop:
         deleted, failed = written.deleted, written.failed
         if order.what == "all":
             # What could not be deleted by those who wrote it is found in the buckets, which must be empty to go.
-            more, failed = stock.delete_all(order.workload, self._parallel(order), self._say)
-        elif failed:
+            more, left = stock.delete_all(order.workload, self._parallel(order), self._say)
+            failed = failed + left if stock.lists_nothing else left
+        elif failed and not stock.lists_nothing:
             more, failed = stock.delete_strays(order.workload, self._say)
         else:
             more = 0

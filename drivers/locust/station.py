@@ -11,9 +11,9 @@ from locust import User, task
 from locust.env import Environment
 from pydantic import Field, NonNegativeInt
 
-from drivers.locust.account import Account
 from drivers.locust.allowance import Allowance
 from drivers.locust.crew import Crew, NativeCrew, Pulse, Window
+from drivers.locust.object_servers import account_at
 from drivers.order import Setup
 from ground.errors import DriverError
 from ground.record import Record
@@ -107,7 +107,7 @@ class Station:
 
     def begin(self, order: Begin) -> None:
         """Make the crew of a step: its workers are added when Locust starts their users."""
-        account = Account(self.setup.target, self.setup.request_timeout_s)
+        account = account_at(self.setup.target, self.setup.request_timeout_s)
         account.authenticate()
         self._begin = order
         self._next = order.rank

@@ -10,9 +10,9 @@ from collections.abc import Callable
 import gevent
 
 from drivers.engine._native import object_name, object_size
-from drivers.locust.account import Account
 from drivers.locust.allowance import Allowance
 from drivers.locust.crew import NativeCrew, Pulse
+from drivers.locust.object_servers import account_at
 from drivers.order import Prepare, Prepared, Progress, Setup
 from ground.errors import DriverError
 from suites import Workload
@@ -30,11 +30,17 @@ class Stock:
         self._setup = setup
         self._allowance = allowance
         self._standing: dict[str, Workload] = {}
-        self._account = Account(setup.target, setup.request_timeout_s)
+        self._account = account_at(setup.target, setup.request_timeout_s)
+        self._copies = 1 if setup.target.ring is None else len(setup.target.ring.table)
 
     def reach(self) -> None:
         """Raise DriverError when the target cannot be reached or does not let this user in."""
         self._account.authenticate()
+
+    @property
+    def lists_nothing(self) -> bool:
+        """Whether nobody can tell what is there: object servers have no listings, what they were given must be remembered."""
+        return self._setup.target.api == "object-server"
 
     def stands(self, workload: Workload) -> bool:
         """Whether all of its objects are there, as far as this driver did."""
@@ -73,7 +79,9 @@ class Stock:
             crew = NativeCrew(self._setup, self._account, workload, self._allowance.cpus)
             crew.delete_prepared(parallel)
             pulse = self._follow(crew, Pulse(), lambda now: say(_progress("cleanup", now.done, workload.objects.count, now)))
-            deleted = pulse.done
+            deleted = pulse.done // self._copies
+            if self.lists_nothing:
+                return deleted, workload.objects.count - deleted
         for bucket in self._buckets(workload):
             more = self._delete_bucket(bucket, say)
             deleted, failed = deleted + more[0], failed + more[1]

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from gateways import daemon
 from gateways.daemon import Daemon
-from gateways.gateway import Below, Endpoint, Rendered, Standing
+from gateways.gateway import Below, Endpoint, Rendered, Room, Standing
 from gateways.probe import Probe
 from gateways.rgw.monitor import Ceph, ask
 from gateways.together import together
@@ -79,6 +79,14 @@ class RgwStanding(Standing):
     def below(self) -> Below:
         """The cluster, and one radosgw by itself where a front hides it."""
         return self._below
+
+    def room(self) -> Room | None:
+        """What the OSDs say of their stores (`ceph df`), journals and databases included."""
+        ceph = self._below.ceph
+        if ceph is None:
+            return None
+        stats = json.loads(ceph.host.run(["ceph", "df", "--format", "json"]).stdout)["stats"]
+        return Room(bytes=stats["total_bytes"], free_bytes=stats["total_avail_bytes"], replicas=ceph.replicas)
 
     def probes(self) -> tuple[Probe, ...]:
         """The counters of each radosgw, of each OSD and of the front."""

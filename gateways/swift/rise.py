@@ -8,14 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pydantic import SecretStr
-
 from gateways import daemon, program
 from gateways.daemon import Daemon
-from gateways.gateway import Endpoint, Say, Standing
+from gateways.gateway import Below, Endpoint, Say, Standing
 from gateways.host import Host, Service
 from gateways.ports import await_ports
-from gateways.swift import config
+from gateways.swift import beneath, config
 from gateways.swift.facts import LOG, facts
 from gateways.swift.files import Secrets, files, shown
 from gateways.swift.roster import Roster
@@ -87,6 +85,7 @@ class Rise:
             found=found,
             rendered=shown(self.files, self.secret),
             watched=watched,
+            below=self._below,
         )
 
     def _prepare(self, host: Host, script: Sequence[str] = ()) -> None:
@@ -179,9 +178,15 @@ class Rise:
             base = f"http://{self.roster.front.address}" + (f":{self.front.port}" if self.front.port != _HTTP_PORT else "")
         else:
             base = f"http://{self.roster.proxies[0].address}:{self.roster.proxies[0].port}"
-        user, key = f"{config.ACCOUNT}:{config.USER}", SecretStr(self.secret.key)
-        swift = Endpoint(api="swift", url=f"{base}/auth/v1.0", user=user, key=key)
-        return (swift, Endpoint(api="s3", url=base, user=user, key=key)) if self.settings.s3api else (swift,)
+        return beneath.endpoints(base, self.secret.key, self.settings)
+
+    def _below(self) -> Below:
+        """Asked when a layer is measured: reading the ring costs a start of Python."""
+        gateway: tuple[Endpoint, ...] = ()
+        if self.front is not None:
+            gateway = beneath.direct(self.roster.proxies[0], self.secret.key, self.settings, fronted=True)
+        servers = beneath.object_servers(self.caches[0], self.stores, self.secret, self.settings.replicas)
+        return Below(gateway=gateway, swift=servers)
 
     def _start_background(self) -> None:
         daemons = []

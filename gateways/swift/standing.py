@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 
 from gateways import daemon, program
 from gateways.daemon import Daemon
-from gateways.gateway import Endpoint, Rendered, Standing
+from gateways.gateway import Below, Endpoint, Rendered, Room, Standing
 from gateways.host import Host
 from gateways.probe import Probe
 from gateways.swift import config
+from gateways.swift.beneath import RESELLER
 from gateways.together import together
-
-_RESELLER = "AUTH_"
 
 
 class SwiftStanding(Standing):
@@ -31,11 +31,13 @@ class SwiftStanding(Standing):
         found: Mapping[str, str],
         rendered: Sequence[Rendered],
         watched: Sequence[Probe],
+        below: Callable[[], Below],
     ) -> None:
         self._daemons = tuple(daemons)
         self._caches = tuple(caches)
         self._stores = tuple(stores)
         self._watched = tuple(watched)
+        self._below = functools.cache(below)
         self.endpoints = tuple(endpoints)
         self.facts = MappingProxyType(dict(found))
         self.rendered = tuple(rendered)
@@ -54,7 +56,7 @@ class SwiftStanding(Standing):
         """Empty every memcached but for tempauth's token; Swift's own processes keep nothing of objects in memory."""
         order = {
             "servers": [[host.address, config.MEMCACHED_PORT] for host in self._caches],
-            "prefix": _RESELLER,
+            "prefix": RESELLER,
             "user": f"{config.ACCOUNT}:{config.USER}",
         }
         host = self._caches[0]
@@ -68,6 +70,27 @@ class SwiftStanding(Standing):
     def check(self) -> None:
         """Raise ServiceFailed when a server has died."""
         daemon.check(self._daemons)
+
+    def below(self) -> Below:
+        """The object servers, and one proxy by itself where a front hides it. Raises CommandFailed."""
+        return self._below()
+
+    def room(self) -> Room:
+        """The file systems of the disks in the ring of objects."""
+        servers = self.below().swift
+        assert servers is not None  # noqa: S101 - as `below` says
+        folders: dict[str, list[str]] = {}
+        for one in servers.servers:
+            folders.setdefault(one.host, []).append(f"{config.OBJECTS}/{one.device}")
+        hosts = {host.name: host for host in self._stores}
+        rows = [
+            line.split()
+            for name, some in folders.items()
+            for line in hosts[name].run(["df", "--block-size=1", "--output=size,avail", *some]).stdout.splitlines()[1:]
+        ]
+        return Room(
+            bytes=sum(int(size) for size, _ in rows), free_bytes=sum(int(free) for _, free in rows), replicas=servers.replicas
+        )
 
     def probes(self) -> tuple[Probe, ...]:
         """Each memcached, each storage host, and the front."""

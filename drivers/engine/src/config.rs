@@ -1,6 +1,7 @@
 //! What an engine is told.
 
-use crate::workload::Workload;
+use crate::ring::Ring;
+use crate::workload::{Operation, Workload};
 use serde::Deserialize;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
@@ -12,6 +13,9 @@ pub enum Api {
     S3,
     /// `OpenStack` Swift with a token.
     Swift,
+    /// What Swift's proxies ask its object servers, found by the ring.
+    #[serde(rename = "object-server")]
+    ObjectServer,
 }
 
 /// Where a bucket of S3 is named.
@@ -42,6 +46,8 @@ pub struct Config {
     #[serde(default)]
     pub addressing: Addressing,
     pub token: String,
+    #[serde(default)]
+    pub ring: Option<Ring>,
     pub bucket_prefix: String,
     pub request_timeout_s: f64,
     pub threads: usize,
@@ -80,6 +86,17 @@ impl Config {
         if !path.is_empty() && (path[0] != b'/' || path.iter().any(|byte| !byte.is_ascii_graphic() || b"?#".contains(byte))) {
             return Err(format!("base_path: {:?} is not the path of a URL", config.base_path));
         }
+        match &config.ring {
+            Some(ring) => ring.check()?,
+            None if config.api == Api::ObjectServer => return Err("ring: object servers are found by one".into()),
+            None => {}
+        }
+        if config.ring.is_some() && (config.api != Api::ObjectServer || config.tls) {
+            return Err("ring: it is for plain requests to object servers".into());
+        }
+        if config.ring.is_some() && config.workload.operations.contains_key(&Operation::List) {
+            return Err("object servers know no list".into());
+        }
         config.verify |= config.workload.verify;
         Ok(config)
     }
@@ -95,6 +112,12 @@ impl Config {
     #[must_use]
     pub fn peer(&self) -> String {
         if self.is_virtual() { format!("{}-{}-0.{}", self.bucket_prefix, self.workload.name, self.host) } else { self.host.clone() }
+    }
+
+    /// On how many disks each object is, as far as the engine asks for them one by one.
+    #[must_use]
+    pub fn copies(&self) -> u64 {
+        self.ring.as_ref().map_or(1, Ring::replicas)
     }
 
     /// The address requests go to: the first that the name has.

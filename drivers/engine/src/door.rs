@@ -6,6 +6,8 @@ use crate::content::Content;
 use crate::engine;
 use crate::null;
 use crate::picker;
+use crate::random::{Random, hash};
+use crate::ring::Ring;
 use crate::sign;
 use crate::workload::{Whose, Workload, put_object_name, put_written_name};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyStopIteration, PyValueError};
@@ -67,6 +69,10 @@ impl Engine {
         py.detach(|| json(&self.0.snapshot()))
     }
 
+    fn delete_listed(&self, numbers: Vec<u64>, parallel: u64) -> PyResult<()> {
+        self.0.delete_listed(numbers, parallel).map_err(PyValueError::new_err)
+    }
+
     fn delete(&self, what: &str, parallel: u64) -> PyResult<()> {
         self.0.delete(what, parallel).map_err(PyValueError::new_err)
     }
@@ -103,6 +109,16 @@ fn object_size(workload: &str, seed: u64, container: u64, index: u64) -> PyResul
     Ok(Workload::parse(workload).map_err(PyValueError::new_err)?.object_size(seed, container, index))
 }
 
+#[pyfunction]
+fn object_sizes(py: Python<'_>, workload: &str, seed: u64, first: u64, count: u64) -> PyResult<Vec<u64>> {
+    let workload = Workload::parse(workload).map_err(PyValueError::new_err)?;
+    let size = |number| {
+        let (container, index) = workload.place(number);
+        workload.object_size(seed, container, index)
+    };
+    Ok(py.detach(|| (first..first + count).map(size).collect()))
+}
+
 fn text(bytes: Vec<u8>) -> PyResult<String> {
     String::from_utf8(bytes).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
@@ -124,6 +140,21 @@ fn written_name(workers: u64, repeat: u64, worker: u64, index: u64) -> PyResult<
 #[pyfunction]
 fn content(py: Python<'_>, seed: u64, size: u64, offset: u64, length: usize) -> Bound<'_, PyBytes> {
     PyBytes::new(py, &Content::of(seed).copy(size, offset, length))
+}
+
+#[pyfunction]
+fn ring_place(ring: &str, path: &str) -> PyResult<(u32, Vec<usize>)> {
+    let ring = Ring::parse(ring).map_err(PyValueError::new_err)?;
+    let partition = ring.partition(path.as_bytes());
+    Ok((partition, (0..ring.replicas()).map(|replica| ring.disk(partition, replica)).collect()))
+}
+
+#[pyfunction]
+fn sample(seed: Vec<u64>, population: u64, count: u64) -> PyResult<Vec<u64>> {
+    if count > population {
+        return Err(PyValueError::new_err(format!("no {count} of {population}")));
+    }
+    Ok(Random::new(hash(&seed)).sample(population, count))
 }
 
 #[pyfunction]
@@ -150,10 +181,13 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Engine>()?;
     module.add_class::<Picker>()?;
     module.add_function(wrap_pyfunction!(object_size, module)?)?;
+    module.add_function(wrap_pyfunction!(object_sizes, module)?)?;
     module.add_function(wrap_pyfunction!(object_name, module)?)?;
     module.add_function(wrap_pyfunction!(written_name, module)?)?;
     module.add_function(wrap_pyfunction!(content, module)?)?;
     module.add_function(wrap_pyfunction!(signed_headers, module)?)?;
+    module.add_function(wrap_pyfunction!(ring_place, module)?)?;
+    module.add_function(wrap_pyfunction!(sample, module)?)?;
     module.add_function(wrap_pyfunction!(null_target, module)?)?;
     Ok(())
 }

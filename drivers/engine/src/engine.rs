@@ -124,9 +124,24 @@ impl Engine {
         };
         let count = match &items {
             Items::Prepared { count, .. } => *count,
+            Items::Listed(numbers) => numbers.len() as u64,
             Items::Written(written) => written.len() as u64,
         };
         self.start(Operation::Delete, items, parallel.clamp(1, 4096).min(count));
+        Ok(())
+    }
+
+    /// Starts deleting prepared objects by their numbers.
+    ///
+    /// # Errors
+    /// That the workload has no such objects.
+    pub fn delete_listed(&self, numbers: Vec<u64>, parallel: u64) -> Result<(), String> {
+        let count = self.workload.count();
+        if let Some(strange) = numbers.iter().find(|&&number| number >= count) {
+            return Err(format!("no object {strange} among {count}"));
+        }
+        let parallel = parallel.clamp(1, 4096).min(numbers.len() as u64);
+        self.start(Operation::Delete, Items::Listed(numbers), parallel);
         Ok(())
     }
 
@@ -153,7 +168,7 @@ impl Engine {
             let missed = ((now as f64 - first) / apart).ceil().max(0.0);
             (first + missed * apart, apart)
         });
-        desks.insert(index, self.add(Source::Step(Step { picker, pace, doubtful: Vec::new() })));
+        desks.insert(index, self.add(Source::Step(Step { picker, pace, turn: 0, doubtful: Vec::new() })));
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::picker::{Object, Request};
+use crate::ring::replica;
 use crate::shared::{Shared, lock};
 use crate::workload::{Operation, Whose};
 use std::sync::Arc;
@@ -19,6 +20,8 @@ pub enum Items {
         /// How many.
         count: u64,
     },
+    /// Prepared objects by their numbers.
+    Listed(Vec<u64>),
     /// Objects that workers wrote.
     Written(Vec<(Whose, u64)>),
 }
@@ -39,30 +42,36 @@ impl Job {
         Self { operation, items, next: AtomicU64::new(0), shared }
     }
 
+    /// How many requests it is: a prepared object is written and deleted on each of its disks, where those are asked.
     fn len(&self) -> u64 {
         match &self.items {
-            Items::Prepared { count, .. } => *count,
+            Items::Prepared { count, .. } => *count * self.shared.config.copies(),
+            Items::Listed(numbers) => numbers.len() as u64 * self.shared.config.copies(),
             Items::Written(written) => written.len() as u64,
         }
     }
 
-    /// The next request, and whose object it is.
-    pub fn take(&self, config: &Config) -> Option<(Request, Whose)> {
+    /// The next request, whose object it is, and which replica of it.
+    pub fn take(&self, config: &Config) -> Option<(Request, Whose, u64)> {
         let turn =
             self.next.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |next| (next < self.len()).then_some(next + 1)).ok()?;
         let workload = &config.workload;
         let operation = self.operation;
         Some(match &self.items {
             Items::Prepared { first, stride, .. } => {
-                let (container, index) = workload.place(first + turn * stride);
-                let size = workload.object_size(config.seed, container, index);
-                (Request { operation, container, object: Object::Prepared(index), size }, Whose::NOBODY)
+                let (turn, replica) = (turn / config.copies(), turn % config.copies());
+                (prepared(config, operation, first + turn * stride), Whose::NOBODY, replica)
+            }
+            Items::Listed(numbers) => {
+                let (turn, replica) = (turn / config.copies(), turn % config.copies());
+                (prepared(config, operation, numbers[turn as usize]), Whose::NOBODY, replica)
             }
             Items::Written(written) => {
                 let (whose, index) = written[turn as usize];
                 let size = workload.written_size(config.seed, &whose, index);
                 let container = index % workload.objects.containers;
-                (Request { operation, container, object: Object::Written(index), size }, whose)
+                let request = Request { operation, container, object: Object::Written(index), size };
+                (request, whose, replica(config.copies(), config.seed, &workload.name, &whose, 0, &request))
             }
         })
     }
@@ -90,4 +99,10 @@ impl Drop for Job {
     fn drop(&mut self) {
         self.keep_from(self.next.load(Ordering::SeqCst));
     }
+}
+
+fn prepared(config: &Config, operation: Operation, number: u64) -> Request {
+    let (container, index) = config.workload.place(number);
+    let size = config.workload.object_size(config.seed, container, index);
+    Request { operation, container, object: Object::Prepared(index), size }
 }

@@ -4,7 +4,7 @@
 //! door (Python)                what _native.pyi promises; nothing else here knows Python
 //!   engine                     workers on I/O threads, window, snapshot
 //!     reactor -> worker        epoll thread -> one connection with one request outstanding
-//!       request, sign, answer, http, link, content, picker, job, source, recorder
+//!       request, ring, sign, answer, http, link, content, picker, job, source, recorder
 //!   null                       a small S3 and Swift server that stores no bodies
 //! sys                          the system calls, all of the unsafe code
 //! ```
@@ -22,6 +22,7 @@ pub mod random;
 pub mod reactor;
 pub mod recorder;
 pub mod request;
+pub mod ring;
 pub mod shared;
 pub mod sign;
 pub mod source;

@@ -99,6 +99,12 @@ impl Link {
         self.socket.take_error()?.map_or(Ok(()), Err)
     }
 
+    /// Whether it is open and nothing has come in that nobody asked for.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        sys::is_quiet(self.socket.as_raw_fd())
+    }
+
     /// Sends of two pieces as much as there is room for; gives how many bytes were taken, at least 1.
     ///
     /// # Errors

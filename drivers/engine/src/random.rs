@@ -1,5 +1,7 @@
 //! Random numbers that are the same on every machine and in every version: sequences must be replayable.
 
+use std::collections::HashSet;
+
 /// Spreads every bit of `z` over all 64: the finaliser of `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014).
 #[must_use]
 pub fn mix(mut z: u64) -> u64 {
@@ -44,6 +46,20 @@ impl Random {
     /// A number in `0..n` (Lemire's multiplication; its bias is below n / 2^64). `n` must not be 0.
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
+    }
+
+    /// `count` different numbers of `0..population`, in the order in which they are drawn (Floyd and Bentley, "A sample of
+    /// brilliance", CACM 1987). `count` must not be above `population`.
+    pub fn sample(&mut self, population: u64, count: u64) -> Vec<u64> {
+        let mut seen = HashSet::with_capacity(count as usize);
+        let mut drawn = Vec::with_capacity(count as usize);
+        for last in population - count..population {
+            let number = self.below(last + 1);
+            let number = if seen.insert(number) { number } else { last };
+            seen.insert(number);
+            drawn.push(number);
+        }
+        drawn
     }
 
     /// A number in `[0, 1)` with 53 random bits.
@@ -132,6 +148,21 @@ mod tests {
             seen[random.below(7) as usize] += 1;
         }
         assert!(seen.iter().all(|&count| (850..1150).contains(&count)), "{seen:?}");
+    }
+
+    #[test]
+    fn a_sample_has_no_number_twice_and_each_as_often_as_any_other() {
+        let mut seen = [0u32; 10];
+        for seed in 0..5000 {
+            let drawn = Random::new(hash(&[seed])).sample(10, 4);
+            assert_eq!(drawn.iter().collect::<HashSet<_>>().len(), 4, "{drawn:?}");
+            for number in drawn {
+                seen[number as usize] += 1;
+            }
+        }
+        assert!(seen.iter().all(|&count| (1850..2150).contains(&count)), "{seen:?}");
+        assert_eq!(Random::new(1).sample(5, 5).into_iter().collect::<HashSet<_>>().len(), 5);
+        assert!(Random::new(1).sample(5, 0).is_empty());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const BATCH: usize = 128;
 const SCRATCH_BYTES: usize = 64 * 1024;
@@ -33,8 +33,8 @@ pub struct Bench<'a> {
     pub scratch: &'a mut [u8],
     /// Counts of this thread.
     pub recorder: &'a mut Recorder,
-    /// The time of day, of this batch of events.
-    pub unix_s: u64,
+    /// The time of day since 1970, of this batch of events.
+    pub now: Duration,
     /// How long a request may take.
     pub timeout_ns: u64,
     slot: usize,
@@ -82,7 +82,7 @@ impl Reactor {
         epoll.add_source(timer.as_raw_fd(), TIMER)?;
         let timeout_ns = (shared.config.request_timeout_s * 1e9) as u64;
         Ok(Self {
-            scribe: Scribe::new(&shared.config, &shared.host),
+            scribe: Scribe::new(&shared.config, &shared.host, &shared.servers),
             desk,
             epoll,
             timer,
@@ -113,7 +113,7 @@ impl Reactor {
             };
             self.timer.arm(self.rests.peek().map_or(u64::MAX, |Reverse((at, ..))| *at))?;
             let count = self.epoll.wait(timeout_ms)?;
-            let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+            let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let shared = Arc::clone(&self.shared);
             let mut recorder = lock(&shared.desks[self.desk].recorder);
             let mut rung = false;
@@ -122,31 +122,31 @@ impl Reactor {
                 match ready.token {
                     BELL => rung = true,
                     TIMER => self.timer.fired(),
-                    token => self.connection(&mut recorder, unix_s, token, ready),
+                    token => self.connection(&mut recorder, time, token, ready),
                 }
             }
             for slot in std::mem::take(&mut self.again) {
-                self.drive(&mut recorder, unix_s, slot, Worker::resume);
+                self.drive(&mut recorder, time, slot, Worker::resume);
             }
-            self.wake(&mut recorder, unix_s);
-            if rung && !self.obey(&mut recorder, unix_s) {
+            self.wake(&mut recorder, time);
+            if rung && !self.obey(&mut recorder, time) {
                 return Ok(());
             }
         }
     }
 
-    fn connection(&mut self, recorder: &mut Recorder, unix_s: u64, token: u64, ready: Ready) {
+    fn connection(&mut self, recorder: &mut Recorder, time: Duration, token: u64, ready: Ready) {
         let slot = (token & 0xffff_ffff) as usize;
         let current = self.workers.get(slot).and_then(Option::as_ref).is_some_and(|w| w.serial() == (token >> 32) as u32);
         if current {
-            self.drive(recorder, unix_s, slot, |worker, bench| worker.ready(bench, ready));
+            self.drive(recorder, time, slot, |worker, bench| worker.ready(bench, ready));
         }
     }
 
     fn drive(
         &mut self,
         recorder: &mut Recorder,
-        unix_s: u64,
+        time: Duration,
         slot: usize,
         act: impl FnOnce(&mut Worker, &mut Bench<'_>) -> Verdict,
     ) {
@@ -158,7 +158,7 @@ impl Reactor {
             scribe: &mut self.scribe,
             scratch: &mut self.scratch,
             recorder,
-            unix_s,
+            now: time,
             timeout_ns: self.timeout_ns,
             slot,
         };
@@ -184,7 +184,7 @@ impl Reactor {
     }
 
     /// Resumes who has rested, and ends requests that take too long.
-    fn wake(&mut self, recorder: &mut Recorder, unix_s: u64) {
+    fn wake(&mut self, recorder: &mut Recorder, time: Duration) {
         let now = now_ns();
         while let Some(&Reverse((at, slot, number))) = self.rests.peek() {
             if at > now {
@@ -192,7 +192,7 @@ impl Reactor {
             }
             self.rests.pop();
             if self.rest_numbers[slot] == number {
-                self.drive(recorder, unix_s, slot, Worker::resume);
+                self.drive(recorder, time, slot, Worker::resume);
             }
         }
         if now < self.next_sweep_ns {
@@ -201,13 +201,13 @@ impl Reactor {
         self.next_sweep_ns = now + self.sweep_ns;
         for slot in 0..self.workers.len() {
             if self.workers[slot].as_ref().is_some_and(|worker| worker.deadline_ns() <= now) {
-                self.drive(recorder, unix_s, slot, Worker::expire);
+                self.drive(recorder, time, slot, Worker::expire);
             }
         }
     }
 
     /// Does what was ordered; false: quit.
-    fn obey(&mut self, recorder: &mut Recorder, unix_s: u64) -> bool {
+    fn obey(&mut self, recorder: &mut Recorder, time: Duration) -> bool {
         self.shared.desks[self.desk].bell.silence();
         let orders = std::mem::take(&mut *lock(&self.shared.desks[self.desk].orders));
         for order in orders {
@@ -219,18 +219,18 @@ impl Reactor {
                         self.workers.len() - 1
                     });
                     self.workers[slot] = Some(Box::new(Worker::new(*source)));
-                    self.drive(recorder, unix_s, slot, Worker::resume);
+                    self.drive(recorder, time, slot, Worker::resume);
                 }
                 Order::Remove(number) => {
                     let found = self.workers.iter().position(|worker| worker.as_ref().is_some_and(|w| w.number() == Some(number)));
                     if let Some(slot) = found {
-                        self.drive(recorder, unix_s, slot, |worker, _| worker.leave());
+                        self.drive(recorder, time, slot, |worker, _| worker.leave());
                     }
                 }
-                Order::LeaveAll => self.each(recorder, unix_s, Worker::leave),
+                Order::LeaveAll => self.each(recorder, time, Worker::leave),
                 Order::CutAll => {
                     let shared = Arc::clone(&self.shared);
-                    self.each(recorder, unix_s, |worker| {
+                    self.each(recorder, time, |worker| {
                         worker.leave();
                         shared.cut.fetch_add(u64::from(worker.is_busy()), Ordering::SeqCst);
                         Verdict::End
@@ -242,9 +242,9 @@ impl Reactor {
         true
     }
 
-    fn each(&mut self, recorder: &mut Recorder, unix_s: u64, act: impl Fn(&mut Worker) -> Verdict) {
+    fn each(&mut self, recorder: &mut Recorder, time: Duration, act: impl Fn(&mut Worker) -> Verdict) {
         for slot in 0..self.workers.len() {
-            self.drive(recorder, unix_s, slot, |worker, _| act(worker));
+            self.drive(recorder, time, slot, |worker, _| act(worker));
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use crate::config::{Api, Config};
 use crate::picker::{Object, Request};
+use crate::ring::Ring;
 use crate::sign::Signer;
 use crate::workload::{Operation, Whose, put_number, put_object_name, put_written_name};
+use std::time::Duration;
 
 /// Writes the heads of one engine's requests.
 #[derive(Debug)]
@@ -22,15 +24,31 @@ pub struct Scribe {
     common: Vec<u8>,
     path: Vec<u8>,
     authority: Vec<u8>,
+    ring: Option<Routes>,
+}
+
+/// Where the ring leads: all that a head says of a disk, and which server has it.
+#[derive(Debug)]
+struct Routes {
+    ring: Ring,
+    /// `/device/` by number of a disk.
+    devices: Vec<Vec<u8>>,
+    /// Value of the `Host` header by number of a disk.
+    hosts: Vec<Vec<u8>>,
+    servers: Vec<usize>,
 }
 
 impl Scribe {
-    /// A scribe for a config; `host` is the value of the `Host` header of a bucket in the path.
+    /// A scribe for a config; `host` is the value of the `Host` header of a bucket in the path, `servers` the number of the
+    /// object server of each disk of the ring.
     #[must_use]
-    pub fn new(config: &Config, host: &str) -> Self {
+    pub fn new(config: &Config, host: &str, servers: &[usize]) -> Self {
         let token = match config.api {
             Api::S3 => String::new(),
             Api::Swift => format!("X-Auth-Token: {}\r\n", config.token),
+            // Proxies hand the client's token on, and without one an object server would keep in the page cache what it drops
+            // of every read that was authenticated (keep_cache_private). Nobody looks at what it is.
+            Api::ObjectServer => "X-Auth-Token: none\r\n".into(),
         };
         let version = env!("CARGO_PKG_VERSION");
         let common = format!("\r\nUser-Agent: weighbridge/{version}\r\n{token}");
@@ -44,11 +62,18 @@ impl Scribe {
             common: common.into_bytes(),
             path: Vec::with_capacity(256),
             authority: Vec::with_capacity(256),
+            ring: config.ring.as_ref().map(|ring| Routes {
+                ring: ring.clone(),
+                devices: ring.disks().iter().map(|disk| format!("/{}/", disk.device).into_bytes()).collect(),
+                hosts: ring.disks().iter().map(|disk| disk.host().into_bytes()).collect(),
+                servers: servers.to_vec(),
+            }),
         }
     }
 
-    /// Puts the head of `request` into `out`, which is emptied first; `whose` names written objects, `unix_s` is the time.
-    pub fn write(&mut self, out: &mut Vec<u8>, request: &Request, whose: &Whose, unix_s: u64) {
+    /// Puts the head of `request` into `out`, which is emptied first; `whose` names written objects, `replica` says which disk
+    /// is asked where the ring tells, `now` is the time since 1970. Gives the number of the server that it goes to.
+    pub fn write(&mut self, out: &mut Vec<u8>, request: &Request, whose: &Whose, replica: u64, now: Duration) -> usize {
         let method = match request.operation {
             Operation::Read | Operation::List => "GET",
             Operation::Write => "PUT",
@@ -71,7 +96,7 @@ impl Scribe {
         authority.extend_from_slice(&self.host);
         let query: &[u8] = match (request.operation, self.api) {
             (Operation::List, Api::S3) => b"list-type=2&max-keys=1000",
-            (Operation::List, Api::Swift) => b"limit=1000",
+            (Operation::List, Api::Swift | Api::ObjectServer) => b"limit=1000",
             _ => b"",
         };
         if request.operation != Operation::List || self.is_virtual {
@@ -86,6 +111,16 @@ impl Scribe {
         out.clear();
         out.extend_from_slice(method.as_bytes());
         out.push(b' ');
+        let mut server = 0;
+        if let Some(routes) = &self.ring {
+            let partition = routes.ring.partition(path);
+            let disk = routes.ring.disk(partition, replica);
+            server = routes.servers[disk];
+            out.extend_from_slice(&routes.devices[disk]);
+            put_number(out, u64::from(partition), 1);
+            authority.clear();
+            authority.extend_from_slice(&routes.hosts[disk]);
+        }
         out.extend_from_slice(path);
         if !query.is_empty() {
             out.push(b'?');
@@ -95,7 +130,15 @@ impl Scribe {
         out.extend_from_slice(authority);
         out.extend_from_slice(&self.common);
         if self.api == Api::S3 {
-            self.signer.put_headers(out, method, authority, path, query, unix_s);
+            self.signer.put_headers(out, method, authority, path, query, now.as_secs());
+        }
+        if self.ring.is_some() {
+            // Swift's own form: seconds and hundred-thousandths. What is older than what is there is refused (409).
+            out.extend_from_slice(b"X-Timestamp: ");
+            put_number(out, now.as_secs(), 10);
+            out.push(b'.');
+            put_number(out, u64::from(now.subsec_micros() / 10), 5);
+            out.extend_from_slice(b"\r\n");
         }
         if request.operation == Operation::Write {
             out.extend_from_slice(b"Content-Type: application/octet-stream\r\nContent-Length: ");
@@ -103,6 +146,7 @@ impl Scribe {
             out.extend_from_slice(b"\r\n");
         }
         out.extend_from_slice(b"\r\n");
+        server
     }
 }
 
@@ -123,13 +167,13 @@ mod tests {
                 "operations": {"read": 1.0}, "pick": "uniform", "rate_per_s": null}
         });
         let config = Config::parse(&json.to_string()).expect("a config");
-        Scribe::new(&config, &config.host_header())
+        Scribe::new(&config, &config.host_header(), &[])
     }
 
     fn write(api: &str, operation: Operation) -> String {
         let request = Request { operation, container: 3, object: Object::Prepared(7), size: 4096 };
         let mut out = Vec::new();
-        scribe(api).write(&mut out, &request, &Whose { workers: 1, repeat: 0, worker: 0 }, 1_401_192_000);
+        scribe(api).write(&mut out, &request, &Whose { workers: 1, repeat: 0, worker: 0 }, 0, Duration::from_secs(1_401_192_000));
         String::from_utf8(out).expect("text")
     }
 
@@ -148,7 +192,7 @@ mod tests {
         let mut head = |operation, container| {
             let mut out = Vec::new();
             let request = Request { operation, container, object: Object::Prepared(7), size: 4096 };
-            scribe.write(&mut out, &request, &Whose { workers: 1, repeat: 0, worker: 0 }, 1_401_192_000);
+            scribe.write(&mut out, &request, &Whose { workers: 1, repeat: 0, worker: 0 }, 0, Duration::from_secs(1_401_192_000));
             String::from_utf8(out).expect("text")
         };
         let read = head(Operation::Read, 3);

@@ -105,8 +105,10 @@ pub struct Shared {
     pub config: Config,
     /// Value of the `Host` header.
     pub host: String,
-    /// How to connect.
-    pub dialer: Dialer,
+    /// How to connect: to the one target, or to each of the object servers.
+    pub dialers: Vec<Dialer>,
+    /// Which of the object servers has each disk of the ring; empty without one.
+    pub servers: Vec<usize>,
     /// What objects hold.
     pub content: Content,
     /// What is recorded.
@@ -135,9 +137,14 @@ impl Shared {
     /// # Errors
     /// What of the config cannot be used, in words.
     pub fn new(config: Config) -> Result<Self, String> {
-        let address = config.address()?;
-        let dialer =
-            if config.tls { Dialer::tls(address, &config.peer(), config.ca_file.as_deref())? } else { Dialer::plain(address) };
+        let (dialers, servers) = if let Some(ring) = &config.ring {
+            let (addresses, servers) = ring.servers()?;
+            (addresses.into_iter().map(Dialer::plain).collect(), servers)
+        } else if config.tls {
+            (vec![Dialer::tls(config.address()?, &config.peer(), config.ca_file.as_deref())?], Vec::new())
+        } else {
+            (vec![Dialer::plain(config.address()?)], Vec::new())
+        };
         let desk = || {
             Ok(Desk {
                 recorder: Mutex::new(Recorder::new(config.workload.operations.keys().copied())),
@@ -151,7 +158,8 @@ impl Shared {
         let desks = (0..config.threads).map(|_| desk()).collect::<Result<_, String>>()?;
         Ok(Self {
             host: config.host_header(),
-            dialer,
+            dialers,
+            servers,
             content: Content::new(config.seed),
             window: Window::new(),
             desks,

@@ -4,6 +4,7 @@ use crate::config::Config;
 use crate::job::Job;
 use crate::picker::{Object, Picker, Request};
 use crate::recorder::Failure;
+use crate::ring::replica;
 use crate::shared::{Ledger, lock};
 use crate::workload::{Operation, Whose};
 use std::sync::Arc;
@@ -21,8 +22,18 @@ pub enum Source {
         /// The job.
         job: Arc<Job>,
         /// What this worker does now, and how often it was tried.
-        item: Option<(Request, Whose, u32)>,
+        item: Option<Item>,
     },
+}
+
+/// What one worker of a job does now.
+#[derive(Debug)]
+pub struct Item {
+    request: Request,
+    whose: Whose,
+    replica: u64,
+    /// How often it was tried.
+    tries: u32,
 }
 
 /// The part of a step one worker does.
@@ -32,6 +43,8 @@ pub struct Step {
     pub picker: Picker,
     /// At a constant rate: when its next request is meant to start, and how far apart they are, in nanoseconds.
     pub pace: Option<(f64, f64)>,
+    /// Requests drawn so far.
+    pub turn: u64,
     /// Writes that failed or whose deletion did: they may be there, so a clean-up must try.
     pub doubtful: Vec<u64>,
 }
@@ -62,19 +75,34 @@ impl Source {
     pub fn whose(&self) -> Whose {
         match self {
             Self::Step(step) => *step.picker.whose(),
-            Self::Job { item, .. } => item.as_ref().map_or(Whose::NOBODY, |(_, whose, _)| *whose),
+            Self::Job { item, .. } => item.as_ref().map_or(Whose::NOBODY, |item| item.whose),
+        }
+    }
+
+    /// Which replica of its object the current request is about, where object servers are asked; else 0.
+    #[must_use]
+    pub fn replica(&self, config: &Config, request: &Request) -> u64 {
+        match self {
+            Self::Step(step) => {
+                let whose = step.picker.whose();
+                replica(config.copies(), config.seed, &config.workload.name, whose, step.turn, request)
+            }
+            Self::Job { item, .. } => item.as_ref().map_or(0, |item| item.replica),
         }
     }
 
     /// The next request, or in a job the same again until it succeeded; `None` at the end.
     pub fn next(&mut self, config: &Config) -> Option<Request> {
         match self {
-            Self::Step(step) => step.picker.next(),
+            Self::Step(step) => {
+                step.turn += 1;
+                step.picker.next()
+            }
             Self::Job { job, item } => {
                 if item.is_none() {
-                    *item = job.take(config).map(|(request, whose)| (request, whose, 0));
+                    *item = job.take(config).map(|(request, whose, replica)| Item { request, whose, replica, tries: 0 });
                 }
-                item.as_ref().map(|(request, ..)| *request)
+                item.as_ref().map(|item| item.request)
             }
         }
     }
@@ -95,9 +123,9 @@ impl Source {
             }
             Self::Job { job, item } => {
                 // Tried again a few times: an object that is missing would spoil every step after it.
-                let tries = item.as_mut().map_or(MOST_TRIES, |(.., tries)| {
-                    *tries += 1;
-                    *tries
+                let tries = item.as_mut().map_or(MOST_TRIES, |item| {
+                    item.tries += 1;
+                    item.tries
                 });
                 if tries < MOST_TRIES {
                     return Setback::BackOff;
@@ -119,7 +147,7 @@ impl Source {
                 let indices = step.doubtful.into_iter().chain(step.picker.into_kept());
                 lock(ledger).extend(indices.map(|index| (whose, index)));
             }
-            Self::Job { job, item: Some((request, whose, _)) } => job.give_back(&request, whose),
+            Self::Job { job, item: Some(item) } => job.give_back(&item.request, item.whose),
             Self::Job { .. } => {}
         }
     }

@@ -223,6 +223,15 @@ pub fn recv(fd: RawFd, into: &mut [u8]) -> io::Result<usize> {
     counted(unsafe { libc::recv(fd, into.as_mut_ptr().cast(), into.len(), 0) })
 }
 
+/// Whether a socket that does not block is open and has nothing to be received.
+#[must_use]
+pub fn is_quiet(fd: RawFd) -> bool {
+    let mut byte = 0u8;
+    // SAFETY: the kernel writes at most one byte into a u8 that lives here; MSG_PEEK leaves it where it is.
+    let seen = counted(unsafe { libc::recv(fd, (&raw mut byte).cast(), 1, libc::MSG_PEEK | libc::MSG_DONTWAIT) });
+    seen.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+}
+
 /// Takes up to `most` bytes off a TCP socket without copying them anywhere (`MSG_TRUNC`, see tcp(7)).
 ///
 /// # Errors

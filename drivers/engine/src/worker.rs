@@ -1,4 +1,5 @@
-//! A worker: one connection with one request outstanding, as a state machine that an I/O thread drives.
+//! A worker: one connection with one request outstanding, as a state machine that an I/O thread drives. Where there are several
+//! servers to ask, it keeps a connection to each and asks one after the other.
 //!
 //! A failed request is counted, never timed. After one the worker rests: 10 ms, and after each further failure to connect
 //! (or any further failure of a prepare or delete job) twice as long, up to 1 s, so that a dead target is not hammered.
@@ -51,11 +52,17 @@ enum Phase {
 pub struct Worker {
     source: Source,
     link: Option<Link>,
+    /// Number of the server that `link` is to, or would be.
+    server: usize,
+    /// Connections to other servers, by their numbers, with their serial numbers: where several are asked, all are kept.
+    parked: Vec<Option<(Link, u32)>>,
     phase: Phase,
     leaving: bool,
     finished_one: bool,
-    /// Serial number of the connection, so that a late event of an old one is told apart.
+    /// Serial number of the connection, so that a late event of another one is told apart.
     serial: u32,
+    /// The latest serial number.
+    serials: u32,
     /// Whether the peer has closed its side: what it sent before is still read, but nothing more is asked of it.
     hung_up: bool,
     request: Option<Request>,
@@ -76,10 +83,13 @@ impl Worker {
         Self {
             source,
             link: None,
+            server: 0,
+            parked: Vec::new(),
             phase: Phase::Resting,
             leaving: false,
             finished_one: false,
             serial: 0,
+            serials: 0,
             hung_up: false,
             request: None,
             out: Vec::with_capacity(1024),
@@ -212,7 +222,9 @@ impl Worker {
             self.started_ns = u64::MAX; // set when it is about to be sent
         }
         let whose = self.source.whose();
-        bench.scribe.write(&mut self.out, &request, &whose, bench.unix_s);
+        let replica = self.source.replica(&bench.shared.config, &request);
+        let server = bench.scribe.write(&mut self.out, &request, &whose, replica, bench.now);
+        self.turn_to(server);
         let body = if request.operation == Operation::Write { request.size } else { 0 };
         self.to_send = self.out.len() as u64 + body;
         self.sent = 0;
@@ -227,8 +239,9 @@ impl Worker {
         }
         self.phase = Phase::Connecting;
         self.hung_up = false;
-        self.serial = self.serial.wrapping_add(1);
-        let dialed = bench.shared.dialer.dial().and_then(|link| {
+        self.serials = self.serials.wrapping_add(1);
+        self.serial = self.serials;
+        let dialed = bench.shared.dialers[self.server].dial().and_then(|link| {
             bench.epoll.add(link.fd(), bench.token(self.serial))?;
             Ok(link)
         });
@@ -238,6 +251,23 @@ impl Worker {
                 Verdict::Wait
             }
             Err(error) => self.fail(bench, Failure::Connect, &error.to_string()),
+        }
+    }
+
+    /// Takes up the connection to a server, if there is one that can be used.
+    fn turn_to(&mut self, server: usize) {
+        if server == self.server {
+            return;
+        }
+        let most = self.server.max(server);
+        if self.parked.len() <= most {
+            self.parked.resize_with(most + 1, || None);
+        }
+        self.parked[self.server] = self.link.take().map(|link| (link, self.serial));
+        self.server = server;
+        // What happened to it meanwhile was told to nobody: one that the server closed, or that said something, is of no use.
+        if let Some((link, serial)) = self.parked[server].take().filter(|(link, _)| link.is_quiet()) {
+            (self.link, self.serial, self.hung_up) = (Some(link), serial, false);
         }
     }
 
@@ -375,7 +405,9 @@ impl Worker {
         let now = now_ns();
         let Some(request) = self.request else { return Verdict::End };
         bench.shared.desks[bench.desk].failed.fetch_add(1, Ordering::Relaxed);
-        bench.shared.note(class, format!("{} of {}: {what}", request.operation.word(), bench.shared.dialer.address()));
+        bench
+            .shared
+            .note(class, format!("{} of {}: {what}", request.operation.word(), bench.shared.dialers[self.server].address()));
         if !matches!(class, Failure::Http(_)) {
             self.link = None; // what it would still bring belongs to no request
         }

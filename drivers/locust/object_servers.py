@@ -1,0 +1,44 @@
+"""Swift's object servers in place of an account at a gateway: no tokens, no containers, nothing that could be listed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from drivers.locust.account import Account, Place
+from drivers.order import Target
+from ground.errors import DriverError
+
+
+class ObjectServers(Account):
+    """The object servers that a ring names. Containers are part of an object's path and nothing else: none is made or told."""
+
+    def __init__(self, target: Target, timeout_s: float) -> None:
+        super().__init__(target, timeout_s)
+        if target.ring is None:
+            raise DriverError(f"{target.url}: object servers cannot be asked without their ring")
+        self._servers = tuple(dict.fromkeys((disk.address, disk.port) for disk in target.ring.disks))
+
+    def authenticate(self) -> None:
+        """See that every server listens."""
+        for address, port in self._servers:
+            self._reach(Place(address, port, tls=False, path=""))
+
+    def make_bucket(self, name: str) -> None:
+        """Nothing is to be made."""
+
+    def delete_bucket(self, name: str) -> bool:
+        """Nothing is to be deleted."""
+        return True
+
+    def objects(self, bucket: str) -> Iterator[str]:
+        """None that could be listed."""
+        return iter(())
+
+    def delete_object(self, bucket: str, name: str) -> None:
+        """Raise DriverError: the engine deletes, which knows where an object is."""
+        raise DriverError(f"{bucket}/{name}: only the engine deletes from object servers")
+
+
+def account_at(target: Target, timeout_s: float) -> Account:
+    """The account at a target."""
+    return ObjectServers(target, timeout_s) if target.api == "object-server" else Account(target, timeout_s)
