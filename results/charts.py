@@ -7,15 +7,19 @@ every chart; what is not valid or not measured is a cross that no line passes th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 import altair as alt
 import vl_convert as vlc
 
 from ground.record import Record
+from results.bin_bars import bars, ends_of, height_of, told_in_bins
+from results.ceiling_lines import ceiling_layers, stretched
 from results.chart_data import (
+    CeilingLine,
     Mark,
     Panel,
     latency_csv,
@@ -28,7 +32,7 @@ from results.chart_data import (
 )
 from results.chart_theme import Style, config, font_folder, styles
 from results.figures import show_figure
-from results.findings import Finding, headline, kind_of, subjects
+from results.findings import Finding, headline, kind_of, subjects, told_apart
 from results.resolved import PlannedLayout
 from results.statistics import REPEATS_FOR_A_CLAIM
 from results.store import write_whole
@@ -36,6 +40,7 @@ from results.summary import Row
 
 WIDTH: Final = 440
 HEIGHT: Final = 260
+_CEILINGS: Final = " Dashed: what disks, network and store can do for clients; ↑ far above the scale."
 LABEL_PX: Final = 19
 """Height of a line's label."""
 
@@ -85,21 +90,28 @@ class Chart(Record):
 
 
 def charts(
-    rows: Sequence[Row], findings: Sequence[Finding], layouts: Sequence[PlannedLayout], *, repeats: int
+    rows: Sequence[Row],
+    findings: Sequence[Finding],
+    layouts: Sequence[PlannedLayout],
+    *,
+    repeats: int,
+    ceilings: Mapping[str, tuple[CeilingLine, ...]] = MappingProxyType({}),
 ) -> tuple[Chart, ...]:
-    """The charts of a table."""
+    """The charts of a table; `ceilings` by the keys of the panels of throughput."""
     look = styles(layouts)
     dots = f"median of {repeats} repeats, each repeat a faint dot" if repeats > 1 else "one repeat"
     crossed = "× not valid or not measured."
+    latencies = latency_panels(rows, findings)
+    binned = "Bars: the bin in which either lies, where the driver tells no more. " if told_in_bins(latencies) else ""
     few = f" Fewer than {REPEATS_FOR_A_CLAIM} repeats: no claim." if repeats < REPEATS_FOR_A_CLAIM and len(layouts) > 1 else ""
     return (
         Chart(
             name="throughput-by-workers",
             title="Throughput by workers",
             finding=headline(findings) if len(layouts) > 1 else f"What {layouts[0].name} serves by worker count",
-            caption=f"Operations per second by worker count; {dots}. {crossed}{few}",
+            caption=f"Operations per second by worker count; {dots}. {crossed}{_CEILINGS if any(ceilings.values()) else ''}{few}",
             csv=throughput_csv(rows),
-            panels=throughput_panels(rows, findings),
+            panels=throughput_panels(rows, findings, ceilings),
             styles=look,
             logarithmic=False,
         ),
@@ -107,9 +119,9 @@ def charts(
             name="latency-by-workers",
             title="Latency by workers: p90 and max",
             finding=_latency_headline(rows),
-            caption=f"Filled, joined: p90, where at least 200 samples give one. Hollow: the slowest request. {crossed}",
+            caption=f"Filled, joined: p90, where at least 200 samples give one. Hollow: the slowest request. {binned}{crossed}",
             csv=latency_csv(rows),
-            panels=latency_panels(rows, findings),
+            panels=latencies,
             styles=look,
             logarithmic=True,
         ),
@@ -164,8 +176,6 @@ def _latency_headline(rows: Sequence[Row]) -> str:
     """The widest of the gaps between p90s at one worker count, in words."""
     best: tuple[float, Row, Row] | None = None
     names = subjects(rows)
-    if any(row.p90_in is not None for row in rows) and not any(row.p90_ms is not None for row in rows):
-        return "p90 and the slowest request by worker count, as the bins they lie in"
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         if row.valid and row.p90_ms:
@@ -176,7 +186,7 @@ def _latency_headline(rows: Sequence[Row]) -> str:
         if len(cells) > 1 and (best is None or gap > best[0]):
             best = (gap, low, high)
     if best is None:
-        return "p90 and the slowest request by worker count"
+        return _widest_of_bins(rows) or "p90 and the slowest request by worker count"
     _, low, high = best
     return (
         f"p90 differs most in {names[kind_of(low)]} at {low.workers} worker{'s' * (low.workers > 1)}: "
@@ -184,9 +194,26 @@ def _latency_headline(rows: Sequence[Row]) -> str:
     )
 
 
+def _widest_of_bins(rows: Sequence[Row]) -> str:
+    """The same of p90s that were told in bins, by the gap between two bins; empty where none lie apart."""
+    names = subjects(rows)
+    known = [(row, row.p90_in) for row in rows if row.valid and row.p90_in is not None]
+    pairs = [
+        (slow_in.low_ms / fast_in.top_ms, fast, slow, told_apart(fast_in, slow_in))
+        for fast, fast_in in known
+        for slow, slow_in in known
+        if (kind_of(fast), fast.workers) == (kind_of(slow), slow.workers) and slow_in.low_ms > fast_in.top_ms
+    ]
+    if not pairs:
+        return "No p90 is told apart from another: their bins touch" if len({row.layout for row, _ in known}) > 1 else ""
+    _, fast, slow, words = max(pairs, key=lambda pair: pair[0])
+    at = f"{fast.workers} worker{'s' * (fast.workers > 1)}"
+    return f"p90 differs most in {names[kind_of(fast)]} at {at}: {words}, {fast.layout} against {slow.layout}"
+
+
 def _throughput(panel: Panel, look: Sequence[Style], width: int | str) -> alt.LayerChart | alt.FacetChart:
     largest = max([dot.value for dot in panel.dots] + [mark.value for mark in panel.marks if mark.value is not None], default=0.0)
-    top, step = nice_top(largest)
+    top, step = nice_top(stretched(largest, panel.ceilings))
     scale = alt.Scale(domain=[0, top], nice=False)
     ticks = [number * step for number in range(round(top / step) + 1)]
     y = alt.Y("value:Q", scale=scale, title="op/s", axis=_y_axis(ticks))
@@ -196,11 +223,12 @@ def _throughput(panel: Panel, look: Sequence[Style], width: int | str) -> alt.La
         .encode(x=workers_axis(panel.workers), y=y, color=colour_of(look))
         .transform_filter("datum.valid")
     )
-    return _layers(panel, look, width, y, [dots], 0.0, lambda value: value / top, lambda share: share * top, "op/s")
+    under = [*ceiling_layers(panel.ceilings, look, y, top, HEIGHT), dots]
+    return _layers(panel, look, width, y, under, 0.0, lambda value: value / top, lambda share: share * top, "op/s")
 
 
 def _latency(panel: Panel, look: Sequence[Style], width: int | str) -> alt.LayerChart | alt.FacetChart:
-    known = [value for mark in panel.marks for value in (mark.value, mark.top) if value]
+    known = [value for mark in panel.marks for value in (mark.value, mark.top) if value] + ends_of(panel)
     low, high, ticks = log_ticks(min(known, default=1.0), max(known, default=10.0))
     scale = alt.Scale(type="log", domain=[low, high], nice=False)
     y = alt.Y("value:Q", scale=scale, title="ms (log scale)", axis=_y_axis(ticks))
@@ -222,7 +250,7 @@ def _latency(panel: Panel, look: Sequence[Style], width: int | str) -> alt.Layer
         look,
         width,
         y,
-        [tops],
+        [tops, *bars(panel, workers_axis(panel.workers), scale, colour_of(look), (low, high))],
         low,
         lambda value: math.log(value / low) / span,
         lambda share: low * math.exp(share * span),
@@ -271,7 +299,7 @@ def _layers(
 
 def _crossed(mark: Mark, floor: float) -> float:
     """Where the cross of a mark that is not valid stands: at its figure where there is one, else at the foot of the panel."""
-    return mark.value or mark.top or floor
+    return height_of(mark) or floor
 
 
 def _labels(panel: Panel, share_of: Callable[[float], float], value_at: Callable[[float], float]) -> list[dict[str, Any]]:
@@ -279,7 +307,7 @@ def _labels(panel: Panel, share_of: Callable[[float], float], value_at: Callable
     ends: dict[str, float] = {}
     last: dict[str, int] = {}
     for mark in panel.marks:
-        figure = mark.value or mark.top
+        figure = height_of(mark)
         if figure and mark.valid:
             ends[mark.layout] = share_of(figure)
             last[mark.layout] = mark.workers
