@@ -1,0 +1,11 @@
+"""Load by Ceph's own benches, for the layers that a gateway stands on or beside: rados bench, rbd bench, and each OSD's own.
+
+They run on a host of the cluster that has an administrator's keys, as programs of the cluster's own release.
+"""
+
+from drivers.rados.block import RbdBench
+from drivers.rados.cluster import Cluster
+from drivers.rados.driver import RadosBench
+from drivers.rados.osd_bench import OsdFigure, osd_figures
+
+__all__ = ["Cluster", "OsdFigure", "RadosBench", "RbdBench", "osd_figures"]

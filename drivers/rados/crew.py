@@ -1,0 +1,159 @@
+"""Commands that run on a host at once, followed from here until all of them have ended."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from drivers.driver import GaveUp, Machine
+from drivers.order import Kept
+from ground.errors import DriverError
+
+PROGRAM: Final = "/usr/local/lib/weighbridge/at_once.py"
+TICK_S: Final = 0.4
+"""How often it is told how far they are: at least twice a second."""
+END_S: Final = 5.0
+"""How long commands may take to end once they are told to."""
+
+# Several clients of one name on one host would each want the admin socket of that name; none is asked anything.
+QUIET: Final[Mapping[str, str]] = {"CEPH_ARGS": "--admin_socket="}
+
+
+@dataclass
+class Ran:
+    """One command. `lines` are what it printed, with seconds after the start of all of them."""
+
+    argv: tuple[str, ...]
+    lines: list[tuple[float, str]] = field(default_factory=list)
+    errors: str = ""
+    code: int | None = None
+    """None while it runs; minus the signal that ended it."""
+    seconds: float = 0.0
+    cpu_s: float = 0.0
+
+    @property
+    def text(self) -> str:
+        """All that it printed."""
+        return "\n".join(line for _, line in self.lines)
+
+
+Tick = Callable[[float, Sequence[Ran]], bool]
+"""Told the seconds since the start and what has been printed so far; true means that they shall stop."""
+
+
+class Crew:
+    """Runs commands on one host; `log` gets what the program that starts them there says to people."""
+
+    def __init__(self, machine: Machine, log: Path) -> None:
+        self._machine = machine
+        self._log = log
+        self._program: subprocess.Popen[bytes] | None = None
+
+    def run(self, commands: Sequence[Sequence[str]], tick: Tick, *, within_s: float) -> list[Ran]:
+        """Start all commands at once and wait for their ends; a stopped one may end as it likes, any other with 0.
+
+        Raises GaveUp with what was printed when one fails, or when they have not ended after `within_s`.
+        """
+        source = Path(__file__).with_name("at_once.py").read_text(encoding="utf-8")
+        self._machine.put(PROGRAM, source)
+        program = self._machine.spawn(["python3", "-I", PROGRAM], stderr=self._log, env=QUIET)
+        self._program = program
+        ran = [Ran(tuple(argv)) for argv in commands]
+        try:
+            self._send(program, json.dumps([list(one.argv) for one in ran]))
+            self._follow(program, ran, tick, within_s)
+        finally:
+            self.close()
+        return ran
+
+    def close(self) -> None:
+        """End whatever runs."""
+        program, self._program = self._program, None
+        if program is None:
+            return
+        with contextlib.suppress(OSError, ValueError):
+            if program.stdin is not None:
+                program.stdin.close()
+        try:
+            program.wait(END_S)
+        except subprocess.TimeoutExpired:
+            program.kill()
+            program.wait()
+        if program.stdout is not None:
+            program.stdout.close()
+
+    def _follow(self, program: subprocess.Popen[bytes], ran: list[Ran], tick: Tick, within_s: float) -> None:
+        assert program.stdout is not None  # noqa: S101 - spawn promises pipes
+        pipe = program.stdout.fileno()
+        began = told = time.monotonic()
+        stopped = False
+        read = b""
+        while any(one.code is None for one in ran):
+            now = time.monotonic()
+            if now - began > within_s + (END_S if stopped else 0):
+                raise self._gave_up(ran, f"had not ended after {within_s:.0f} s")
+            if now - told >= TICK_S:
+                told = now
+                if tick(now - began, ran) and not stopped:
+                    stopped = True
+                    within_s = now - began
+                    self._send(program, "stop")
+            if not select.select([pipe], [], [], TICK_S / 4)[0]:
+                continue
+            chunk = os.read(pipe, 1 << 16)
+            if not chunk:
+                raise self._gave_up(ran, "was ended with the program that started it")
+            *lines, read = (read + chunk).split(b"\n")
+            for line in lines:
+                _hear(ran, json.loads(line))
+            if not stopped and any(one.code for one in ran):
+                raise self._gave_up(ran, "")
+
+    def _send(self, program: subprocess.Popen[bytes], text: str) -> None:
+        assert program.stdin is not None  # noqa: S101 - spawn promises pipes
+        try:
+            program.stdin.write(text.encode() + b"\n")
+            program.stdin.flush()
+        except OSError as error:
+            raise DriverError(f"{self._machine.name}: {PROGRAM} ended before it had read what to run: {error}") from error
+
+    def _gave_up(self, ran: Sequence[Ran], what: str) -> GaveUp:
+        # Those that were killed because another one failed say nothing about why.
+        number, culprit = next(
+            ((number, one) for number, one in enumerate(ran, 1) if one.code not in (None, 0)),
+            next(((number, one) for number, one in enumerate(ran, 1) if one.code is None), (1, ran[0])),
+        )
+        name = Path(culprit.argv[0]).name
+        which = f"{number} of {len(ran)} " if len(ran) > 1 else ""
+        how = what or (f"was ended by signal {-(culprit.code or 0)}" if (culprit.code or 0) < 0 else f"ended with {culprit.code}")
+        told = [*culprit.errors.splitlines()[-10:], *(line[:200] for _, line in culprit.lines[-5:])]
+        lines = "\n".join(f"  | {line}" for line in told) or "  | (it printed nothing)"
+        command = " ".join(culprit.argv)[-300:]
+        return GaveUp(f"{self._machine.name}: {which}{name} {how}: {command}\n{lines}", kept=kept_of(ran))
+
+
+def kept_of(ran: Sequence[Ran], name: str = "") -> tuple[Kept, ...]:
+    """What commands printed, each as a file."""
+    files = []
+    for number, one in enumerate(ran):
+        head = f"$ {' '.join(one.argv)}\n"
+        tail = f"\n--- besides\n{one.errors}" if one.errors.strip() else ""
+        files.append(Kept(name=f"{name or Path(one.argv[0]).name}-{number}.txt", text=f"{head}{one.text}\n{tail}"))
+    return tuple(files)
+
+
+def _hear(ran: list[Ran], event: list[object]) -> None:
+    kind, number, seconds = event[0], int(str(event[1])), float(str(event[2]))
+    if kind == "line":
+        ran[number].lines.append((seconds, str(event[3])))
+    else:
+        one = ran[number]
+        one.seconds, one.code, one.cpu_s, one.errors = seconds, int(str(event[3])), float(str(event[4])), str(event[5])
