@@ -80,7 +80,7 @@ def attest(hosts: Hosts, hardware: Hardware, needs: Mapping[str, HostNeed], say:
     asked = asked or Asked(sameness=True)
     started = time.monotonic()
     say("attesting the hosts")
-    tools = {name: version_of(hosts.hosts[hardware.clients[0]], name, option) for name, option in VERSIONS}
+    tools = tools_of(hosts, hardware)
     names, client = tuple(hosts.hosts), hardware.clients[0]
     pairs = _pairs(names, client, needs) if asked.sameness else []
     if asked.all_pairs:
@@ -97,8 +97,12 @@ def attest(hosts: Hosts, hardware: Hardware, needs: Mapping[str, HostNeed], say:
     return Attestation(ceilings=tuple(found), tools=tools, took_s=took_s)
 
 
-def version_of(host: Host, name: str, option: str) -> str:
-    """Name and version of a tool, as it tells them. Raises CommandFailed."""
+def tools_of(hosts: Hosts, hardware: Hardware) -> dict[str, str]:
+    """Versions of the tools by name. Raises CommandFailed."""
+    return {name: _version(hosts.hosts[hardware.clients[0]], name, option) for name, option in VERSIONS}
+
+
+def _version(host: Host, name: str, option: str) -> str:
     return host.run([*host.tool(name), option]).stdout.splitlines()[0].split(" (")[0]
 
 

@@ -27,6 +27,7 @@ Group = Literal["cpu", "disk", "disks", "network", "fabric"]
 ALONE_S: Final = 60.0
 """For all jobs of all disks one after the other, so far as each has at least `ceilings.LEAST_PIECE_S`."""
 ALL_HOSTS: Final = "all hosts"
+LAB: Final = "Choose hardware of kind lab."
 
 
 class Found(Ceiling):
@@ -39,15 +40,21 @@ class Found(Ceiling):
     """What the hardware file says of it, in words: `20 GiB, 200 MB/s`."""
 
 
+def refuse(hardware: Hardware) -> None:
+    """Raise UsageError where hosts are not raised by this suite, and so have no limits to be looked at."""
+    if hardware.kind == "fake":
+        raise UsageError(f"the hosts of {hardware.name!r} are pretended: they can do what this machine can", advice=LAB)
+    if hardware.kind == "existing":
+        raise UsageError(f"{hardware.name!r} is this machine as it is: no hosts are raised from it", advice=LAB)
+
+
 @contextmanager
 def bare(hardware: Hardware, place: Place, say: Say) -> Iterator[Hosts]:
     """All hosts of a hardware file, with the tools and nothing else on them, until the block ends.
 
-    Raises UsageError where hosts are not raised by this suite, otherwise as `topologies.lab.raise_lab`.
+    Raises UsageError as `refuse` does, otherwise as `topologies.lab.raise_lab`.
     """
-    if hardware.kind != "lab":
-        why = "are pretended: they can do what this machine can" if hardware.kind == "fake" else "run already, whatever they are"
-        raise UsageError(f"the hosts of {hardware.name!r} {why}", advice="Choose hardware of kind lab.")
+    refuse(hardware)
     from topologies.lab import raise_lab  # noqa: PLC0415 - the lab is wanted only where there is one
 
     tools = toolbox(place, say)

@@ -28,6 +28,8 @@ class Verbs(click.Group):
         "exec": "Run a command on a host of what stands.",
         "down": "Take away what stands, or all that a killed run left.",
         "report": "Make table, charts and report of a run again, from its folder.",
+        "baseline": "Measure what the hosts of a hardware file can do, without a gateway.",
+        "import-cosbench": "Make a suite of a workload file of COSBench.",
         "doctor": "Say what is missing on this machine and how to get it.",
         "null-target": "Serve both APIs from memory, to calibrate drivers.",
     }

@@ -1,0 +1,80 @@
+"""What is measured of hosts alone and at once, with hosts that give recorded answers."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from ground.errors import TargetError, UsageError
+from topologies.baseline import bare, measure
+from topologies.deployment import Place
+from topologies.loader import load_hardware, shipped_hardware
+
+sys.path.insert(0, str(Path(__file__).parent))
+from test_attestation import HARDWARE, RecordedHosts, quietly
+
+IN_PIECES = json.dumps(
+    {
+        "jobs": [
+            {"jobname": f"{pick} {operation} of 64 kB", "error": 0, operation: {"iops": 1000.0}}
+            for pick, operation in itertools.product(("sequential", "random"), ("write", "read"))
+        ]
+    }
+)
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> RecordedHosts:
+    made = RecordedHosts(tmp_path)
+    made.answers["fio"] = IN_PIECES
+    return made
+
+
+def test_each_disk_is_measured_alone_and_then_all_of_its_host_added_up(hosts: RecordedHosts) -> None:
+    found = measure(hosts, HARDWARE, [64_000], quietly)
+    alone = [one for one in found if one.group == "disk"]
+    assert [one.what for one in alone[::4]] == ["disk wb0 sequential write of 64 kB", "disk wb1 sequential write of 64 kB"]
+    assert {one.value for one in alone} == {64e6}
+    assert [one.like for one in alone[::4]] == ["1 GiB, 100 MB/s", "300 MiB, 500 requests/s"]
+    together = [one for one in found if one.group == "disks"]
+    assert {(one.host, one.value) for one in together} == {("store-1", 128e6)}
+    # Of one of the two nothing is promised of what is random: so neither of both.
+    assert [one.promised is not None for one in together] == [True, True, False, False]
+    assert set(hosts.limits_during("--name=random read of 64 kB")) == {frozenset({"disk"})}
+    assert len(hosts.limits_during("blkdiscard")) == 2
+
+
+def test_every_pair_both_ways_and_then_all_at_once_each_with_a_listener_of_its_own(hosts: RecordedHosts) -> None:
+    found = measure(hosts, HARDWARE, [64_000], quietly)
+    pairs = {(one.sender, one.receiver) for one in found if one.group == "network"}
+    assert pairs == set(itertools.permutations(HARDWARE.hosts, 2))
+    value = next(one.value for one in found if one.group == "network")
+    fabric = {(one.host, one.job): one for one in found if one.group == "fabric"}
+    assert set(fabric) == set(itertools.product(HARDWARE.hosts, ("sent", "received")))
+    assert {one.value for one in fabric.values()} == {2 * value}
+    assert fabric["client-1", "sent"].promised == 10**9
+    # Two listeners for the pairs, one for each of the six flows.
+    assert len(hosts.servers) == 2 + 6
+    assert all(server.poll() is not None for server in hosts.servers)
+    assert hosts.limited == set()
+
+
+def test_when_a_tool_fails_nothing_is_left_on_the_hosts(hosts: RecordedHosts) -> None:
+    hosts.answers["iperf3"] = "{}"
+    with pytest.raises(TargetError, match=r"iperf3: no end\.sum_received"):
+        measure(hosts, HARDWARE, [64_000], quietly)
+    assert hosts.limited == set()
+    assert len(hosts.limits_during("blkdiscard")) == 2
+    assert all(server.poll() is not None for server in hosts.servers)
+
+
+@pytest.mark.parametrize(("name", "why"), [("loopback", "are pretended"), ("this-machine", "this machine as it is")])
+def test_hosts_that_are_not_raised_here_have_no_baseline(tmp_path: Path, name: str, why: str) -> None:
+    hardware = load_hardware(shipped_hardware()[name])
+    with pytest.raises(UsageError, match=why), bare(hardware, Place(home=tmp_path, state=tmp_path), quietly):
+        pass
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,38 @@
+"""What `weighbridge baseline` refuses before anything starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ground.errors import UsageError
+from weighbridge.verbs.baseline import baseline, sizes_of
+
+
+def test_sizes_are_told_as_people_write_them_each_once() -> None:
+    assert sizes_of("4KiB, 64KB,1MB,4096") == (4096, 64_000, 1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("4KiB,big", "'big' is not a quantity"), ("0", "'0' is no size"), ("", "names no size"), (" , ", "names no size")],
+)
+def test_what_is_no_size_is_refused(text: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        sizes_of(text)
+
+
+@pytest.mark.parametrize(
+    ("hardware", "sizes", "why"),
+    [
+        ("lab-smal", "4KiB", "lab-small"),
+        ("loopback", "4KiB", "are pretended"),
+        ("this-machine", "4KiB", "no hosts are raised"),
+        ("lab-small", "many", "not a quantity"),
+    ],
+)
+def test_bad_input_is_refused_and_makes_no_folder(tmp_path: Path, hardware: str, sizes: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        baseline(hardware, sizes, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
