@@ -42,6 +42,15 @@ class Histogram:
         return made
 
     @classmethod
+    def counted(cls, counts_us: Iterable[tuple[int, int]]) -> Histogram:
+        """The histogram of latencies that come with how often they were there. Raises InvalidMeasurement as `of` does."""
+        made = cls()
+        for value, count in counts_us:
+            if not made._counts.record_value(value, count):
+                raise InvalidMeasurement(f"a latency of {value} us is outside {LOWEST_US}..{HIGHEST_US} us and cannot be counted")
+        return made
+
+    @classmethod
     def decode(cls, text: str) -> Histogram:
         """From the V2 deflate base64 form. Raises InvalidMeasurement when it is not one, or not of these bounds and digits."""
         try:

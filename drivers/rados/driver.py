@@ -102,7 +102,8 @@ class RadosBench(Tool):
             window_s=window_s,
             warmup_s=float(warmup_s),
             tallies=(tally,),
-            load=self.load(ran),
+            # rados bench waits for up to a second after the last operation, which is not what it was given CPU for.
+            load=self.load(ran, window_s),
             notes=tuple(self._notes(benches, answers, mode, runtime_s)),
         )
         return Measured(measurement=measurement, kept=kept_of(ran, "rados-bench"))

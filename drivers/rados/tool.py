@@ -96,12 +96,12 @@ class Tool(ABC):
 
         return self.crew.run(commands, tick, within_s=total_s + GRACE_S if within_s is None else within_s)
 
-    def load(self, ran: Sequence[Ran]) -> Load | None:
-        """What the tool used: CPU of its processes from first to last, which is a little more than the window."""
+    def load(self, ran: Sequence[Ran], seconds: float | None = None) -> Load | None:
+        """What the tool used: CPU of its processes, start and end included, by `seconds` or all the time they were there."""
         if self._cpus is None:
             return None
-        seconds = max(one.seconds for one in ran)
-        return Load(cpu_s=sum(one.cpu_s for one in ran), cpu_limit=self._cpus, window_s=seconds)
+        window_s = max(one.seconds for one in ran) if seconds is None else seconds
+        return Load(cpu_s=sum(one.cpu_s for one in ran), cpu_limit=self._cpus, window_s=window_s)
 
 
 def seconds_up(seconds: float) -> int:

@@ -1,0 +1,62 @@
+"""What fio tells (3.33, `--output-format=json+`), as a tally.
+
+Latencies are from the moment a request is given to the engine until it is done (`lat`). fio counts them in bins of 1/64 of a
+power of two and tells the middle of each, so that a latency is off by 0.8 % at most, where the histogram that they are put
+into is off by 0.1 %. Their least, their most and their mean are exact.
+
+What is counted is `lat_ns.N`: the requests that were done in the window. `total_ios` are those that were begun in it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final, Literal
+
+from ground.errors import DriverError
+from results.histogram import Histogram
+from results.measurement import Tally
+
+BINS_NOTE: Final = "latencies are from fio's bins: percentiles are within 0.8 %"
+
+
+def tally_of(told: str, operation: Literal["read", "write"], request_bytes: int) -> tuple[Tally, float]:
+    """The tally of one reported group of jobs, and the seconds of its window. Raises DriverError."""
+    found = _object(told)
+    try:
+        (job,) = found["jobs"]
+        if job["error"]:
+            raise DriverError(f"fio: error {job['error']}: {told[: told.find('{')][-300:]}")
+        side = job[operation]
+        latency = side["lat_ns"]
+        count, window_s = int(latency["N"]), float(side["runtime"]) / 1000
+        if not count:
+            return Tally(operation=operation, count=0, bytes=0), window_s
+        bins = {int(middle): int(many) for middle, many in latency["bins"].items()}
+        if sum(bins.values()) != count:
+            raise DriverError(f"fio: its bins count {sum(bins.values())} requests where it tells {count}")
+        least_us, most_us = round(latency["min"] / 1000), round(latency["max"] / 1000)
+        # The middle of the first and of the last bin may be beyond what was really there.
+        counts = [(max(1, min(max(round(middle / 1000), least_us), most_us)), many) for middle, many in bins.items()]
+        tally = Tally(
+            operation=operation,
+            count=count,
+            bytes=count * request_bytes,
+            latency=Histogram.counted(counts).encode(),
+            min_us=least_us,
+            max_us=most_us,
+            sum_us=round(float(latency["mean"]) * count / 1000),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise DriverError(f"fio: {error!r} in what it printed: {told[:300]!r}") from error
+    return tally, window_s
+
+
+def _object(told: str) -> dict[str, Any]:
+    """The JSON object; fio puts warnings before it."""
+    try:
+        found = json.loads(told[max(0, told.find("{")) :])
+    except ValueError as error:
+        raise DriverError(f"fio: what it printed is not JSON ({error}): {told[:300]!r}") from error
+    if not isinstance(found, dict):
+        raise DriverError(f"fio: what it printed is not an object of JSON: {told[:300]!r}")
+    return found

@@ -1,0 +1,138 @@
+"""CephFS in a cluster that has none: two pools, a file system, a metadata server on the mon's host, a mount by ceph-fuse."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from drivers.driver import GaveUp, Machine
+from drivers.rados.cluster import Cluster
+from ground.errors import CommandFailed, TargetError
+
+METADATA_PG_NUM: Final = 8
+_MDS: Final = "weighbridge"
+_KEYRING: Final = f"/var/lib/ceph/mds.{_MDS}.keyring"
+_UP_WITHIN_S: Final = 60.0
+_END_WITHIN_S: Final = 15.0
+_POLL_S: Final = 0.5
+
+# A program's output goes to a log of its host: nobody reads a pipe while a step runs.
+_LOGGED: Final = 'exec "$@" >>/var/log/host/$0.out 2>&1'
+
+
+class CephFs:
+    """One file system with one metadata server and one mount, on `cluster.machine`; `log` gets what starts them says."""
+
+    def __init__(self, cluster: Cluster, mon: Machine, *, name: str, log: Path, pg_num: int) -> None:
+        self._cluster = cluster
+        self._mon = mon
+        self._name = name
+        self._log = log
+        self._pg_num = pg_num
+        self._programs: list[subprocess.Popen[bytes]] = []
+        self._made = False
+        self._keyed = False
+        self._mounting = False
+        self.mount = f"/run/{name}"
+        """Where it is mounted."""
+
+    @property
+    def stands(self) -> bool:
+        """Whether it is mounted."""
+        return self._mounting
+
+    def up(self) -> None:
+        """Make it and mount it. Raises CommandFailed, GaveUp."""
+        cluster, name = self._cluster, self._name
+        if not Path("/dev/fuse").is_char_device():
+            raise GaveUp(f"{cluster.machine.name}: no /dev/fuse: CephFS cannot be mounted", advice="load the kernel's module fuse")
+        cluster.make_pools({f"{name}-metadata": METADATA_PG_NUM, f"{name}-data": self._pg_num}, "")
+        cluster.ceph("fs", "new", name, f"{name}-metadata", f"{name}-data")
+        self._made = True
+        caps = ("mon", "allow profile mds", "mgr", "allow profile mds", "osd", "allow rwx", "mds", "allow")
+        self._keyed = True
+        self._mon.put(_KEYRING, cluster.ceph("auth", "get-or-create", f"mds.{_MDS}", *caps), mode=0o600)
+        self._start(self._mon, "ceph-mds", "ceph-mds", "-f", "-i", _MDS, "--keyring", _KEYRING)
+        self._await_active()
+        cluster.machine.run(["mkdir", "-p", self.mount])
+        self._mounting = True
+        self._start(cluster.machine, "ceph-fuse", "ceph-fuse", "-f", self.mount)
+        self._await("ceph-fuse", self._mounted)
+
+    def check(self) -> None:
+        """Raise GaveUp when the metadata server or ceph-fuse has ended."""
+        for program, what in zip(self._programs, ("ceph-mds", "ceph-fuse"), strict=False):
+            if program.poll() is not None:
+                host = self._mon if what == "ceph-mds" else self._cluster.machine
+                raise GaveUp(f"{host.name}: {what} has ended with {program.returncode}\n{_tail(host, what)}")
+
+    def down(self) -> None:
+        """Unmount and remove it, as far as it came up. Raises TargetError for what could not be removed."""
+        if self._mounting:
+            # A mount that does not answer is let go of, so that its program can be ended.
+            self._cluster.machine.run(["sh", "-c", 'umount "$0" || umount --lazy "$0" || ! mountpoint -q "$0"', self.mount])
+            self._mounting = False
+        for program in reversed(self._programs):
+            _end(program)
+        self._programs.clear()
+        if self._made:
+            self._cluster.ceph("fs", "fail", self._name)
+            self._cluster.ceph("fs", "rm", self._name, "--yes-i-really-mean-it")
+            self._made = False
+        if self._keyed:
+            self._cluster.ceph("auth", "rm", f"mds.{_MDS}")
+            self._keyed = False
+        self._cluster.remove_pools()
+
+    def _start(self, host: Machine, name: str, *argv: str) -> None:
+        self._programs.append(host.spawn(["sh", "-c", _LOGGED, name, *argv], stderr=self._log))
+
+    def _await_active(self) -> None:
+        def active() -> bool:
+            systems = self._cluster.ask("fs", "dump")["filesystems"]
+            found = [one["mdsmap"]["info"].values() for one in systems if one["mdsmap"]["fs_name"] == self._name]
+            return any(mds["state"] == "up:active" for some in found for mds in some)
+
+        self._await("ceph-mds", active)
+        self._cluster.await_clean()
+
+    def _mounted(self) -> bool:
+        try:
+            self._cluster.machine.run(["mountpoint", "-q", self.mount])
+        except CommandFailed:
+            return False
+        return True
+
+    def _await(self, what: str, done: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + _UP_WITHIN_S
+        while not done():
+            self.check()
+            if time.monotonic() > deadline:
+                host = self._mon if what == "ceph-mds" else self._cluster.machine
+                raise GaveUp(f"{host.name}: {what} was not ready after {_UP_WITHIN_S:g} s\n{_tail(host, what)}")
+            time.sleep(_POLL_S)
+
+
+def _tail(host: Machine, name: str) -> str:
+    try:
+        text = host.run(["tail", "-n", "15", f"/var/log/host/{name}.out"]).stdout
+    except TargetError:
+        return "  | (it left no log)"
+    return "\n".join(f"  | {line}" for line in text.splitlines())
+
+
+def _end(program: subprocess.Popen[bytes]) -> None:
+    program.terminate()
+    try:
+        program.wait(_END_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        program.kill()
+        program.wait()
+    for pipe in (program.stdin, program.stdout):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
