@@ -7,11 +7,14 @@ from pathlib import Path
 from ground.record import Record
 from results.agreement import agreements, sentences
 from results.agreement_table import agreement_csv
+from results.ascent import doubted
 from results.attestation import summary as told
+from results.ceiling_lines import ceiling_lines
 from results.charts import charts, write_charts
 from results.findings import Finding, find
 from results.report import report
 from results.resource_chart import resource_chart
+from results.staircase_page import staircase_page
 from results.store import RunStore, write_whole
 from results.study_page import StudyPage, study_page
 from results.summary import Row, summarize, summarize_layers, summary_csv
@@ -31,6 +34,8 @@ class Derived(Record):
     """How far two drivers agree, in sentences; empty where one made all the load."""
     replayed: StudyPage | None = None
     """What the study came to that the run replays."""
+    stairs: tuple[str, ...] = ()
+    """What each layer does of the one below, by layout and kind of requests, and what to think of it, in sentences."""
     hosts: tuple[str, ...] = ()
     """Whether the hosts were the same for all layouts, and the worst of what differs, in sentences."""
 
@@ -57,26 +62,45 @@ def derive(run_folder: Path) -> Derived:
         if step.measurement is not None and (telemetry := store.telemetry(key)) is not None
     }
     rows = summarize(plan, steps.values(), uses)
+    layers = summarize_layers(plan, steps.values(), uses)
+    attested = store.attested()
+    stairs = staircase_page(plan, rows, layers, attested)
+    found = stairs.stairs if stairs is not None else ()
+    rows = doubted(rows, found)
     findings = find(rows)
     agreed = agreements(rows)
     store.derived.mkdir(exist_ok=True)
     summary = store.derived / "summary.csv"
     write_whole(summary, summary_csv(rows))
+    if stairs is not None:
+        stairs.write(store.derived)
     if agreed:
         write_whole(store.derived / "agreement.csv", agreement_csv(agreed))
-    drawn = charts(rows, findings, plan.layouts, repeats=plan.suite.repeats)
+    drawn = charts(rows, findings, plan.layouts, repeats=plan.suite.repeats, ceilings=ceiling_lines(found))
     resources = resource_chart(rows, plan.layouts)
-    replayed = study_page(store, plan, (*rows, *summarize_layers(plan, steps.values())))
+    replayed = study_page(store, plan, (*rows, *layers))
     pictures = write_charts([*drawn, resources] if resources.recorded else drawn, store.derived / "charts")
     if replayed is not None:
         replayed.write(store.derived / "study")
         pictures += write_charts([replayed.chart] if replayed.chart.maps else [], store.derived / "charts")
-    attested = store.attested()
+    if stairs is not None and stairs.chart is not None:
+        pictures += write_charts([stairs.chart], store.derived / "charts")
     page = store.derived / "report.html"
     write_whole(
         page,
         report(
-            store.manifest, plan, store.plan_yaml(), rows, findings, drawn, resources, store.events(), attested, agreed, replayed
+            store.manifest,
+            plan,
+            store.plan_yaml(),
+            rows,
+            findings,
+            drawn,
+            resources,
+            store.events(),
+            attested,
+            agreed,
+            replayed,
+            stairs,
         ),
     )
     return Derived(
@@ -88,5 +112,6 @@ def derive(run_folder: Path) -> Derived:
         findings=findings,
         agreement=sentences(agreed, findings),
         replayed=replayed,
+        stairs=stairs.sentences if stairs is not None else (),
         hosts=told(attested),
     )

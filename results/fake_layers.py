@@ -71,7 +71,7 @@ def attest(store: RunStore, layout: str, repeat: int, suite: Suite) -> None:
         for size in sizes:
             for (operation, pick), value in DISK_BYTES_S.items():
                 what = f"disk wb0 {pick} {operation} of {size} B"
-                disk = {"host": host, "kind": "disk", "what": what, "value": value, "unit": "B/s", "promised": 3e9}
+                disk = {"host": host, "kind": "disk", "what": what, "value": value, "unit": "B/s", "promised": value}
                 found.append(
                     Attested.model_validate({**about, **disk, "operation": operation, "pick": pick, "request_bytes": size})
                 )

@@ -35,6 +35,7 @@ from results.manifest import Manifest, RunEvent, Sheet
 from results.reference import STUDY_2014, study_2014
 from results.resolved import ResolvedPlan
 from results.resource_chart import ResourceChart
+from results.staircase_page import StaircasePage
 from results.statistics import REPEATS_FOR_A_CLAIM
 from results.study_page import StudyPage
 from results.summary import Row
@@ -76,6 +77,7 @@ def report(
     attested: Sequence[Attested] = (),
     agreement: Sequence[Agreement] = (),
     replayed: StudyPage | None = None,
+    stairs: StaircasePage | None = None,
 ) -> str:
     """The page. `events` tell what caches were dropped and what could not be sampled, `attested` what the hosts could do."""
     environment = Environment(
@@ -86,6 +88,7 @@ def report(
     specs = {f"{chart.name}-{panel.key}": chart.panel_spec(panel) for chart in charts for panel in chart.panels}
     specs |= {f"{strip.key}-{cell.key}": resources.cell_spec(strip, cell) for strip in resources.strips for cell in strip.cells}
     specs |= replayed.specs if replayed is not None else {}
+    specs |= stairs.specs if stairs is not None else {}
     shown = table(rows)
     return environment.get_template("report.html.j2").render(
         manifest=manifest,
@@ -121,6 +124,7 @@ def report(
         facts=_grouped(_facts(manifest.sheets, [layout.name for layout in plan.layouts])),
         command=shlex.join(manifest.command),
         replayed=replayed,
+        stairs=stairs,
         study=study_2014(),
         study_source=STUDY_2014,
         claim_repeats=REPEATS_FOR_A_CLAIM,

@@ -203,7 +203,7 @@ def above(rate: float, below: Iterable[Step], operation: Operation, daemons: int
         if one.level == "gateway" and daemons > 1:
             continue
         if one.level in ("disk", "osd") and operation == "read":
-            said.append(Doubt(verdict="from memory", text=f"{times}: above its disks, served from memory"))
+            said.append(Doubt(verdict="from memory", text=times))
         elif one.held:
             why = "whose figure is a least, since its load ran out of CPU"
             said.append(Doubt(verdict="held below", text=f"{times}, {why}"))

@@ -348,14 +348,14 @@ def _percentiles_in(tally: Tally) -> dict[int, Interval | None]:
     return wanted
 
 
-def summary_csv(rows: Iterable[Row]) -> str:
-    """The table as CSV with COLUMNS: three decimals, empty where unknown, `yes` or `no` for valid, notes joined by `; `."""
+def summary_csv(rows: Iterable[Row], columns: Sequence[str] = COLUMNS) -> str:
+    """The table as CSV with these columns: three decimals, empty where unknown, `yes` or `no` for valid, notes joined by `; `."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    writer.writerow(columns)
     for row in rows:
         ends = interval_ends(row)
-        writer.writerow([csv_cell(ends[column] if column in ends else getattr(row, column)) for column in COLUMNS])
+        writer.writerow([csv_cell(ends[column] if column in ends else getattr(row, column)) for column in columns])
     return out.getvalue()
 
 

@@ -50,6 +50,8 @@ def print_outcome(derived: Derived, console: Console) -> None:
     for finding in derived.findings:
         if finding.workers is None:
             console.print(f"• {finding.text}", markup=False, highlight=False, soft_wrap=True)
+    for sentence in derived.stairs:
+        console.print(f"↗ {sentence}", markup=False, highlight=False, soft_wrap=True)
     for sentence in derived.agreement:
         console.print(f"≈ {sentence}.", markup=False, highlight=False, soft_wrap=True)
     for sentence in derived.hosts:
