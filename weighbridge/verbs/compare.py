@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,19 +94,10 @@ def compare(
     a gateway could not be stood up, all of it then being taken away again.
     """
     # The heavy rooms are imported here, so that `weighbridge --help` need not wait for them.
-
-    from results import derive  # noqa: PLC0415
-    from results.manifest import Sheet  # noqa: PLC0415
-    from results.store import RunStore  # noqa: PLC0415
     from weighbridge import selection  # noqa: PLC0415
-    from weighbridge.conductor import Conductor  # noqa: PLC0415
-    from weighbridge.display import display_for  # noqa: PLC0415
-    from weighbridge.facts import facts_of_machine  # noqa: PLC0415
-    from weighbridge.interruption import Interrupted, interruptible  # noqa: PLC0415
-    from weighbridge.means import require  # noqa: PLC0415
     from weighbridge.outcome import print_outcome  # noqa: PLC0415
-    from weighbridge.passes import asked_of_hosts, wants_tools  # noqa: PLC0415
     from weighbridge.plan import make_plan  # noqa: PLC0415
+    from weighbridge.run import run  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
 
@@ -116,39 +105,10 @@ def compare(
     asked = chosen.suite.changed(repeats=repeats, driver=driver, layers=layers)
     site = cosbench_site(cosbench, cosbench_archive) if asked.driver != "locust" else None
     plan = make_plan(asked, chosen.hardware, chosen.layouts)
-    where = place()
-    require(chosen.hardware, where)
     screen = console()
-    with interruptible():
-        # Before the folder of the run is made: what the last layout gets wrong would else be found when the first is measured.
-        def say(text: str) -> None:
-            screen.print(text, markup=False, highlight=False)
-
-        tools = wants_tools(asked) or bool(asked_of_hosts(asked, sameness=attest))
-        selection.check(chosen.layouts, chosen.hardware, where, say, attest=tools)
-        store = RunStore.create(
-            out,
-            plan_yaml=chosen.suite_text,
-            plan=plan,
-            suite=asked.name,
-            command=("weighbridge", *sys.argv[1:]),
-            weighbridge_version=version("weighbridge"),
-            sheets=[Sheet(title="machine", facts=facts_of_machine(chosen.hardware))],
-        )
-        try:
-            with display_for(plan, screen) as display:
-                display.say(f"writing to {store.folder}")
-                Conductor(plan, chosen.layouts, store, display, where, cosbench=site, attest=attest).run()
-        except Interrupted as error:
-            store.set_state("interrupted", error=str(error))
-            raise
-        except BaseException as error:
-            store.set_state("failed", error=str(error))
-            raise
-        store.set_state("done")
-    derived = derive(store.folder)
+    derived, steps = run(plan, chosen.layouts, place(), screen, out=out, text=chosen.suite_text, attest=attest, cosbench=site)
     print_outcome(derived, screen)
-    return exit_code(store.latest().values(), comparable=derived.comparable)
+    return exit_code(steps, comparable=derived.comparable)
 
 
 def cosbench_site(controller: str | None, archive: str | None) -> CosbenchSite:
