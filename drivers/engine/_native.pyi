@@ -3,8 +3,8 @@
 class Engine:
     """One target, one workload, some workers.
 
-    `config` is JSON: {"api": "s3"|"swift"|"object-server", "host": str, "port": int, "tls": bool, "ca_file": str|null, "base_path": str,
-    "access_key": str, "secret_key": str, "region": str, "addressing": "path"|"virtual", "token": str, "bucket_prefix": str,
+    `config` is JSON: {"api": "s3"|"swift"|"object-server", "host": str, "port": int, "tls": bool, "ca_file": str|null,
+    "base_path": str, "access_key": str, "secret_key": str, "region": str, "addressing": "path"|"virtual", "token": str, "bucket_prefix": str,
     "request_timeout_s": float, "threads": int, "verify": bool, "seed": int, "workload": {...suites.Workload as JSON...}}.
     `base_path` is "" for S3 and the path of the storage URL ("/v1/AUTH_test") for Swift. `token` is Swift's, or the session
     token of S3's keys. `addressing` may be left out ("path"). With "virtual" (S3 only) each request names its bucket before
@@ -30,8 +30,8 @@ class Engine:
     def prepare(self, first: int, count: int, stride: int, parallel: int) -> None:
         """Start writing objects `first`, `first + stride`, ... (`count` of them) of the workload with `parallel` workers; returns
         at once. A write that fails is tried up to 10 times, with rests of 10 ms to 1 s; every failure is in `progress`. The job
-        ends early when an object cannot be written: all are there when `done` grew by `count` (times replicas, over a ring). Raises ValueError when the
-        workload has no such objects.
+        ends early when an object cannot be written: all are there when `done` grew by `count` (times replicas, over a
+        ring). Raises ValueError when the workload has no such objects.
         """
     def add_worker(self, index: int, of: int, repeat: int) -> None:
         """Start closed-loop worker number `index` of `of` in the whole step (over all processes). Its sequence depends on
