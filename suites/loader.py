@@ -35,7 +35,15 @@ def find(name: str) -> Path:
 
 def load(path: Path) -> Suite:
     """Read a suite. Raises DocumentError with all faults at once, or UsageError when it cannot be read."""
-    document = Document.read(path)
+    return _checked(Document.read(path))
+
+
+def parse(file: str, text: str) -> Suite:
+    """A suite from its text; `file` is only its name in messages. Raises DocumentError with all faults at once."""
+    return _checked(Document(file, text))
+
+
+def _checked(document: Document) -> Suite:
     suite = document.into(Suite)
     faults = list(_faults(document, suite))
     if faults:

@@ -21,6 +21,7 @@ class Verbs(click.Group):
 
     VERBS: ClassVar[dict[str, str]] = {
         "compare": "Weigh layouts side by side with a suite: table, charts and report.",
+        "study": "Replay a published study: its table, what changed, its figures beside ours.",
         "topologies": "List layouts, releases and parameters.",
         "render": "Print every configuration file of a layout; starts nothing.",
         "up": "Stand a layout up, verify it, and leave it standing.",
