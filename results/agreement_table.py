@@ -49,9 +49,9 @@ HEAD: Final = (
     Column(title="COSBench", unit="op/s", numeric=True),
     Column(title="Difference", numeric=True),
     Column(title="Foretold", numeric=True),
-    Column(title="p90", unit="Locust · COSBench, ms", numeric=True),
-    Column(title="Max", unit="Locust · COSBench, ms", numeric=True),
-    Column(title="Means", unit="difference, ms", numeric=True),
+    Column(title="p90 of both", unit="ms", numeric=True),
+    Column(title="Max of both", unit="ms", numeric=True),
+    Column(title="Means", unit="ms apart", numeric=True),
     Column(title="Verdict"),
 )
 
@@ -95,7 +95,7 @@ def _line(one: Agreement) -> Line:
             show_figure(one.locust_ops_s),
             show_figure(one.cosbench_ops_s),
             UNKNOWN if one.ratio is None else _percent(one.ratio.value),
-            UNKNOWN if one.foretold is None else " to ".join(_percent(value) for value in one.foretold),
+            UNKNOWN if one.foretold is None else " to ".join(_percent(value) for value in one.foretold).replace(" %", "", 1),
             f"{show_ms(one.locust_p90_ms)} · {show_latency(None, one.cosbench_p90)}",
             f"{show_ms(one.locust_max_ms)} · {show_latency(None, one.cosbench_max)}",
             _difference(one.locust_mean_ms, one.cosbench_mean_ms),

@@ -17,8 +17,10 @@ from results.interval import Interval
 
 BAR_PX: Final = 8
 APART_PX: Final = 11
+LEAST_PX: Final = 4
 WIDTH_PX: Final = 440
-"""About how wide a panel is drawn; bars of neighbours are placed by it."""
+HEIGHT_PX: Final = 260
+"""About how large a panel is drawn; bars of neighbours are placed by it."""
 
 
 def ends_of(panel: Panel) -> list[float]:
@@ -55,18 +57,27 @@ def _data(panel: Panel, field: str, ends: tuple[float, float]) -> list[dict[str,
     for mark in panel.marks:
         within: Interval | None = getattr(mark, field)
         if within is not None and mark.valid:
+            low, high = _drawn(within, ends)
             shift_px = APART_PX * (layouts.index(mark.layout) - (len(layouts) - 1) / 2)
             values.append(
                 {
                     "layout": mark.layout,
                     "at": mark.workers,
                     "workers": mark.workers * 2 ** (doublings * shift_px / WIDTH_PX),
-                    "low": max(within.low_ms, ends[0]),
-                    "high": min(within.top_ms, ends[1]),
+                    "low": low,
+                    "high": high,
                     "told": str(within),
                 }
             )
     return values
+
+
+def _drawn(within: Interval, ends: tuple[float, float]) -> tuple[float, float]:
+    """From where to where a bar goes: within the scale, and never less high than can be seen (a dot would be higher)."""
+    low, high = max(within.low_ms, ends[0]), min(within.top_ms, ends[1])
+    least = (ends[1] / ends[0]) ** (LEAST_PX / HEIGHT_PX)
+    widen = max(1.0, math.sqrt(least / (high / low)))
+    return low / widen, high * widen
 
 
 def _top(within: Interval) -> float:
