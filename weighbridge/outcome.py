@@ -17,6 +17,7 @@ from results.interval import show_latency
 from results.summary import Row
 from results.use import limit_brief, saturated
 from results.validity import ASIDES
+from weighbridge.study_outcome import print_study
 
 WIDE: Final = 132
 """Columns that the whole table needs with names of a usual length; on a narrower terminal it comes in two parts."""
@@ -56,6 +57,8 @@ def print_outcome(derived: Derived, console: Console) -> None:
         console.print(f"≈ {sentence}.", markup=False, highlight=False, soft_wrap=True)
     for sentence in derived.hosts:
         console.print(f"  {sentence}", style="dim", markup=False, highlight=False, soft_wrap=True)
+    if derived.replayed is not None:
+        print_study(derived.replayed, console)
     console.print(f"\ntable   {derived.summary}", markup=False, highlight=False, soft_wrap=True)
     console.print(f"report  {derived.report}", markup=False, highlight=False, soft_wrap=True)
 

@@ -37,6 +37,17 @@ class Ready:
         """What its run takes at the least: warm-ups, windows and deployments, without writing what is to be read."""
         return self.plan.seconds + DEPLOYMENT_S * len(self.plan.visits)
 
+    @property
+    def least(self) -> str:
+        """The same in words."""
+        return f"{self.least_s / 3600:.1f} h" if self.least_s >= 7200 else f"{self.least_s / 60:.0f} min"
+
+    @property
+    def brief(self) -> str:
+        """What its run does, in one line."""
+        counts = f"{len(self.plan.visits)} deployments, {self.plan.steps} steps"
+        return f"{counts}, at least {self.least}, and what it takes to write the objects that are read"
+
 
 def ready(
     name: str,
@@ -55,9 +66,9 @@ def ready(
     if scale not in study.scales:
         raise UsageError(f"study {study.name} has no scale {scale}", advice=f"It has {', '.join(study.scales)}.")
     chosen = study.scales[scale]
-    study = _narrowed(study, only)
+    variants = _chosen(study, only)
     hosts = _hardware(study, scale, hardware or chosen.hardware)
-    planned = _layouts(document, study, hosts)
+    planned = _layouts(document, variants, study.common, hosts)
     return Ready(
         study=study,
         scale_name=scale,
@@ -65,22 +76,18 @@ def ready(
         text=path.read_text(encoding="utf-8"),
         hardware=hosts,
         planned=planned,
-        plan=_plan(study, scale, hosts, planned, repeats),
+        plan=_plan(study, scale, hosts, variants, planned, repeats),
     )
 
 
-def _narrowed(study: Study, only: Sequence[str]) -> Study:
-    """The study with some of its variants; comparisons that nothing is left of are left out with them."""
-    if not only:
-        return study
+def _chosen(study: Study, only: Sequence[str]) -> tuple[Variant, ...]:
+    """The variants that are named, or all of them. Raises UsageError."""
     known = [variant.name for variant in study.variants]
     strange = [name for name in only if name not in known]
     if strange:
         hints = ", ".join(f"no variant {name!r}{did_you_mean(name, known)}" for name in strange)
         raise UsageError(f"study {study.name}: {hints}")
-    kept = tuple(variant for variant in study.variants if variant.name in only)
-    # Not validated again: comparisons and tables may speak of levels that are left out, and then have empty cells.
-    return study.model_copy(update={"variants": kept})
+    return tuple(variant for variant in study.variants if not only or variant.name in only)
 
 
 def _hardware(study: Study, scale: ScaleName, name: str | None) -> Hardware:
@@ -92,18 +99,18 @@ def _hardware(study: Study, scale: ScaleName, name: str | None) -> Hardware:
     return hardware_named(name)
 
 
-def _layouts(document: Document, study: Study, hardware: Hardware) -> tuple[Planned, ...]:
+def _layouts(document: Document, variants: Sequence[Variant], common: str, hardware: Hardware) -> tuple[Planned, ...]:
     """The variants as layouts of their names. Raises DocumentError with what is wrong in all of them."""
     faults: list[Fault] = []
     planned = []
     places = {one["name"]: number for number, one in enumerate(document.data["variants"])}
-    for variant in study.variants:
-        reference = variant.layout + study.common
+    for variant in variants:
+        reference = variant.layout + common
         try:
             planned.append(_named(variant, layout_named(reference, hardware)))
         except DocumentError as error:
-            told = f"{document.file}, variant {variant.name}"
-            faults += [replace(fault, file=told) if fault.file == "layout" else fault for fault in error.faults]
+            # A fault points into the reference or into the file of its layout, of which several variants are made.
+            faults += [replace(fault, message=f"variant {variant.name}: {fault.message}") for fault in error.faults]
         except UsageError as error:
             faults.append(document.fault_at(("variants", places[variant.name], "layout"), error.message))
     if faults:
@@ -116,14 +123,21 @@ def _named(variant: Variant, planned: Planned) -> Planned:
     return replace(planned, layout=planned.layout.model_copy(update={"name": variant.name}))
 
 
-def _plan(study: Study, scale: ScaleName, hardware: Hardware, planned: Sequence[Planned], repeats: int | None) -> Plan:
+def _plan(
+    study: Study,
+    scale: ScaleName,
+    hardware: Hardware,
+    variants: Sequence[Variant],
+    planned: Sequence[Planned],
+    repeats: int | None,
+) -> Plan:
     """The plan of its suite, with what else is asked of those variants that have it."""
     chosen = study.scales[scale]
     suite = loader.suite_of(study, scale).changed(repeats=repeats)
-    suite = suite.model_copy(update={"layouts": tuple(variant.name for variant in study.variants)})
+    suite = suite.model_copy(update={"layouts": tuple(variant.name for variant in variants)})
     plan = make_plan(suite, hardware, planned)
     passes = {}
-    for variant, one in zip(study.variants, planned, strict=True):
+    for variant, one in zip(variants, planned, strict=True):
         mine = plan.passes[variant.name]
         if chosen.beneath and "rados" in one.gateway.layers():
             mine = (*mine, Pass(api="rados", driver="rados", layer="rados", workloads=chosen.beneath))

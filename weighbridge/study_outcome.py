@@ -1,0 +1,67 @@
+"""A replayed study on a terminal: its tables, the map of what changed, its published figures beside ours, and where they are."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from results.recap import Recap, RecapCell
+from results.study import Grid
+from results.study_page import StudyPage
+
+_STYLES: Final = {"same": "dim", "missing": "dim", "no claim": "italic"}
+
+
+def print_study(page: StudyPage, console: Console) -> None:
+    """Print all tables of a study. In the map blue is faster and orange slower, as in its chart."""
+    run = page.outcome.run
+    _say(console, f"\n{run.study.about} ({run.scale} scale), after {run.study.source}")
+    for sentence in run.study.scales[run.scale].about:
+        console.print(f"  {sentence}", style="dim", markup=False, highlight=False)
+    for grid in page.outcome.tables:
+        console.print(_grid(grid))
+    for one in page.outcome.recaps:
+        console.print(_recap(one))
+    if page.outcome.recaps:
+        _say(console, f"{page.chart.finding}. {page.chart.caption}")
+    for grid in page.outcome.published:
+        console.print(_grid(grid))
+        _say(console, grid.note)
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, markup=False, highlight=False)
+
+
+def _table(title: str) -> Table:
+    return Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+
+
+def _grid(grid: Grid) -> Table:
+    drawn = _table(escape(grid.title))
+    for number, name in enumerate(grid.head):
+        drawn.add_column(escape(name), justify="left" if number < grid.labels or name == "beside" else "right")
+    for line in grid.shown:
+        drawn.add_row(*map(escape, line))
+    return drawn
+
+
+def _recap(one: Recap) -> Table:
+    drawn = _table(escape(f"Change of throughput, {one.title}"))
+    drawn.add_column("")
+    for name in one.across:
+        drawn.add_column(escape(name.replace(" × ", "\n")), justify="right", no_wrap=True)
+    for down in one.down:
+        cells = [one.cell(down, across) for across in one.across]
+        drawn.add_row(escape(down), *("" if cell is None else f"[{_style(cell)}]{escape(cell.text)}[/]" for cell in cells))
+    return drawn
+
+
+def _style(cell: RecapCell) -> str:
+    """Of the same colours as the chart; what makes no claim is in italics."""
+    colour = "" if cell.percent is None or cell.verdict == "same" else "#56b4e9" if cell.percent > 0 else "#e69f00"
+    return f"{_STYLES.get(cell.verdict, 'bold')} {colour}".strip()
