@@ -4,8 +4,9 @@ class Engine:
     """One target, one workload, some workers.
 
     `config` is JSON: {"api": "s3"|"swift"|"object-server", "host": str, "port": int, "tls": bool, "ca_file": str|null,
-    "base_path": str, "access_key": str, "secret_key": str, "region": str, "addressing": "path"|"virtual", "token": str, "bucket_prefix": str,
-    "request_timeout_s": float, "threads": int, "verify": bool, "seed": int, "workload": {...suites.Workload as JSON...}}.
+    "base_path": str, "access_key": str, "secret_key": str, "region": str, "addressing": "path"|"virtual", "token": str,
+    "bucket_prefix": str, "request_timeout_s": float, "threads": int, "verify": bool, "seed": int,
+    "workload": {...suites.Workload as JSON...}, "ring": {...}|null}.
     `base_path` is "" for S3 and the path of the storage URL ("/v1/AUTH_test") for Swift. `token` is Swift's, or the session
     token of S3's keys. `addressing` may be left out ("path"). With "virtual" (S3 only) each request names its bucket before
     `host`; connections are made to the first bucket's name, and serve all buckets.
