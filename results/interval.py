@@ -9,6 +9,7 @@ round; intervals that touch are therefore told apart no more than those that ove
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 
@@ -75,6 +76,18 @@ def percentile(bins: Bins, percent: float) -> Interval:
         if seen >= rank:
             return Interval(low_ms=number * bins.width_us / 1000, high_ms=(number + 1) * bins.width_us / 1000)
     return Interval(low_ms=bins.beyond_us / 1000, high_ms=None)
+
+
+def summed(found: Sequence[Bins]) -> Bins:
+    """What one set of bins of all the samples would be: counts are added. Raises InvalidMeasurement where widths or ends differ."""
+    first, *others = found
+    if any((one.width_us, one.beyond_us) != (first.width_us, first.beyond_us) for one in others):
+        raise InvalidMeasurement("bins of different widths cannot be added")
+    counts: Counter[int] = Counter()
+    for one in found:
+        counts.update(dict(one.counts))
+    beyond = sum(one.beyond for one in found)
+    return Bins(width_us=first.width_us, counts=tuple(sorted(counts.items())), beyond_us=first.beyond_us, beyond=beyond)
 
 
 def middle(found: Sequence[Interval]) -> Interval:

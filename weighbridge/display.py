@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -15,6 +16,8 @@ from rich.table import Table
 from drivers.order import Progress as DriverProgress
 from ground.quantities import show_bytes
 from results.histogram import Histogram
+from results.interval import percentile, summed
+from results.measurement import Tally
 from results.step import StepKey, StepResult
 from results.validity import enough_samples
 from weighbridge.plan import Plan, step_seconds
@@ -162,7 +165,8 @@ def display_for(plan: Plan, console: Console) -> PlainDisplay | LiveDisplay:
 
 
 def _name(key: StepKey) -> str:
-    return f"{key.layout} {key.api} {key.workload} x{key.workers}" + (f" repeat {key.repeat + 1}" if key.repeat else "")
+    way = f"{' by COSBench' if key.driver == 'cosbench' else ''}{' behind its front' if key.layer == 'gateway' else ''}"
+    return f"{key.layout} {key.api} {key.workload} x{key.workers}{way}" + (f" repeat {key.repeat + 1}" if key.repeat else "")
 
 
 def _outcome(result: StepResult) -> str:
@@ -182,15 +186,31 @@ def _numbers(result: StepResult) -> tuple[str, str, str, str, str]:
         return ("0", "0", "-", "-", f"{errors:,}")
     count = sum(tally.count for tally in tallies)
     moved = sum(tally.bytes for tally in tallies)
-    merged = Histogram.merged(Histogram.decode(tally.latency) for tally in tallies if tally.latency)
-    longest = max(tally.max_us or 0 for tally in tallies)
     return (
         f"{count / measurement.window_s:,.1f}",
         f"{moved / measurement.window_s / 1e6:,.1f}",
-        f"{merged.percentile_us(90) / 1e3:,.1f}" if enough_samples(count, 90) else "-",
-        f"{longest / 1e3:,.1f}",
+        _p90(tallies) if enough_samples(count, 90) else "-",
+        _longest(tallies),
         f"{errors:,}",
     )
+
+
+def _p90(tallies: Sequence[Tally]) -> str:
+    """In ms over all operations; the bin where the driver tells bins, a dash where it tells of one operation neither."""
+    if all(tally.latency is not None for tally in tallies):
+        merged = Histogram.merged(Histogram.decode(tally.latency) for tally in tallies if tally.latency is not None)
+        return f"{merged.percentile_us(90) / 1e3:,.1f}"
+    bins = [tally.bins for tally in tallies if tally.bins is not None]
+    return str(percentile(summed(bins), 90)) if len(bins) == len(tallies) else "-"
+
+
+def _longest(tallies: Sequence[Tally]) -> str:
+    """The slowest request in ms, or the bin that it lies in; a dash where the driver does not tell."""
+    known = [tally.max_us for tally in tallies if tally.max_us is not None]
+    if len(known) == len(tallies):
+        return f"{max(known) / 1e3:,.1f}"
+    bins = [tally.bins for tally in tallies if tally.bins is not None]
+    return str(percentile(summed(bins), 100)) if len(bins) == len(tallies) else "-"
 
 
 def _duration(seconds: float) -> str:
