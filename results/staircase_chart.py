@@ -21,6 +21,7 @@ from results.resolved import PlannedLayout
 from results.staircase import HARDWARE, INSIDE, Level, Staircase, Step, percent, staircase_csv
 
 WIDTH: Final = 270
+PAGE_WIDTH: Final = 170
 ROW: Final = 27
 """Height of a row in pixels."""
 LABELS: Final = 142
@@ -69,9 +70,10 @@ class StaircaseChart(Record):
     styles: tuple[Style, ...]
 
     def flight_spec(self, flight: Flight) -> dict[str, Any]:
-        """The Vega-Lite spec of one panel that takes the width it is given."""
-        spec: dict[str, Any] = _draw(flight, self.styles, "container").to_dict(validate=False)
-        return {**spec, "config": {**config(), "padding": {"left": LABELS, "right": 4, "top": 4, "bottom": 4}, "background": None}}
+        """The Vega-Lite spec of one panel for a page."""
+        # Not as wide as there is room: the columns of words beside the scale would be taken from its width.
+        spec: dict[str, Any] = _draw(flight, self.styles, PAGE_WIDTH).to_dict(validate=False)
+        return {**spec, "config": {**config(), "padding": {"left": 4, "right": 36, "top": 4, "bottom": 4}, "background": None}}
 
     def spec(self) -> dict[str, Any]:
         """The Vega-Lite spec of the whole chart."""
@@ -158,13 +160,13 @@ def _rung(stair: Staircase, step: Step, places: dict[Level, int]) -> Rung:
         below_y=None if lower is None else places[lower.level],
         figure=UNKNOWN if step.bandwidth_mb_s is None else f"{'≥ ' if step.held else ''}{show_figure(step.bandwidth_mb_s)}",
         share=f"{of.replace('rados', 'RADOS')}{said}",
-        gap=step.note if step.bandwidth_mb_s is None else "",
+        gap=step.note.partition(": --layers")[0] if step.bandwidth_mb_s is None else "",
         held=bool(step.held),
         believable=step.believable,
     )
 
 
-def _draw(flight: Flight, look: Sequence[Style], width: int | str) -> alt.LayerChart | alt.FacetChart:
+def _draw(flight: Flight, look: Sequence[Style], width: int) -> alt.LayerChart | alt.FacetChart:
     known = [value for rung in flight.rungs for value in (rung.mb_s,) if value]
     low, high, ticks = log_ticks(min(known, default=1.0), max(known, default=10.0))
     count = len(flight.rungs)
