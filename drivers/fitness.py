@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
+from ground.quantities import show_bytes
 from suites import Api, Workload
 
 DriverName = Literal["locust", "cosbench", "rados", "fio"]
+
+MOST_RADOS_BYTES: Final = 90 * 2**20
+"""`osd_max_write_size`, as all releases have it."""
+MOST_IN_HAND_BYTES: Final = 512 * 2**20
+"""Ceph's benches and fio have a buffer for each request in hand, and the smallest host that ships has 1 GiB."""
 
 
 def unfit(workload: Workload, api: Api, driver: DriverName) -> tuple[str, ...]:
@@ -35,6 +41,20 @@ def _bench(workload: Workload, api: Api) -> list[str]:
         found.append(f"{api} is asked as fast as it answers, not at a rate")
     if workload.verify:
         found.append(f"what is read of {api} is not compared")
+    if isinstance(workload.objects.size, int):
+        found += _bench_sizes(workload.objects.size, max(workload.workers), api)
+    return found
+
+
+def _bench_sizes(size_bytes: int, workers: int, api: Api) -> list[str]:
+    if not size_bytes:
+        return [f"{api} is not asked for nothing: objects need a size"]
+    found = []
+    if api == "rados" and size_bytes > MOST_RADOS_BYTES:
+        found.append(f"OSDs take no more than {show_bytes(MOST_RADOS_BYTES)} at once, and an object of {api} is one write")
+    if size_bytes * workers > MOST_IN_HAND_BYTES:
+        held = f"{workers} workers with {show_bytes(size_bytes)} each"
+        found.append(f"{held} are more than the {show_bytes(MOST_IN_HAND_BYTES)} that its tool may hold in a host's memory")
     return found
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import base64
+import shutil
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 
-from drivers.driver import Driver, GaveUp
+from drivers.driver import Driver, GaveUp, Heard
 from drivers.order import Cleaned, Cleanup, CosbenchSite, Kept, Prepare, Progress, Step
 from ground.errors import DriverError, TargetError, WeighbridgeError
 from ground.quantities import show_bytes
@@ -24,11 +25,14 @@ from suites import Every, Workload
 from topologies.attestation import Attestation
 from topologies.deployment import Deployment, Place, deploy
 from topologies.loader import Planned
+from weighbridge import aging
+from weighbridge.asking import ask_osds
 from weighbridge.clearing import clearing
 from weighbridge.display import Display
 from weighbridge.opening import LOCUST, opened, prefix_of
 from weighbridge.passes import asked_of_hosts, wants_tools
 from weighbridge.plan import Plan, Visit
+from weighbridge.profiling import Profiler
 from weighbridge.telemetry import Counted, Watch, limits_of
 
 
@@ -46,6 +50,7 @@ class Conductor:
         driver: Sequence[str] = LOCUST,
         cosbench: CosbenchSite | None = None,
         attest: bool = False,
+        profiler: Profiler | None = None,
     ) -> None:
         self._plan = plan
         self._suite = plan.suite
@@ -56,6 +61,7 @@ class Conductor:
         self._driver = tuple(driver)
         self._cosbench = cosbench
         self._attest = attest
+        self._profiler = profiler
         self._number = 0
         # Buckets carry the run's own id, so that nothing but what this run made is ever touched.
         self._prefix = f"wb-{store.manifest.run_id.rsplit('-', 1)[-1]}"
@@ -84,8 +90,10 @@ class Conductor:
                 ConfigFile(layout=visit.layout, host=one.host, path=one.path, text=one.text) for one in deployment.standing.rendered
             ]
             self._store.add_facts([Sheet(title="deployment", layout=visit.layout, facts=deployment.facts())], configs)
+            if osds := ask_osds(deployment, self._suite, visit.repeat):
+                self._store.attest(osds)
             with clearing(deployment, self._buckets(), self._tell(visit)), self._watching(planned, deployment) as watch:
-                for one in self._plan.passes[visit.layout]:
+                for one in self._plan.passes[visit.layout] if self._aged(deployment, visit) else ():
                     self._measure_pass(deployment, watch, visit, one)
             say(f"taking {visit.layout} down")
 
@@ -115,7 +123,32 @@ class Conductor:
             for one in way.workloads
             for index in range(one.objects.containers + (way.driver == "cosbench"))
         ]
-        return list(dict.fromkeys(names))
+        return list(dict.fromkeys([*aging.buckets(self._suite, self._prefix), *names]))
+
+    def _aged(self, deployment: Deployment, visit: Visit) -> bool:
+        """Age the store as the suite asks; whether it can be measured. When it could not be aged, its steps are written down so."""
+        if self._suite.age is None:
+            return True
+        self._display.say(f"aging {visit.layout}")
+        log = self._store.logs / f"driver-{visit.layout}-age-{visit.repeat}.log"
+        try:
+            room = deployment.standing.room()
+            lab = deployment.hardware.kind == "lab"
+            order = aging.order_of(self._suite, room, shutil.disk_usage(self._place.home).free if lab else None)
+            heard = self._display.progress
+            aged = aging.age(deployment, self._suite, order, prefix=self._prefix, log=log, heard=heard, command=self._driver)
+            self._note("aged", deployment, aging.told(order, aged, room))
+            self._note("settled", deployment, deployment.standing.settle())
+            deployment.check()
+        except (DriverError, TargetError) as error:
+            self._display.say(_reason(error))
+            self._store.event("failed", str(error), layout=visit.layout)
+            for one in self._plan.passes[visit.layout]:
+                for workload in one.workloads:
+                    self._not_measured(_keys(visit, one, workload), error)
+            return False
+        self._store.add_facts([Sheet(title="age", layout=visit.layout, facts=aging.facts(order, aged, room))])
+        return True
 
     def _tell(self, visit: Visit) -> Callable[[str], None]:
         def tell(text: str) -> None:
@@ -187,10 +220,15 @@ class Conductor:
     def _measure(self, deployment: Deployment, watch: Watch, driver: Driver, workload: Workload, key: StepKey) -> StepResult:
         if self._suite.cache == "before-step":
             self._note("caches", deployment, deployment.drop_caches())
-        with self._dropping(deployment), watch.step(key, workload.runtime) as recording:
+        with (
+            self._profiling(deployment, key) as profiling,
+            self._dropping(deployment),
+            watch.step(key, workload.runtime) as recording,
+        ):
 
             def heard(progress: Progress) -> None:
                 recording.heard(progress)
+                profiling(progress)
                 self._display.progress(progress)
 
             order = Step(workload=workload, workers=key.workers, repeat=key.repeat)
@@ -199,6 +237,12 @@ class Conductor:
         self._keep(key.file_name, measured.kept)
         verdict = judge(measurement, self._suite.bounds, closed_loop=workload.rate_per_s is None)
         return StepResult(key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=self._number - 1)
+
+    def _profiling(self, deployment: Deployment, key: StepKey) -> AbstractContextManager[Heard]:
+        if self._profiler is None:
+            return nullcontext(lambda _: None)
+        tiers = {name: need.tier for name, need in self._planned[key.layout].gateway.needs().items()}
+        return self._profiler.step(deployment, tiers, key)
 
     def _keep(self, folder: str, kept: Sequence[Kept]) -> None:
         for one in kept:

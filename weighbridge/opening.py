@@ -12,6 +12,8 @@ from typing import Final
 from drivers.driver import Driver
 from drivers.order import CosbenchSite, Ring, RingDisk, Setup, Target
 from drivers.process import DriverProcess
+from drivers.rados import Cluster, RadosBench, RbdBench
+from drivers.rados.tool import Tool
 from gateways.gateway import Endpoint
 from ground.errors import DriverError
 from results.step import Pass
@@ -72,7 +74,30 @@ def opened(
             yield Opened(driver, driver.setup(setup).versions)
             driver.quit()
         return
+    if one.api in ("rados", "rbd", "cephfs"):
+        with _of_cluster(deployment, suite, one, prefix=prefix_of(prefix, one), log=log) as tool:
+            yield Opened(tool, tool.versions())
+            tool.quit()
+        return
     raise DriverError(f"nothing makes load of {one.api} by {one.driver}")
+
+
+def _of_cluster(deployment: Deployment, suite: Suite, one: Pass, *, prefix: str, log: Path) -> Tool:
+    """The driver that runs a tool on the host of a Ceph cluster that has its keys. Raises DriverError where there is none."""
+    below = deployment.standing.below().ceph
+    if below is None:
+        raise DriverError(f"{deployment.layout.name} has no Ceph cluster below it: nothing makes load of {one.api} there")
+    cluster = Cluster(below.host, replicas=below.replicas)
+    cpus = deployment.hardware.hosts[below.host.name].cpus
+    if one.driver == "fio":
+        from drivers.fio import FioCephFs, FioRbd  # noqa: PLC0415 - wanted for few passes
+
+        if one.api == "cephfs":
+            return FioCephFs(cluster, below.mon, prefix=prefix, log=log, pg_num=suite.rados.pg_num)
+        return FioRbd(cluster, prefix=prefix, log=log, pg_num=suite.rados.pg_num, cpus=cpus)
+    if one.api == "rados":
+        return RadosBench(cluster, prefix=prefix, log=log, settings=one.rados or suite.rados, cpus=cpus)
+    return RbdBench(cluster, prefix=prefix, log=log, pg_num=suite.rados.pg_num, cpus=cpus)
 
 
 def _target(deployment: Deployment, one: Pass) -> Target:

@@ -1,0 +1,35 @@
+"""Asking the OSDs of a deployment that stands what each of them does by itself: the layer `osd` of a suite."""
+
+from __future__ import annotations
+
+from drivers.rados import Cluster, osd_figures
+from ground.quantities import show_bytes
+from results.attestation import Attested
+from suites import Suite
+from topologies.deployment import Deployment
+
+
+def ask_osds(deployment: Deployment, suite: Suite, repeat: int) -> list[Attested]:
+    """What each OSD writes, at the sizes of the suite's objects; of objects of many sizes it is their mean.
+
+    Nothing where the suite does not ask for it, or there are no OSDs. Raises CommandFailed, TargetError.
+    """
+    below = deployment.standing.below().ceph
+    if "osd" not in suite.layers or below is None:
+        return []
+    sizes = {round(workload.objects.mean_bytes) for workload in suite.workloads if {"read", "write"} & set(workload.operations)}
+    cluster = Cluster(below.host, replicas=below.replicas)
+    return [
+        Attested(
+            layout=deployment.layout.name,
+            repeat=repeat,
+            host=one.host,
+            kind="osd",
+            what=f"osd.{one.number} write of {show_bytes(one.request_bytes)}",
+            value=one.bytes_per_s,
+            unit="B/s",
+            operation="write",
+            request_bytes=one.request_bytes,
+        )
+        for one in osd_figures(cluster, below.osds, sorted(size for size in sizes if size))
+    ]
