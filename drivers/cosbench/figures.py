@@ -5,6 +5,7 @@ None of its CSV files quotes anything; some rows go on with as many columns as t
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -18,6 +19,9 @@ _HEAD: Final = (
     "99%-ResTime,100%-ResTime,Throughput,Bandwidth,Succ-Ratio,Status,Detailed Status"
 )
 _NOTHING: Final = "N/A"
+_STATUSES: Final = re.compile(
+    r"waiting|booting|submitting|authing|launching|running|closing|sleeping|completed|failed|terminated|cancelled|aborted"
+)
 _CODES: Final = re.compile(r"error code: (\S+) occurred (\d+) times")
 _STAGE: Final = re.compile(r"^=+ stage: (\S+) =+$", re.MULTILINE)
 _THROWN: Final = re.compile(r"^(?:Caused by: )?[\w.$]+(?:Exception|Error)(?:: (.*))?$")
@@ -50,17 +54,18 @@ def rows(summary: str) -> tuple[Row, ...]:
 
 def _row(line: str) -> Row:
     fields = line.split(",")
-    try:
-        count, size = (None if field == _NOTHING else int(field) for field in fields[3:5])
-        mean, throughput = (None if fields[index] == _NOTHING else float(fields[index]) for index in (5, 13))
-        success = None if fields[15] == _NOTHING else round(float(fields[15].removesuffix("%")) / 100, 6)
+    # A comma in a number moves all after it along: without a status where it belongs nothing is believed.
+    if len(fields) > 16 and _STATUSES.fullmatch(fields[16]):
         name = None if fields[1] == _NOTHING else fields[1]
-        return Row(fields[0], name, count, size, mean, throughput, success, fields[16])
-    except (ValueError, IndexError):
-        raise DriverError(
-            f"COSBench's summary has a row that cannot be read: {line[:200]!r}",
-            advice="Its JVM must write numbers in English: start it with -Duser.language=en or LC_ALL=C.",
-        ) from None
+        with contextlib.suppress(ValueError):
+            count, size = (None if field == _NOTHING else int(field) for field in fields[3:5])
+            mean, throughput = (None if fields[index] == _NOTHING else float(fields[index]) for index in (5, 13))
+            success = None if fields[15] == _NOTHING else round(float(fields[15].removesuffix("%")) / 100, 6)
+            return Row(fields[0], name, count, size, mean, throughput, success, fields[16])
+    raise DriverError(
+        f"COSBench's summary has a row that cannot be read: {line[:200]!r}",
+        advice="Its JVM must write numbers in English: start it with -Duser.language=en or LC_ALL=C.",
+    )
 
 
 def bins(histogram: str, stage: str, operation: str) -> Bins | None:

@@ -1,0 +1,145 @@
+"""A driver of COSBench, its recorded controller and a target, all on loopback and ended with the test that started them."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+from swiftclient.client import Connection
+
+from drivers.order import CosbenchSite, Setup, Target
+from drivers.process import DriverProcess
+from suites import Objects, Workload
+
+ROOT = Path(__file__).parents[3]
+KEY = "a-planted-secret"
+
+
+def _recorded() -> ModuleType:
+    name = "recorded_controller"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return sys.modules[name]
+
+
+_recorded()
+
+
+class Store:
+    """A null target that tells what is in it."""
+
+    def __init__(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+
+    @contextmanager
+    def client(self) -> Iterator[Any]:
+        swift: Any = Connection(f"{self.url}/auth/v1.0", "weigh:er", KEY, retries=0)
+        try:
+            yield swift
+        finally:
+            swift.close()
+
+    def names(self) -> list[str]:
+        """Containers and objects, as `container/` and `container/object`."""
+        with self.client() as swift:
+            found = [one["name"] for one in swift.get_account()[1]]
+            return [
+                name
+                for container in found
+                for name in [f"{container}/", *(f"{container}/{one['name']}" for one in swift.get_container(container)[1])]
+            ]
+
+    def empty(self) -> None:
+        names = self.names()
+        with self.client() as swift:
+            for name in sorted(names, reverse=True):
+                container, _, one = name.partition("/")
+                if one:
+                    swift.delete_object(container, one)
+                else:
+                    swift.delete_container(container)
+
+    def put(self, container: str, *names: str) -> None:
+        with self.client() as swift:
+            swift.put_container(container)
+            for name in names:
+                swift.put_object(container, name, b"x")
+
+    def delete(self, container: str, *names: str) -> None:
+        with self.client() as swift:
+            for name in names:
+                swift.delete_object(container, name)
+
+
+@pytest.fixture(scope="module")
+def standing() -> Iterator[Store]:
+    argv = [sys.executable, "-m", "weighbridge", "null-target", "--port", "0", "--user", "weigh:er"]
+    environment = {**os.environ, "WEIGHBRIDGE_NULL_KEY": KEY}
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT) as process:
+        try:
+            assert process.stdout is not None
+            yield Store(int(json.loads(process.stdout.readline())["listening"].rsplit(":", 1)[1]))
+        finally:
+            process.terminate()
+
+
+@pytest.fixture
+def store(standing: Store) -> Iterator[Store]:
+    """An empty store."""
+    yield standing
+    standing.empty()
+
+
+@pytest.fixture
+def controller(tmp_path: Path) -> Iterator[Any]:
+    with sys.modules["recorded_controller"].recorded_controller(tmp_path / "cosbench") as running:
+        yield running
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Iterator[DriverProcess]:
+    log = tmp_path / "driver.log"
+    argv = [sys.executable, "-m", "drivers.cosbench"]
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, cwd=ROOT)
+    with DriverProcess(process, log, silence_s=40.0) as running:
+        yield running
+
+
+@pytest.fixture
+def setup(store: Store, controller: Any) -> Callable[..., Setup]:
+    """Makes the setup of a driver for the store by the recorded controller."""
+
+    def make(**more: Any) -> Setup:
+        target = more.pop("target", Target(api="swift", url=f"{store.url}/auth/v1.0", user="weigh:er", key=SecretStr(KEY)))
+        site = CosbenchSite(controller=controller.url, archive=str(controller.archive), **more)
+        return Setup(target=target, bucket_prefix="wb-test", seed=1, request_timeout_s=10.0, cosbench=site)
+
+    return make
+
+
+@pytest.fixture
+def mixed() -> Workload:
+    """What was recorded: 2 x 50 objects of 64 kB, reads and writes 80 to 20, 12 s after 2 s."""
+    return Workload(
+        name="mixed",
+        objects=Objects(size=64000, containers=2, per_container=50),
+        operations={"read": 80, "write": 20},
+        workers=(2,),
+        runtime=12.0,
+        warmup=2.0,
+    )

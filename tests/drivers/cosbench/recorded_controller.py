@@ -1,0 +1,262 @@
+"""COSBench's controller as it was recorded: takes workloads by HTTP, ends them at once, and archives what a recording has.
+
+A recording is cut to the stages that were handed in: their figures are those of the recorded stages, under their names.
+"""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import re
+import threading
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email import message_from_bytes
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+DATA = Path(__file__).parents[2] / "data" / "cosbench"
+SHIPPED: Mapping[str, str] = {}
+"""With COSBench's own users file whoever asks is let in."""
+
+
+@dataclass(frozen=True)
+class Take:
+    """Which recording a workload gives. `stages` are the recorded ones in the order of those handed in."""
+
+    folder: str
+    stages: Sequence[str]
+    state: str
+    looks: int = 2
+    """How often it is told to run before it has ended; -1: it never ends by itself."""
+
+
+PREPARED = Take("jdk8/w35-mock-stepped", ["s1-init", "s2-prepare"], "FINISHED")
+STEPPED = Take("jdk8/w35-mock-stepped", ["s4-main-w2"], "FINISHED")
+UNKNOWN_STORAGE = Take("jdk8/w39-unknown-storage", ["s1-m", "s2-m2"], "TERMINATED")
+
+
+def text_of(path: Path) -> str:
+    """A recorded file, packed or not; "" when there is none."""
+    for packed, opened in ((path, Path.open), (Path(f"{path}.xz"), lzma.open), (Path(f"{path}.gz"), gzip.open)):
+        if packed.exists():
+            with opened(packed, "rb") as file:
+                return bytes(file.read()).decode()
+    return ""
+
+
+def recorded(folder: str, kind: str = "") -> str:
+    """A recorded summary, or with `kind` another of its CSV files, or its log."""
+    name = Path(folder).name
+    return text_of(DATA / folder / ("workload.log" if kind == "log" else f"{name}{kind}.csv"))
+
+
+@dataclass
+class Workload:
+    id: str
+    name: str
+    text: str
+    stages: list[str]
+    take: Take
+    submitted: datetime
+    looks: int
+    state: str = "PROCESSING"
+
+    @property
+    def line(self) -> str:
+        return f"{self.id}\t{self.submitted:%a %b %d %H:%M:%S UTC %Y}\t{self.state}"
+
+
+@dataclass
+class Recorded:
+    """A controller and its archive. What is set here it does from then on."""
+
+    root: Path
+    prepare: Take = PREPARED
+    step: Take = STEPPED
+    first_id: int = 1
+    users: Mapping[str, str] = field(default_factory=dict)
+    refusal: str = ""
+    """What every submission is answered with."""
+    archives_after_s: float = 0.3
+    """The end of a workload is seen before its archive is there."""
+    forgets: bool = False
+    """It was restarted: it knows no workload any more."""
+    url: str = ""
+    workloads: dict[str, Workload] = field(default_factory=dict)
+    cancelled: list[str] = field(default_factory=list)
+    asked: threading.Event = field(default_factory=threading.Event)
+    """Set when a workload that never ends by itself has been looked at."""
+    drivers: str = "driver1\thttp://127.0.0.1:18088/driver\n"
+    writers: list[threading.Thread] = field(default_factory=list)
+
+    @property
+    def archive(self) -> Path:
+        return self.root / "archive"
+
+    def submit(self, text: str) -> str:
+        number = f"w{self.first_id + len(self.workloads)}"
+        root = ET.fromstring(text)
+        stages = [f"s{index}-{stage.get('name')}" for index, stage in enumerate(root.iter("workstage"), 1)]
+        take = self.prepare if any(work.get("type") == "init" for work in root.iter("work")) else self.step
+        now = datetime.now(UTC).replace(microsecond=0, tzinfo=None)
+        self.workloads[number] = Workload(number, root.get("name", ""), text, stages, take, now, take.looks)
+        return f"Accepted with ID: {number}"
+
+    def index(self) -> str:
+        active = []
+        for one in self.workloads.values():
+            if one.state == "PROCESSING":
+                if one.looks == 0:
+                    self.end(one, one.take.state)
+                    continue
+                one.looks -= one.looks > 0
+                self.asked.set()
+                active.append(f"{one.line}\t{one.stages[-1]}\n")
+        count = self.drivers.count("\n")
+        drivers = f"Drivers:\n{self.drivers}Total: {count} drivers\n\n"
+        return f"{drivers}Active Workloads:\n{''.join(active)}Total: {len(active)} active workloads\n"
+
+    def end(self, one: Workload, state: str) -> None:
+        one.state = state
+        writer = threading.Thread(target=self._archive, args=(one,))
+        self.writers.append(writer)
+        writer.start()
+
+    def answer(self, action: str, query: Mapping[str, list[str]], form: Mapping[str, list[str]], script: str | None) -> str:
+        user = {**query, **({} if action == "submit" else form)}
+        if self.users:
+            if "username" not in user:
+                return ""
+            if self.users.get(user["username"][0]) != user.get("password", [""])[0]:
+                return "User info [username:password] incorrect !"
+        if action == "submit":
+            return self.refusal or ("Bad Request" if script is None else self.submit(script))
+        if action == "index":
+            return self.index()
+        one = self.workloads.get({**query, **form}.get("id", [""])[0])
+        if one is None or self.forgets:
+            return "Not Found"
+        if action == "cancel" and one.state == "PROCESSING":
+            self.cancelled.append(one.id)
+            self.end(one, "CANCELLED")
+        return f"{one.line}\n"
+
+    def _archive(self, one: Workload) -> None:
+        """In COSBench's order: history, summary, histogram, stages, log, and last of all scripts.log."""
+        time.sleep(self.archives_after_s)
+        self.archive.mkdir(parents=True, exist_ok=True)
+        with (self.archive / "run-history.csv").open("a") as history:
+            history.write(f"{one.id},{one.name},{one.submitted:%Y-%m-%d %H:%M:%S},,,read,{one.state.lower()},queuing @ then\n")
+        folder = self.archive / f"{one.id}-{one.name}"
+        folder.mkdir()
+        name = f"{one.id}-{one.name}"
+        renamed = dict(zip(one.take.stages, one.stages, strict=False))
+        (folder / f"{name}.csv").write_text(_summary(recorded(one.take.folder), renamed))
+        (folder / f"{name}-rt-histogram.csv").write_text(_histogram(recorded(one.take.folder, "-rt-histogram"), renamed))
+        (folder / "workload-config.xml").write_text(one.text)
+        (folder / "workload.log").write_text(_log(recorded(one.take.folder, "log"), renamed))
+        self._log(one)
+        (folder / "scripts.log").write_text("")
+
+    def _log(self, one: Workload) -> None:
+        """The part of the recorded system.log that is about the recorded workload, under the id of this one."""
+        recorded_id = Path(one.take.folder).name.partition("-")[0]
+        whole = text_of(DATA / Path(one.take.folder).parent / "system.log")
+        _, began, rest = whole.rpartition(f"begin to process workload {recorded_id}\n")
+        part = re.sub(rf"\b{recorded_id}\b", one.id, began + re.split(r".* - begin to process workload ", rest)[0])
+        (self.root / "log").mkdir(exist_ok=True)
+        with (self.root / "log" / "system.log").open("a") as log:
+            log.write(f"2026-11-21 00:00:00,000 [INFO] [WorkloadProcessor] - {part}" if part else "")
+
+
+def _summary(text: str, renamed: Mapping[str, str]) -> str:
+    """Rows of the stages that were handed in. A stage without figures is told without its number."""
+    bare = {old.partition("-")[2]: new.partition("-")[2] for old, new in renamed.items()}
+    head, *lines = text.splitlines()
+    kept = [head]
+    for line in lines:
+        stage, rest = line.split(",", 1)
+        names = renamed if stage in renamed else bare if rest.startswith("N/A") else {}
+        kept += [f"{names[stage]},{rest}"] if stage in names else []
+    return "".join(f"{line}\n" for line in kept)
+
+
+def _histogram(text: str, renamed: Mapping[str, str]) -> str:
+    rows = [line.split(",") for line in text.splitlines()] or [["ResTime"]]
+    columns, head = [0], ["ResTime"]
+    for number, name in enumerate(rows[0]):
+        for old, new in renamed.items():
+            if name.startswith(f"{old}-w1-"):
+                columns += [number, number + 1]
+                head += [f"{new}-w1-main-{name.rsplit('-', 1)[1]}", "(%)"]
+    return "".join(f"{','.join(row)}\n" for row in [head, *([row[number] for number in columns] for row in rows[1:])])
+
+
+def _log(text: str, renamed: Mapping[str, str]) -> str:
+    for old, new in renamed.items():
+        text = text.replace(f" stage: {old} ", f" stage: {new} ")
+    return text
+
+
+class Handler(BaseHTTPRequestHandler):
+    controller: Recorded
+
+    def do_GET(self) -> None:
+        self._serve(b"")
+
+    def do_POST(self) -> None:
+        self._serve(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+
+    def log_message(self, *_args: object) -> None:
+        """Say nothing."""
+
+    def _serve(self, body: bytes) -> None:
+        place = urlsplit(self.path)
+        action = re.fullmatch(r"/controller/cli/(\w+)\.action", place.path)
+        if action is None:
+            page = b"<html><head><title>Apache Tomcat/6.0.16 - Error report</title></head></html>"
+            self._send(404, page)
+            return
+        kind = self.headers.get("Content-Type", "")
+        script, form = None, {}
+        if kind.startswith("multipart/form-data"):
+            parts = message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + body).get_payload()
+            assert isinstance(parts, list)
+            for part in parts:
+                if getattr(part, "get_param")("name", header="content-disposition") == "config":  # noqa: B009 - of any message
+                    payload = getattr(part, "get_payload")(decode=True)  # noqa: B009
+                    script = payload.decode()
+        else:
+            form = parse_qs(body.decode(), keep_blank_values=True)
+        self._send(200, self.controller.answer(action[1], parse_qs(place.query, keep_blank_values=True), form, script).encode())
+
+    def _send(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@contextmanager
+def recorded_controller(root: Path) -> Iterator[Recorded]:
+    """A controller on loopback with an archive below `root`."""
+    controller = Recorded(root)
+    controller.archive.mkdir(parents=True)
+    handler = type("Bound", (Handler,), {"controller": controller})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        controller.url = f"http://127.0.0.1:{server.server_address[1]}/controller"
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield controller
+        finally:
+            server.shutdown()
+            thread.join()
+            for writer in controller.writers:
+                writer.join()

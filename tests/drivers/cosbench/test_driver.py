@@ -1,0 +1,263 @@
+"""The driver as a process: a target of this machine, and COSBench's controller as it was recorded."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import signal
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from drivers.driver import GaveUp
+from drivers.order import Cleanup, CosbenchSite, Kept, Prepare, Progress, Setup, Step, Target
+from drivers.process import DriverProcess
+from ground.errors import DriverError
+from results.validity import judge
+from suites import Bounds, Workload
+
+sys.path.insert(0, str(Path(__file__).parent))
+from recorded_controller import UNKNOWN_STORAGE, Recorded, Take
+
+KEY = "a-planted-secret"
+
+
+def text(kept: Kept) -> str:
+    return kept.text if kept.packed is None else gzip.decompress(base64.b64decode(kept.packed)).decode()
+
+
+def change(workload: Workload, **more: Any) -> Workload:
+    return Workload.model_validate({**workload.model_dump(), **more})
+
+
+def test_a_step_is_prepared_measured_kept_and_cleaned_away(
+    driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, store: Any, mixed: Workload
+) -> None:
+    said: list[Progress] = []
+    ready = driver.setup(setup())
+    assert ready.versions["cosbench drivers"] == "driver1 http://127.0.0.1:18088/driver"
+    prepared = driver.prepare(Prepare(workload=mixed), said.append)
+    assert (prepared.objects, prepared.bytes) == (100, 6_400_000)
+    done = driver.step(Step(workload=mixed, workers=2), said.append)
+    measurement = done.measurement
+    assert (measurement.driver, measurement.api, measurement.workers, measurement.window_s) == ("cosbench", "swift", 2, 12.0)
+    read, write = measurement.tallies
+    assert (read.operation, read.count, read.bytes, write.operation, write.count) == ("read", 1694, 1_694_000, "write", 424)
+    assert read.bins is not None
+    assert (read.bins.width_us, read.bins.count, read.bins.counts[0]) == (10_000, 1694, (1, 1642))
+    assert (read.latency, read.min_us, read.max_us, read.sum_us) == (None, None, None, round(10.95 * 1694 * 1000))
+    assert measurement.load is None
+    assert any("date -s" in note for note in measurement.notes)
+    assert judge(measurement, Bounds()).valid
+    assert {"prepare", "warm-up"} <= {one.phase for one in said}
+    store.put("wb-test-mixed-1", "object-1", "written-1")
+    store.put("wb-test-mixed-2", "object-1")
+    assert driver.cleanup(Cleanup(workload=mixed, what="written")).deleted == 1
+    assert store.names() == ["wb-test-mixed-1/", "wb-test-mixed-1/object-1", "wb-test-mixed-2/", "wb-test-mixed-2/object-1"]
+    assert driver.cleanup(Cleanup(workload=mixed, what="all")).deleted == 2
+    assert store.names() == []
+    driver.quit()
+
+
+def test_what_is_kept_and_logged_holds_no_secret(
+    driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, mixed: Workload, tmp_path: Path
+) -> None:
+    driver.setup(setup(user="bench", password=SecretStr("console-secret")))
+    kept = [*driver.prepare(Prepare(workload=mixed)).kept, *driver.step(Step(workload=mixed, workers=2)).kept]
+    submitted = list(controller.workloads.values())[-1].text
+    storage = ET.fromstring(submitted).find("storage")
+    assert storage is not None
+    token = storage.get("config", "").partition("token=")[2].partition(";")[0]
+    assert token
+    names = {one.name for one in kept}
+    assert {"workload.xml", "w2-" + list(controller.workloads.values())[-1].name + ".csv"} <= names
+    assert any(name.endswith("-rt-histogram.csv.gz") for name in names)
+    everything = "".join(text(one) for one in kept) + (tmp_path / "driver.log").read_text()
+    assert "storage_url=http" in everything
+    for secret in (token, KEY, "console-secret"):
+        assert secret not in everything
+
+
+def test_writes_have_names_of_their_own_in_each_step_and_every_workload_a_new_token(
+    driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, mixed: Workload
+) -> None:
+    driver.setup(setup())
+    driver.prepare(Prepare(workload=mixed))
+    for _ in range(2):
+        driver.step(Step(workload=mixed, workers=2))
+    _, *steps = [ET.fromstring(one.text) for one in controller.workloads.values()]
+    configs = [operation.get("config", "") for root in steps for operation in root.iter("operation")]
+    prefixes = [config.partition("oprefix=")[2].partition(";")[0] for config in configs]
+    assert prefixes[0] == prefixes[2] == "object-"
+    assert len(set(prefixes)) == 3
+    assert len({one.name for one in controller.workloads.values()}) == 3
+
+
+def test_objects_that_stand_are_not_prepared_again_until_a_step_deletes_some(
+    driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, mixed: Workload
+) -> None:
+    driver.setup(setup())
+    assert driver.prepare(Prepare(workload=mixed)).kept
+    again = driver.prepare(Prepare(workload=mixed))
+    assert (again.objects, again.kept, len(controller.workloads)) == (100, (), 1)
+
+
+def test_a_workload_that_fails_and_has_figures_is_a_measurement_with_errors(
+    driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, mixed: Workload
+) -> None:
+    controller.step = Take("jdk8/w33-mock-errors", ["s4-main-strict"], "FAILED")
+    driver.setup(setup())
+    reads = change(mixed, operations={"read": 1}, name="reads")
+    driver.prepare(Prepare(workload=reads))
+    measurement = driver.step(Step(workload=reads, workers=2)).measurement
+    (tally,) = measurement.tallies
+    assert (tally.count, tally.errors) == (1992, {"untold": 89})
+    assert any("failures with no status 90 times" in note for note in measurement.notes)
+    assert not judge(measurement, Bounds()).valid
+
+
+@pytest.mark.parametrize(
+    ("take", "said"),
+    [
+        (UNKNOWN_STORAGE, "ended as TERMINATED: HTTP 400 - unrecognized storage type: nosuch"),
+        (Take("jdk17/w2-s3-moto", ["s3-main"], "FINISHED"), "see that its drivers' JVM has all that its storage needs"),
+    ],
+)
+def test_a_workload_without_figures_to_be_believed_is_given_up_with_its_reason_and_its_files(
+    take: Take, said: str, driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, mixed: Workload
+) -> None:
+    controller.step = take
+    driver.setup(setup())
+    driver.prepare(Prepare(workload=mixed))
+    with pytest.raises(GaveUp) as error:
+        driver.step(Step(workload=mixed, workers=2))
+    assert said in error.value.message
+    assert "workload.xml" in {one.name for one in error.value.kept}
+    assert any(one.name.endswith(".csv") for one in error.value.kept)
+    assert driver.process.wait(10) == 3
+
+
+@pytest.mark.parametrize(
+    ("take", "said"),
+    [
+        (Take("jdk8/w33-mock-errors", ["s1-init", "s2-prepare"], "FAILED"), "COSBench wrote 97 of 100 objects of mixed"),
+        (Take("jdk8/w38-allfail", ["s1-init", "s2-m"], "TERMINATED"), "HTTP 200 - launch failed; "),
+    ],
+)
+def test_objects_that_are_not_all_there_fail_the_preparation(
+    take: Take, said: str, driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, mixed: Workload
+) -> None:
+    controller.prepare = take
+    driver.setup(setup())
+    with pytest.raises(GaveUp) as error:
+        driver.prepare(Prepare(workload=mixed))
+    assert said in error.value.message
+    assert error.value.kept
+
+
+@pytest.mark.parametrize("end", ["stdin", "SIGTERM"])
+def test_a_driver_that_is_ended_in_a_step_cancels_its_workload_first(
+    end: str, driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, mixed: Workload
+) -> None:
+    driver.setup(setup())
+    driver.prepare(Prepare(workload=mixed))
+    controller.step = Take("jdk8/w36-cancel-me", ["s2-main-b"], "FINISHED", looks=-1)
+    controller.asked.clear()
+    driver._send(Step(workload=mixed, workers=2))
+    assert controller.asked.wait(20)
+    assert controller.cancelled == []
+    if end == "stdin":
+        driver._close_stdin()
+    else:
+        driver.process.send_signal(signal.SIGTERM)
+    assert driver.process.wait(20) == (0 if end == "stdin" else 128 + signal.SIGTERM)
+    assert controller.cancelled == ["w2"]
+
+
+def test_a_controller_that_forgets_its_workloads_has_been_restarted(
+    driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, mixed: Workload
+) -> None:
+    driver.setup(setup())
+    driver.prepare(Prepare(workload=mixed))
+    controller.forgets = True
+    with pytest.raises(GaveUp, match="knows no w2 any more: it was restarted"):
+        driver.step(Step(workload=mixed, workers=2))
+
+
+def test_deletes_are_believed_only_as_far_as_the_objects_are_gone(
+    driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, store: Any, mixed: Workload
+) -> None:
+    controller.step = Take("jdk8/w33-mock-errors", ["s3-main-ok"], "FINISHED")  # has 176 deletes
+    controller.prepare = Take("real/w9-prep-r64k", ["s1-init", "s2-prepare"], "FINISHED")
+    objects = {"size": 64000, "containers": 1, "per_container": 200}
+    deletes = change(mixed, name="deletes", operations={"delete": 1}, objects=objects)
+    driver.setup(setup())
+    driver.prepare(Prepare(workload=deletes))
+    store.put("wb-test-deletes-1", *(f"object-{number}" for number in range(1, 21)))
+    assert driver.step(Step(workload=deletes, workers=2)).measurement.tallies[0].count == 176
+    driver.prepare(Prepare(workload=deletes))
+    store.delete("wb-test-deletes-1", *(f"object-{number}" for number in range(1, 21)))
+    with pytest.raises(GaveUp, match="all 200 objects of deletes were gone before the end"):
+        driver.step(Step(workload=deletes, workers=2))
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ({"refusal": "op ratio should sum to 100"}, "COSBench refused the workload: op ratio should sum to 100"),
+        ({"users": {"bench": "s3cret"}}, "COSBench does not let user 'anonymous' in"),
+        ({"drivers": ""}, "COSBench's controller has no driver"),
+    ],
+)
+def test_a_controller_that_does_not_want_it_says_why(
+    broken: dict[str, Any], said: str, driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, mixed: Workload
+) -> None:
+    for name, value in broken.items():
+        setattr(controller, name, value)
+
+    def ask() -> None:
+        driver.setup(setup())
+        driver.prepare(Prepare(workload=mixed))
+
+    with pytest.raises(DriverError, match=said):
+        ask()
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://127.0.0.1:9/controller", "does not answer: Connection refused"),
+        ("{store}/controller", "is not COSBench's controller"),
+    ],
+)
+def test_a_controller_that_is_not_there_or_is_something_else_is_named_with_what_to_do(
+    url: str, said: str, driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, store: Any
+) -> None:
+    site = CosbenchSite(controller=url.format(store=store.url), archive=str(controller.archive))
+    with pytest.raises(DriverError, match=said) as error:
+        driver.setup(setup().model_copy(update={"cosbench": site}))
+    assert "http://HOST:19088/controller" in str(error.value) or "can be reached from the client host" in str(error.value)
+
+
+def test_a_gateway_that_lets_nobody_in_fails_before_cosbench_is_asked(
+    driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, store: Any
+) -> None:
+    target = Target(api="swift", url=f"{store.url}/auth/v1.0", user="weigh:er", key=SecretStr("wrong"))
+    with pytest.raises(DriverError, match="no token for user"):
+        driver.setup(setup(target=target))
+    assert not controller.workloads
+
+
+def test_a_line_that_is_no_order_is_answered_and_ends_the_driver(driver: DriverProcess) -> None:
+    assert driver.process.stdin is not None
+    driver.process.stdin.write(b'{"kind": "nonsense", "key": "planted"}\n')
+    driver.process.stdin.flush()
+    event = driver._lines.get(timeout=30)
+    assert b"the line is no order" in event
+    assert b"planted" not in event
+    assert driver.process.wait(10) == 3
