@@ -137,3 +137,56 @@ def test_a_run_with_missing_steps_gives_findings_for_the_rest(run: RunStore) -> 
 def test_two_workloads_of_the_same_requests_are_told_apart_by_name() -> None:
     rows = [row(name, 1, [100.0], workload=workload) for workload in ("hot", "cold") for name in ("a", "b")]
     assert ["1 MB reads of hot" in one.text for one in wholes(find(rows))] == [True, False]
+
+
+def binned(low_ms: float, high_ms: float) -> dict[str, object]:
+    return {"p90_ms": None, "p90_in": {"low_ms": low_ms, "high_ms": high_ms}, "driver": "cosbench"}
+
+
+@pytest.mark.parametrize(
+    ("fast", "slow", "told"),
+    [
+        ((10, 20), (30, 40), "p90 in (10, 20] against (30, 40] ms"),
+        ((10, 20), (10, 20), "p90 not told apart: both in (10, 20] ms"),
+        ((10, 20), (20, 30), "p90 not told apart: in (10, 20] and (20, 30] ms"),
+        ((15, 25), (20, 30), "p90 not told apart: in (15, 25] and (20, 30] ms"),
+    ],
+)
+def test_latencies_told_in_bins_are_ranked_only_where_the_bins_do_not_touch(
+    fast: tuple[int, int], slow: tuple[int, int], told: str
+) -> None:
+    _, cell = find([row("a", 8, [180.0], **binned(*fast)), row("b", 8, [100.0], **binned(*slow))])
+    assert f"at 8 workers, {told}; n = 1" in cell.text
+
+
+def test_layouts_are_compared_within_a_driver_and_kinds_are_named_by_it() -> None:
+    rows = [
+        row(name, 1, [rate], driver=driver)
+        for driver, rates in (("locust", (200.0, 100.0)), ("cosbench", (90.0, 100.0)))
+        for name, rate in zip("ab", rates, strict=True)
+    ]
+    assert [one.text.split(" at ")[0] for one in wholes(find(rows))] == [
+        "a serves 2.0× b’s 1 MB reads by Locust",
+        "b serves 1.1× a’s 1 MB reads by COSBench",
+    ]
+
+
+def test_a_kind_that_two_drivers_made_counts_once_and_only_for_what_both_say() -> None:
+    kinds = {
+        "alike": ((200.0, 100.0), (300.0, 100.0)),
+        "apart": ((200.0, 100.0), (100.0, 200.0)),
+        "one-close": ((200.0, 100.0), (101.0, 100.0)),
+        "close": ((100.0, 101.0), (100.0, 99.0)),
+        "lost": ((200.0, 100.0), (100.0, 0.0)),
+    }
+    rows = [
+        row(name, 1, [rate], workload=kind, driver=driver)
+        for kind, both in kinds.items()
+        for driver, rates in zip(("locust", "cosbench"), both, strict=True)
+        for name, rate in zip("ab", rates, strict=True)
+    ]
+    assert headline(find(rows)) == (
+        "a leads in 1 of 5 kinds of requests, 1 too close to call, in 2 the drivers do not agree, 1 could not be compared"
+    )
+    assert headline(find(rows[:4])) == "a leads in the requests replayed, by 2.0× to 3.0×"
+    assert headline(find(rows[4:8])) == "No layout leads: in 1 the drivers do not agree"

@@ -8,9 +8,10 @@ import pytest
 
 from results.histogram import Histogram
 from results.resolved import ResolvedPlan
-from results.step import StepKey, StepResult
+from results.step import Pass, StepKey, StepResult
 from results.store import RunStore
 from results.summary import COLUMNS, Row, summarize, summary_csv
+from results.tables import table
 from results.testing import fake_measurement
 from results.use import StepUse
 from suites import Objects, Suite, Uniform, Workload
@@ -160,3 +161,61 @@ def test_the_csv_has_exactly_the_columns_of_the_study_and_empty_cells_for_unknow
     assert (absent["p90_ms"], absent["throughput_ops_s"], absent["samples"], absent["valid"]) == ("", "", "", "no")
     assert {line["valid"] for line in lines} == {"yes", "no"}
     assert {line["object_size_bytes"] for line in lines} == {"1000000", "64000000"}
+
+
+def binned_steps(*samples_ms: float, repeats: int = 1, window_s: float = 5.0) -> list[StepResult]:
+    """Steps as COSBench tells them; of each repeat all latencies are about the one that is given for it."""
+    return [
+        StepResult(
+            key=StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=repeat, driver="cosbench"),
+            measurement=fake_measurement(workload="w", window_s=window_s, mean_ms=mean_ms, spread=0.001, bins=True),
+            valid=True,
+            order=repeat,
+        )
+        for repeat, mean_ms in enumerate(samples_ms * repeats)
+    ]
+
+
+def binned_plan(repeats: int) -> ResolvedPlan:
+    workload = Workload(name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=5.0)
+    plan = plan_of(workload, repeats=repeats)
+    return plan.model_copy(update={"passes": {"swift": (Pass(api="swift", driver="cosbench", workloads=(workload,)),)}})
+
+
+def test_percentiles_of_bins_are_intervals_and_no_figures() -> None:
+    (row,) = summarize(binned_plan(1), binned_steps(14.5))
+    assert (row.p50_ms, row.p90_ms, row.p99_ms, row.max_ms) == (None, None, None, None)
+    assert [str(one) for one in (row.p50_in, row.p90_in, row.max_in)] == ["(10, 20]"] * 3
+    assert row.p99_in is None  # of 1379 samples: it needs 2000
+    assert row.mean_ms == 14.0
+
+
+def test_over_repeats_the_interval_is_of_the_median_and_that_of_the_max_the_highest() -> None:
+    (row,) = summarize(binned_plan(3), binned_steps(14.5, 44.5, 24.5))
+    assert (str(row.p50_in), str(row.max_in)) == ("(20, 30]", "(40, 50]")
+    (two,) = summarize(binned_plan(2), binned_steps(14.5, 24.5))
+    assert str(two.p50_in) == "(15, 25]"
+
+
+def test_of_too_few_samples_in_one_repeat_there_is_no_interval_over_repeats() -> None:
+    steps = [*binned_steps(14.5), *(step for step in binned_steps(14.5, 14.5, window_s=0.4) if step.key.repeat)]
+    (row,) = summarize(binned_plan(2), steps)
+    assert [point.p90_in is None for point in row.points] == [False, True]
+    assert row.p90_in is None
+    assert str(row.max_in) == "(10, 20]"
+
+
+def test_the_csv_has_the_ends_of_intervals_in_columns_of_their_own() -> None:
+    (line,) = csv.DictReader(io.StringIO(summary_csv(summarize(binned_plan(1), binned_steps(14.5)))))
+    assert (line["p90_ms"], line["p90_low_ms"], line["p90_high_ms"]) == ("", "10", "20")
+    assert (line["p99_low_ms"], line["max_low_ms"], line["max_high_ms"]) == ("", "10", "20")
+    assert line["driver"] == "cosbench"
+
+
+def test_intervals_stand_where_figures_do_in_the_table_and_are_sorted_by_their_upper_end() -> None:
+    shown = table(summarize(binned_plan(1), binned_steps(14.5)))
+    titles = [column.title for column in shown.columns]
+    (line,) = shown.lines
+    assert {len(line.cells), len(line.values)} == {len(titles)}
+    assert (line.cells[titles.index("p90")], line.values[titles.index("p90")]) == ("(10, 20]", 20)
+    assert line.cells[titles.index("Driver")] == "COSBench"

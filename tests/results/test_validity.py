@@ -100,3 +100,46 @@ def test_of_a_driver_that_tells_no_latencies_only_what_it_tells_is_judged() -> N
     assert judge(measurement.model_copy(update={"tallies": (tally,)}), Bounds()).valid
     with pytest.raises(ValidationError, match="do not fit the latencies"):
         Tally.model_validate({**tally.model_dump(), "sum_us": 0})
+
+
+def cut(mean_ms: float, factor: float, *, workers: int = 4) -> Measurement:
+    """A step of COSBench in which as many operations were done as only a part `factor` of the window explains."""
+    told = fake_measurement(mean_ms=mean_ms, workers=workers, bins=True, window_s=50.0)
+    return told.model_copy(update={"window_s": told.window_s / factor})
+
+
+@pytest.mark.parametrize(
+    ("mean_ms", "factor", "noted"),
+    [
+        (2.0, 0.97, False),  # 1.5 ms were told where 2 were taken: cut milliseconds are no lost time
+        (2.0, 0.70, True),  # but 30 % lost are more than those explain
+        (200.0, 0.97, False),
+        (200.0, 0.90, True),  # half a millisecond of 200 explains nothing
+        (200.0, 1.10, True),  # nor can a sum that was cut be too much
+    ],
+)
+def test_littles_law_allows_cosbench_the_milliseconds_that_it_cuts(mean_ms: float, factor: float, noted: bool) -> None:
+    verdict = judge(cut(mean_ms, factor), Bounds())
+    assert any("Little" in note for note in verdict.notes) is noted
+    assert verdict.valid
+
+
+def test_littles_law_allows_cosbench_two_requests_of_each_worker_at_the_ends_of_its_window() -> None:
+    ours = slowed(fake_measurement(workers=8, mean_ms=5_000, window_s=40, spread=0.01), 1.25)
+    theirs = slowed(fake_measurement(workers=8, mean_ms=5_000, window_s=40, spread=0.01, bins=True), 1.25)
+    # 8 operations a worker: 20 % are missing where one a worker makes 12.5 and two make 25.
+    assert any("Little" in note for note in judge(ours, Bounds()).notes)
+    assert not any("Little" in note for note in judge(theirs, Bounds()).notes)
+
+
+def test_that_the_drivers_cpu_is_not_known_is_said_and_no_fault() -> None:
+    verdict = judge(fake_measurement(bins=True), Bounds())
+    assert verdict.valid
+    assert verdict.notes == ("the driver's CPU is not known",)
+
+
+def test_a_driver_without_any_distribution_tells_no_percentiles_whatever_the_samples() -> None:
+    measurement = fake_measurement(mean_ms=500)
+    tally = measurement.tallies[0].model_copy(update={"latency": None})
+    bench = measurement.model_copy(update={"tallies": (tally,), "driver": "rados-bench"})
+    assert judge(bench, Bounds()).notes == ("rados bench tells no percentiles",)
