@@ -74,6 +74,7 @@ def _staircase(
         size_bytes=size,
         in_order=workload.pick == "sequential",
         clients=plan.hardware.clients,
+        nics_bit_s=plan.hardware.nics_bit_s,
     )
     wanted = [one for one in HARDWARE if one != "osd" or ("osd" in plan.suite.layers and head.operation == "write")]
     steps = [_hardware(kind, ceiling(kind, attested, structure, asked), size, plan) for kind in wanted]

@@ -7,8 +7,9 @@ establish what each layer can do before the one above it is judged. In bytes of 
   journal is on it; a read comes from one. Of writes the figures of sequential requests count, since both kinds of store put new
   data one after the other; of reads those of the workload's own picking.
 - OSDs (`ceph tell osd.N bench`): the sum over them, by the replicas. It knows writes alone; a journal is in it.
-- Network: on each leg between clients, front, gateway and stores, the sum over hosts of the best that each could send, or was sent,
-  alone; the smallest of these by how often an object crosses there. Headers and everything else on the wire are left out.
+- Network: at each end of each leg between clients, front, gateway and stores, the sum over its hosts of what each sent, or was
+  sent, at best, by how often an object crosses there; the smallest of these. Where a host's own NIC may carry more than that of
+  any host it was measured with, it is the NIC's limit. Headers and everything else on the wire are left out.
 
 Figures are of requests of the size of an object. Where that was not measured they are of the nearest size that was, which is said;
 nothing is made up between two sizes. Over deployments it is the median.
@@ -22,7 +23,7 @@ from itertools import groupby
 from statistics import median
 from typing import Final, Literal
 
-from pydantic import PositiveFloat
+from pydantic import Field, PositiveFloat
 
 from ground.quantities import show_bytes
 from ground.record import Record
@@ -42,6 +43,8 @@ class Asked(Record):
     in_order: bool
     """Whether objects are picked in the order in which they were written."""
     clients: tuple[str, ...]
+    nics_bit_s: dict[str, float] = Field(default_factory=dict)
+    """Limits of the NICs of those hosts that have one."""
 
 
 class Ceiling(Record):
@@ -162,42 +165,46 @@ def _size(size_bytes: float) -> str:
 
 
 class Crossing(Record):
-    """Hosts that send to others, or are sent to, `times` what a client's requests carry."""
+    """One end of a leg: hosts that send, or are sent, `times` what a client's requests carry."""
 
     hosts: tuple[str, ...]
-    peers: tuple[str, ...]
     sends: bool
     times: int = 1
 
     @property
     def words(self) -> str:
-        """`store-1, store-2, store-3 receive, 3 times`."""
+        """`what store-1, store-2, store-3 receive, 3 times`."""
         does = ("sends" if self.sends else "receives") if len(self.hosts) == 1 else "send" if self.sends else "receive"
         return f"what {', '.join(self.hosts)} {does}{f', {self.times} times' if self.times > 1 else ''}"
 
 
 def _network(told: Sequence[Attested], structure: PlannedStructure, asked: Asked) -> Found | Gap:
-    # Of a pair that was measured alone and among others, alone is what its links can do.
-    pairs: dict[tuple[str, str], Attested] = {}
-    for one in sorted(told, key=lambda one: one.value):
-        if one.sender is not None and one.receiver is not None:
-            pairs[one.sender, one.receiver] = one
-    found = []
+    found: list[Found] = []
     for crossing in _crossings(structure, asked):
-        best = [_best(pairs, host, crossing) for host in crossing.hosts]
-        known = [one for one in best if one is not None]
-        if len(known) < len(best):
-            lacking = ", ".join(host for host, one in zip(crossing.hosts, best, strict=True) if one is None)
+        rates = [_carried(told, host, asked.nics_bit_s.get(host), sends=crossing.sends) for host in crossing.hosts]
+        if None in rates:
+            lacking = ", ".join(host for host, one in zip(crossing.hosts, rates, strict=True) if one is None)
             return Gap(why=f"not measured: what {lacking} {'sends' if crossing.sends else 'is sent'} (--layers network)")
-        rate = sum(one.value for one in known) / 8 / crossing.times
-        limited = all(one.promised is not None for one in known)
-        found.append(Found(bytes_s=rate, limited=limited, how=crossing.words))
-    return min(found, key=lambda part: part.bytes_s, default=Gap(why="not measured: --layers network"))
+        known = [one for one in rates if one is not None]
+        rate = sum(bit_s for bit_s, _ in known) / 8 / crossing.times
+        if math.isfinite(rate):
+            found.append(Found(bytes_s=rate, limited=all(limited for _, limited in known), how=crossing.words))
+    return min(found, key=lambda part: part.bytes_s, default=Gap(why="not known: no host's own link was seen at its limit"))
 
 
-def _best(pairs: Mapping[tuple[str, str], Attested], host: str, crossing: Crossing) -> Attested | None:
-    ways = [(host, peer) if crossing.sends else (peer, host) for peer in crossing.peers if peer != host]
-    return max((pairs[way] for way in ways if way in pairs), key=lambda one: one.value, default=None)
+def _carried(told: Sequence[Attested], host: str, nic_bit_s: float | None, *, sends: bool) -> tuple[float, bool] | None:
+    """What a host sends, or is sent, at most, and whether a limit holds it; None where nobody measured it.
+
+    Of what it was measured at, with one other host or among all of them, the best is what its own link can do.
+    """
+    mine = [one for one in told if (one.sender if sends else one.receiver) == host and one.sender and one.receiver]
+    best = max(mine, key=lambda one: one.value, default=None)
+    if best is None:
+        return None
+    if best.promised is not None and (nic_bit_s is None or nic_bit_s > best.promised):
+        # It was the other host's NIC that was the limit.
+        return (math.inf, True) if nic_bit_s is None else (nic_bit_s, True)
+    return best.value, best.promised is not None
 
 
 def _crossings(structure: PlannedStructure, asked: Asked) -> list[Crossing]:
@@ -210,12 +217,9 @@ def _crossings(structure: PlannedStructure, asked: Asked) -> list[Crossing]:
     legs += [(structure.gateways, structure.stores, sent, kept)]
     found = []
     for near, far, left, arrived in legs:
-        if set(near) & set(far):
-            continue
-        # A store is also sent what other stores hand on: what it can be sent at best is by whoever was measured.
-        peers = near if arrived == left else (*near, *far)
-        found.append(Crossing(hosts=near, peers=far, sends=not reads, times=left))
-        found.append(Crossing(hosts=far, peers=peers, sends=reads, times=arrived))
+        if not set(near) & set(far):
+            found.append(Crossing(hosts=near, sends=not reads, times=left))
+            found.append(Crossing(hosts=far, sends=reads, times=arrived))
     return found
 
 

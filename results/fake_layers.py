@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from results.attestation import Attested
-from results.resolved import PlannedStructure
+from results.resolved import PlannedHardware, PlannedHost, PlannedStructure
 from results.step import DriverName, Pass, StepKey, StepResult
 from results.store import RunStore
 from results.testing import fake_measurement
@@ -27,6 +27,12 @@ _FASTER: Final[dict[tuple[Api, DriverName], float]] = {
     ("cephfs", "fio"): 1.4,
 }
 """What a request takes there, by what it takes at the gateway."""
+
+
+def hardware() -> PlannedHardware:
+    """The hosts, with the limits of their NICs."""
+    hosts = {name: PlannedHost(nic=LINK_BIT_S) for name in ("client-1", "gateway-1", *STORES)}
+    return PlannedHardware(name="lab-made-up", about="No hosts at all", kind="fake", clients=("client-1",), hosts=hosts)
 
 
 def structure(layout: str) -> PlannedStructure:

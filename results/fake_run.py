@@ -15,9 +15,9 @@ from itertools import product
 from pathlib import Path
 from typing import Literal
 
-from results.fake_layers import attest, drivers, layer_steps, passes, structure
+from results.fake_layers import attest, drivers, hardware, layer_steps, passes, structure
 from results.manifest import ConfigFile, Sheet
-from results.resolved import PlannedHardware, PlannedLayout, ResolvedPlan
+from results.resolved import PlannedLayout, ResolvedPlan
 from results.step import DriverName, StepKey, StepResult
 from results.store import RunStore
 from results.telemetry import DiskLimit, DiskSecond, Head, HostLimits, HostSecond, Tail, Tier
@@ -73,7 +73,7 @@ def fake_run(
     )
     plan = ResolvedPlan(
         suite=suite,
-        hardware=PlannedHardware(name="lab-made-up", about="No hosts at all", kind="fake", clients=("client-1",)),
+        hardware=hardware(),
         layouts=tuple(
             PlannedLayout(name=name, about=about, gateway="swift" if name.startswith("swift") else "rgw", release="none-0")
             for name in layouts

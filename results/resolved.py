@@ -27,6 +27,13 @@ class PlannedLayout(_Part):
     release: str = ""
 
 
+class PlannedHost(_Part):
+    """A host of the hardware file."""
+
+    nic: float | None = None
+    """Limit of its NIC in bit/s."""
+
+
 class PlannedHardware(_Part):
     """The hardware file of the run."""
 
@@ -34,6 +41,12 @@ class PlannedHardware(_Part):
     about: str = ""
     kind: str = ""
     clients: tuple[str, ...] = ()
+    hosts: dict[str, PlannedHost] = Field(default_factory=dict)
+
+    @property
+    def nics_bit_s(self) -> dict[str, float]:
+        """Limits of the NICs of those hosts that have one."""
+        return {name: host.nic for name, host in self.hosts.items() if host.nic is not None}
 
 
 class PlannedStructure(_Part):
