@@ -13,7 +13,7 @@ from typing import Any, Final
 import altair as alt
 
 from ground.record import Record
-from results.chart_theme import INK, MUTED, config
+from results.chart_theme import INK, config
 from results.charts import in_lines
 from results.findings import NEAR
 from results.recap import Recap, RecapCell, recap_csv
@@ -79,7 +79,8 @@ def _finding(maps: Sequence[Recap]) -> str:
     claims = [cell for cell in measured if cell.verdict == "changed"]
     if all(cell.verdict == "no claim" for cell in measured):
         few = max(cell.ratio.repeats for cell in measured if cell.ratio is not None)
-        return f"What was measured in {len(measured)} comparisons by {few} repeat{'s' * (few > 1)}: too few for a claim"
+        pairs = f"{len(measured)} comparison{'s' * (len(measured) > 1)}"
+        return f"What was measured in {pairs} by {few} repeat{'s' * (few > 1)}: too few for a claim"
     faster = sum(cell.percent is not None and cell.percent > 0 for cell in claims)
     changed = f"{faster} became faster and {len(claims) - faster} slower"
     return f"Of {len(measured)} comparisons {changed}; of the others nothing can be claimed"
@@ -100,9 +101,8 @@ def _map(one: Recap) -> alt.LayerChart | alt.FacetChart:
         opacity=alt.Opacity("strength:Q", scale=None),
         tooltip=[alt.Tooltip("down:N"), alt.Tooltip("across:N"), alt.Tooltip("told:N", title="change")],
     )
-    words = base.mark_text(fontSize=14, fontWeight=500).encode(
-        x=x, y=y, text="text:N", color=alt.Color("ink:N", scale=None, legend=None)
-    )
+    ink = alt.condition("datum.light", alt.value("#ffffff"), alt.value(INK))
+    words = base.mark_text(fontSize=14, fontWeight=500).encode(x=x, y=y, text="text:N", color=ink)
     return alt.layer(heat, words).properties(width=len(one.across) * CELL_WIDTH, height=max(1, len(one.down)) * CELL_HEIGHT)
 
 
@@ -110,14 +110,13 @@ def _drawn(cell: RecapCell) -> dict[str, Any]:
     """A cell as it is drawn: without a claim it is pale, so that its text is dark on any colour."""
     doubled = 0.0 if cell.ratio is None or cell.verdict == "same" else math.log2(cell.ratio.value)
     claimed = cell.verdict == "changed"
-    ink = MUTED if cell.ratio is None else "#ffffff" if claimed and abs(doubled) > 0.7 else INK
     return {
         "down": cell.down,
         "across": cell.across,
         "doubled": doubled,
         "strength": 1.0 if claimed or cell.verdict == "same" else _FADED,
         "text": cell.text,
-        "ink": ink,
+        "light": claimed and abs(doubled) > 0.7,
         "told": told(cell),
     }
 

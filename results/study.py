@@ -19,7 +19,7 @@ from results.figures import UNKNOWN, show_figure
 from results.recap import Recap, recaps
 from results.resolved import ResolvedPlan
 from results.summary import Row
-from suites.studies import Published, ScaleName, Shape, Study, Told
+from suites.studies import Published, Scale, ScaleName, Shape, Study, Told
 
 FILE: Final = "study.json"
 """Name of the file of a run folder that says which study it replays."""
@@ -37,14 +37,10 @@ class StudyRun(Record):
     study: Study
     scale: ScaleName
 
-    def study_workers(self, workload: str, workers: int) -> int:
-        """The study's own number of workers for one of ours."""
-        known = self.study.scales[self.scale].workers.get(workload, {})
-        return next((theirs for theirs, ours in known.items() if ours == workers), workers)
-
-    def our_workers(self, workload: str, workers: int) -> int:
-        """Our number of workers for one of the study's own."""
-        return self.study.scales[self.scale].workers.get(workload, {}).get(workers, workers)
+    @property
+    def chosen(self) -> Scale:
+        """What the scale says."""
+        return self.study.scales[self.scale]
 
 
 class Grid(Record):
@@ -143,7 +139,7 @@ class _Levels:
         """What a level is called."""
         level = self.level(row, dimension)
         if dimension == "workers":
-            theirs = self.run.study_workers(row.workload, row.workers)
+            theirs = self.run.chosen.study_workers(row.workload, row.workers)
             return level if theirs == row.workers else f"{level} (study: {theirs})"
         return self.run.study.label(level)
 
@@ -215,7 +211,7 @@ def _beside(one: Published, run: StudyRun, rows: Sequence[Row], line: dict[str, 
     place = one.beside(line)
     if place.variant is None or place.workload is None or place.workers is None:
         return NOT_REPLAYED, []
-    workers = run.our_workers(place.workload, place.workers)
+    workers = run.chosen.our_workers(place.workload, place.workers)
     wanted = (place.variant, place.workload, workers)
     found = [row for row in rows if (row.layout, row.workload, row.workers) == wanted]
     words = f"{place.variant}, {place.workload}, {workers} workers"

@@ -20,7 +20,7 @@ def print_study(page: StudyPage, console: Console) -> None:
     """Print all tables of a study. In the map blue is faster and orange slower, as in its chart."""
     run = page.outcome.run
     _say(console, f"\n{run.study.about} ({run.scale} scale), after {run.study.source}")
-    for sentence in run.study.scales[run.scale].about:
+    for sentence in run.chosen.about:
         console.print(f"  {sentence}", style="dim", markup=False, highlight=False)
     for grid in page.outcome.tables:
         console.print(_grid(grid))

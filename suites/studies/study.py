@@ -87,6 +87,15 @@ class Scale(Record):
     workers: dict[str, dict[int, PositiveInt]] = Field(default_factory=dict)
     """By workload, what stands here for each of the study's own numbers of workers."""
 
+    def study_workers(self, workload: str, workers: int) -> int:
+        """The study's own number of workers for one of ours."""
+        known = self.workers.get(workload, {})
+        return next((theirs for theirs, ours in known.items() if ours == workers), workers)
+
+    def our_workers(self, workload: str, workers: int) -> int:
+        """Our number of workers for one of the study's own."""
+        return self.workers.get(workload, {}).get(workers, workers)
+
     @model_validator(mode="after")
     def _one(self) -> Scale:
         if (self.suite is None) == (not self.suites):
