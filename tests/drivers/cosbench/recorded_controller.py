@@ -79,6 +79,8 @@ class Recorded:
     root: Path
     prepare: Take = PREPARED
     step: Take = STEPPED
+    later: Take | None = None
+    """What steps after the first one give."""
     first_id: int = 1
     users: Mapping[str, str] = field(default_factory=dict)
     refusal: str = ""
@@ -103,7 +105,9 @@ class Recorded:
         number = f"w{self.first_id + len(self.workloads)}"
         root = ET.fromstring(text)
         stages = [f"s{index}-{stage.get('name')}" for index, stage in enumerate(root.iter("workstage"), 1)]
-        take = self.prepare if any(work.get("type") == "init" for work in root.iter("work")) else self.step
+        preparing = any(work.get("type") == "init" for work in root.iter("work"))
+        first = not any(one.stages == stages for one in self.workloads.values())
+        take = self.prepare if preparing else self.step if first or self.later is None else self.later
         now = datetime.now(UTC).replace(microsecond=0, tzinfo=None)
         self.workloads[number] = Workload(number, root.get("name", ""), text, stages, take, now, take.looks)
         return f"Accepted with ID: {number}"
