@@ -9,6 +9,8 @@
                      <-            Progress ...   Measured
     Cleanup          ->
                      <-            Progress ...   Cleaned
+    Age              ->
+                     <-            Progress ...   Aged
     Quit             ->            (ends with exit status 0)
 
 One order is answered before the next is sent; any order may be answered by `Failed`, after which the driver ends with
@@ -22,6 +24,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, SecretStr, TypeAdapter, field_serializer, model_validator
 
+import suites
 from ground.record import Record
 from results.measurement import Measurement
 from suites import Workload
@@ -161,6 +164,16 @@ class Cleanup(Record):
     what: Literal["written", "all"] = "written"
 
 
+class Age(Record):
+    """Fill buckets `{bucket_prefix}-age-{index}` with `objects` objects and churn them; they are left there."""
+
+    kind: Literal["age"] = "age"
+    age: suites.Age
+    objects: Annotated[int, Field(ge=1)]
+    parallel: Annotated[int, Field(ge=1)] = 8
+    """Workers that write or delete at once."""
+
+
 class Quit(Record):
     """End."""
 
@@ -226,6 +239,32 @@ class Cleaned(Record):
     kept: tuple[Kept, ...] = ()
 
 
+class AgeRound(Record):
+    """One round of churn."""
+
+    number: NonNegativeInt
+    deleted: NonNegativeInt
+    deleted_bytes: NonNegativeInt
+    written: NonNegativeInt
+    written_bytes: NonNegativeInt
+
+
+class Aged(Record):
+    """The store is filled and churned: all of it, or the driver would have answered Failed."""
+
+    kind: Literal["aged"] = "aged"
+    objects: NonNegativeInt
+    """Objects that are there, and ..."""
+    bytes: NonNegativeInt
+    """... their bytes, without replicas."""
+    filled_bytes: NonNegativeInt
+    """Bytes of objects before the first round."""
+    rounds: tuple[AgeRound, ...]
+    seconds: NonNegativeFloat
+    fingerprint: str
+    """Sum over the place, name and size of each object that is there."""
+
+
 class Failed(Record):
     """An order could not be done. `message` says what, where and what to do; it holds no secret."""
 
@@ -234,7 +273,7 @@ class Failed(Record):
     kept: tuple[Kept, ...] = ()
 
 
-Order = Annotated[Setup | Prepare | Step | Cleanup | Quit, Field(discriminator="kind")]
-Event = Annotated[Ready | Progress | Prepared | Measured | Cleaned | Failed, Field(discriminator="kind")]
+Order = Annotated[Setup | Prepare | Step | Cleanup | Age | Quit, Field(discriminator="kind")]
+Event = Annotated[Ready | Progress | Prepared | Measured | Cleaned | Aged | Failed, Field(discriminator="kind")]
 ORDER: TypeAdapter[Order] = TypeAdapter(Order)
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)

@@ -17,6 +17,8 @@ from pydantic import ValidationError
 from drivers.driver import GaveUp, Heard
 from drivers.order import (
     EVENT,
+    Age,
+    Aged,
     Cleaned,
     Cleanup,
     Event,
@@ -33,7 +35,7 @@ from drivers.order import (
 )
 from ground.errors import DriverError
 
-Answer = TypeVar("Answer", Ready, Prepared, Measured, Cleaned)
+Answer = TypeVar("Answer", Ready, Prepared, Measured, Cleaned, Aged)
 
 SILENCE_S = 60.0
 """A driver speaks at least twice a second while an order runs; start-up on a host with a share of one CPU takes longest."""
@@ -86,6 +88,10 @@ class DriverProcess:
     def cleanup(self, order: Cleanup, heard: Heard | None = None) -> Cleaned:
         """Have objects deleted."""
         return self._ask(order, Cleaned, heard)
+
+    def age(self, order: Age, heard: Heard | None = None) -> Aged:
+        """Have the store filled and churned."""
+        return self._ask(order, Aged, heard)
 
     def quit(self) -> None:
         """Ask an idle driver to end and see that it ended well. Raises DriverError when it did not."""

@@ -1,11 +1,13 @@
 """WHAT is replayed: the model of a suite, its loader, and the suites that ship."""
 
+from suites.age import Age
 from suites.suite import ASKED_OF_HOSTS, Api, Bounds, Every, Layer, RadosBench, Suite
 from suites.workload import OPERATIONS, Bar, Histogram, Objects, Operation, Uniform, Workload, Zipf
 
 __all__ = [
     "ASKED_OF_HOSTS",
     "OPERATIONS",
+    "Age",
     "Api",
     "Bar",
     "Bounds",

@@ -11,6 +11,7 @@ from ground.document import did_you_mean
 from ground.errors import UsageError
 from ground.quantities import Seconds, parse_seconds
 from ground.record import Record
+from suites.age import Age
 from suites.workload import Name, Workload
 
 Api = Literal["swift", "s3", "rados", "object-server", "rbd", "cephfs"]
@@ -74,6 +75,8 @@ class Suite(Record):
     layers: tuple[Layer, ...] = ()
     """Layers below and beside the gateways that are measured in the same deployments, each where a layout has it."""
     rados: RadosBench = RadosBench()
+    age: Age | None = None
+    """What each store is filled and churned with before it is measured; None: stores are fresh."""
 
     def changed(self, *, repeats: int | None = None, driver: str | None = None, layers: Sequence[str] | None = None) -> Suite:
         """The suite with what a command line says otherwise; None leaves what is there. Raises UsageError."""

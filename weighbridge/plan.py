@@ -15,6 +15,7 @@ from suites import Suite, Workload
 from topologies.hardware import Hardware
 from topologies.layout import Layout
 from topologies.loader import Planned
+from weighbridge import aging
 from weighbridge.passes import passes_of
 
 
@@ -78,6 +79,9 @@ def make_plan(suite: Suite, hardware: Hardware, planned: Sequence[Planned]) -> P
         raise UsageError(
             "; ".join(lacking), advice="Never compare across unequal interfaces: choose an API that all layouts answer."
         )
+    unfit = aging.unfit(suite, planned)
+    if unfit:
+        raise UsageError("\n".join(unfit), advice="Change `age` of the suite, or leave those layouts out.")
     passes = {one.layout.name: passes_of(suite, one.gateway.layers()) for one in planned}
     order = random.Random(suite.seed)  # noqa: S311 - a seeded order is wanted, not a secret
     visits = []

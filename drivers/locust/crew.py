@@ -107,9 +107,9 @@ class NativeCrew:
         """See Crew."""
         return Window.model_validate_json(self._engine.snapshot())
 
-    def prepare(self, first: int, count: int, parallel: int) -> None:
+    def prepare(self, first: int, count: int, parallel: int, stride: int = 1) -> None:
         """Start writing `count` prepared objects from number `first` on; `pulse().running` falls to 0 when it is done."""
-        self._engine.prepare(first, count, 1, parallel)
+        self._engine.prepare(first, count, stride, parallel)
 
     def delete_prepared(self, parallel: int) -> None:
         """Start deleting all of the workload's prepared objects."""

@@ -16,6 +16,7 @@ import gevent.os
 import gevent.queue
 from pydantic import ValidationError
 
+from drivers.locust.aging import Aging
 from drivers.locust.allowance import Allowance, allowance
 from drivers.locust.figures import feed, summary
 from drivers.locust.floor import Floor, ManyStations, OneStation
@@ -24,6 +25,7 @@ from drivers.locust.step import StepRun
 from drivers.locust.stock import SAY_S, Stock
 from drivers.order import (
     ORDER,
+    Age,
     Cleaned,
     Cleanup,
     Event,
@@ -122,7 +124,7 @@ class Loop:
             self._floor.close()
             self._floor = None
 
-    def _answer(self, order: Setup | Prepare | Step | Cleanup) -> Event:
+    def _answer(self, order: Setup | Prepare | Step | Cleanup | Age) -> Event:
         if isinstance(order, Setup):
             return self._set_up(order)
         if self._setup is None or self._floor is None or self._stock is None:
@@ -131,6 +133,8 @@ class Loop:
             return self._prepare(self._stock, order)
         if isinstance(order, Step):
             return self._step(self._setup, self._floor, self._stock, order)
+        if isinstance(order, Age):
+            return Aging(self._setup, self._allowance, order, self._say).run()
         return self._clean(self._floor, self._stock, order)
 
     def _set_up(self, order: Setup) -> Ready:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import gevent
 
@@ -56,19 +56,34 @@ class Stock:
         began_s = time.monotonic()
         count = workload.objects.count if workload.needs_objects else 0
         if not self.stands(workload):
-            self._account.authenticate()
-            said_s = began_s
-            for number, bucket in enumerate(self._buckets(workload)):
-                if time.monotonic() - said_s > SAY_S:
-                    said_s = time.monotonic()
-                    say(Progress(phase="prepare", done=number, total=workload.objects.containers))
-                self._try(functools.partial(self._account.make_bucket, bucket))
+            self.make_buckets(workload, say)
             if count:
-                self._write(workload, count, order.parallel, say)
+                self.write(workload, range(count), order.parallel, say)
             self._standing[workload.name] = workload
         size = workload.objects.size
         written_bytes = count * size if isinstance(size, int) else self._bytes(workload, count)
         return Prepared(objects=count, bytes=written_bytes, seconds=time.monotonic() - began_s)
+
+    def make_buckets(self, workload: Workload, say: Say) -> None:
+        """Make the buckets of a workload."""
+        self._account.authenticate()
+        said_s = time.monotonic()
+        for number, bucket in enumerate(self._buckets(workload)):
+            if time.monotonic() - said_s > SAY_S:
+                said_s = time.monotonic()
+                say(Progress(phase="prepare", done=number, total=workload.objects.containers))
+            self._try(functools.partial(self._account.make_bucket, bucket))
+
+    def write(self, workload: Workload, numbers: range, parallel: int, say: Say) -> None:
+        """Write objects of a workload by their numbers. Raises DriverError unless all are there."""
+        if numbers:
+            first, stride = numbers.start, numbers.step
+            self._all("written", workload, len(numbers), lambda crew: crew.prepare(first, len(numbers), parallel, stride), say)
+
+    def delete(self, workload: Workload, numbers: Sequence[int], parallel: int, say: Say) -> None:
+        """Delete objects of a workload by their numbers. Raises DriverError unless all are gone."""
+        if numbers:
+            self._all("deleted", workload, len(numbers), lambda crew: crew.delete_listed(numbers, parallel), say)
 
     def delete_all(self, workload: Workload, parallel: int, say: Say) -> tuple[int, int]:
         """Delete a workload's objects, what else its buckets hold, and the buckets. Returns (deleted, failed) objects."""
@@ -144,18 +159,20 @@ class Stock:
             else:
                 return
 
-    def _write(self, workload: Workload, count: int, parallel: int, say: Say) -> None:
-        """Write all objects. The engine tries each a bounded number of times, with growing pauses, and gives up when that fails."""
+    def _all(self, what: str, workload: Workload, count: int, start: Callable[[NativeCrew], None], say: Say) -> None:
+        """Have a crew do something to `count` objects. The engine tries each a bounded number of times, with growing pauses."""
+        phase = "prepare" if what == "written" else "cleanup"
         crew = NativeCrew(self._setup, self._account, workload, self._allowance.cpus)
         try:
-            crew.prepare(0, count, parallel)
-            pulse = self._follow(crew, Pulse(), lambda now: say(_progress("prepare", now.done, count, now)))
+            start(crew)
+            pulse = self._follow(crew, Pulse(), lambda now: say(_progress(phase, now.done // self._copies, count, now)))
         finally:
             crew.stop(0.0)
-        if pulse.done < count:
+        done = pulse.done // self._copies
+        if done < count:
             classes = ", ".join(f"{name} x {times}" for name, times in sorted(pulse.errors.items()))
             raise DriverError(
-                f"only {pulse.done} of {count} objects of {workload.name} could be written; errors: {classes or 'none seen'}; "
+                f"only {done} of {count} objects of {workload.name} could be {what}; errors: {classes or 'none seen'}; "
                 f"last error: {pulse.last_error}"
             )
 
