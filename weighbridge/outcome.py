@@ -21,6 +21,8 @@ from weighbridge.study_outcome import print_study
 
 WIDE: Final = 132
 """Columns that the whole table needs with names of a usual length; on a narrower terminal it comes in two parts."""
+BOTH: Final = 100
+"""Columns that rates and latencies need beside each other where drivers are named, one of which tells intervals."""
 
 _RATES: Final = ("op/s", "MB/s", "p50 ms", "p90 ms", "max ms", "errors")
 _USES: Final = ("gw\nCPU-s/1k", "st\nCPU-s/1k", "saturated")
@@ -33,14 +35,17 @@ def print_outcome(derived: Derived, console: Console) -> None:
     samples and repeats are in summary.csv and in the report.
     """
     rows = derived.rows
-    recorded = any(row.resources for row in rows)
+    recorded, several = any(row.resources for row in rows), len({row.driver for row in rows}) > 1
     if recorded and console.width >= WIDE:
         console.print(_table(rows, (*_RATES, *_USES), lambda row: (*_rates(row), *_used(row))))
     else:
-        console.print(_table(rows, _RATES, _rates))
+        if several and console.width < BOTH:
+            console.print(_table(rows, _RATES[:2], lambda row: _rates(row)[:2]))
+            console.print(_table(rows, _RATES[2:], lambda row: _rates(row)[2:]))
+        else:
+            console.print(_table(rows, _RATES, _rates))
         if recorded:
             console.print(_table(rows, _USES, _used))
-    several = len({row.driver for row in rows}) > 1
     reasons = []
     for row in rows:
         if not row.valid:

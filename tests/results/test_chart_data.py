@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from results.chart_data import latency_csv, latency_panels, log_ticks, nice_top, spread, throughput_csv, throughput_panels
 from results.chart_theme import styles
+from results.fake_run import WORKLOADS, fake_run
 from results.findings import find
 from results.resolved import PlannedLayout
 from results.store import RunStore
@@ -98,3 +100,15 @@ def test_six_layouts_are_told_apart_by_colour_and_by_shape() -> None:
     names = [("rgw-beast", "rgw"), ("a", "rgw"), ("b", "rgw"), ("swift", "swift"), ("c", "swift"), ("d", "other")]
     look = styles([PlannedLayout(name=name, gateway=gateway) for name, gateway in names])
     assert len({style.colour for style in look}) == len({style.shape for style in look}) == 6
+
+
+def test_a_latency_told_in_a_bin_is_a_bar_that_no_line_joins(runs: Path) -> None:
+    small = WORKLOADS[0].model_copy(update={"runtime": 3.0})
+    run = fake_run(runs, workloads=[small], repeats=1, driver="cosbench", telemetry=False)
+    rows = summarize(run.plan(), run.steps())
+    (panel,) = latency_panels(rows, find(rows))
+    assert {mark.stretch for mark in panel.marks} == {None}
+    assert all(mark.within is not None and mark.top_within is not None for mark in panel.marks)
+    assert panel.finding.startswith("p90 at 32 workers in (")
+    lines = list(csv.DictReader(io.StringIO(latency_csv(rows))))
+    assert [(line["p90_ms"], float(line["p90_high_ms"]) - float(line["p90_low_ms"])) for line in lines] == [("", 10.0)] * len(rows)

@@ -42,3 +42,20 @@ def test_plain_lines_tell_rate_bandwidth_p90_and_time_left(run: Run) -> None:
     assert first.endswith("step 1/6  rgw-a swift small x4")
     assert "    400.0 op/s, 400.0 MB/s, p90 " in second
     assert " left)" in second
+
+
+def test_what_a_driver_tells_in_bins_or_not_at_all_is_shown_as_it_is_known(run: Run) -> None:
+    key = KEY.model_copy(update={"driver": "cosbench"})
+    measured = fake_measurement(workload="small", mean_ms=14.5, spread=0.001, operations={"read": 1, "write": 1}, bins=True)
+    bench = measured.model_copy(
+        update={"tallies": tuple(tally.model_copy(update={"bins": None, "max_us": 90_000}) for tally in measured.tallies)}
+    )
+    text = io.StringIO()
+    with PlainDisplay(run.plan(), Console(file=text, width=200)) as display:
+        for measurement in (measured, bench):
+            display.begins(key, 1)
+            display.ended(StepResult(key=key, measurement=measurement, valid=True, order=0))
+    first, second, _, fourth = text.getvalue().splitlines()
+    assert first.endswith("rgw-a swift small x4 by COSBench")
+    assert "p90 (10, 20] ms, max (10, 20] ms" in second
+    assert "p90 - ms, max 90.0 ms" in fourth

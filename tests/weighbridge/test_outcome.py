@@ -19,6 +19,11 @@ def derived(tmp_path_factory: pytest.TempPathFactory) -> Derived:
     return derive(fake_run(tmp_path_factory.mktemp("runs"), workloads=[SMALL], repeats=1).folder)
 
 
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Derived:
+    return derive(fake_run(tmp_path_factory.mktemp("runs"), workloads=[SMALL], repeats=1, driver="both").folder)
+
+
 def printed(derived: Derived, width: int) -> list[str]:
     screen = io.StringIO()
     print_outcome(derived, Console(width=width, file=screen))
@@ -47,3 +52,24 @@ def test_a_narrow_terminal_shows_them_in_two_tables_without_cutting_names(derive
 def test_a_run_without_telemetry_has_no_empty_columns_for_it(tmp_path: Path) -> None:
     old = derive(fake_run(tmp_path, workloads=[SMALL], repeats=1, telemetry=False).folder)
     assert "saturated" not in "\n".join(printed(old, 140))
+
+
+def test_the_driver_has_a_column_only_where_there_are_two(derived: Derived, both: Derived) -> None:
+    assert not [line for line in printed(derived, 140) if "driver" in line.split()]
+    lines = printed(both, 140)
+    assert [line.split()[:3] for line in lines if "workload" in line] == [["workload", "driver", "layout"]]
+    assert len([line for line in lines if line.split()[:4] == ["small-read", "COSBench", "swift", "32"]]) == 1
+
+
+def test_bins_are_shown_as_intervals_and_how_far_two_drivers_agree_in_a_sentence(both: Derived) -> None:
+    lines = printed(both, 140)
+    (line,) = [line for line in lines if line.split()[:4] == ["small-read", "COSBench", "rgw-beast", "1"]]
+    assert "(0, 10]" in line
+    assert [line for line in lines if line.startswith("≈ Locust and COSBench agree within the bins at ")]
+
+
+@pytest.mark.parametrize(("width", "tables"), [(80, 3), (100, 2)])
+def test_two_drivers_and_intervals_fit_a_narrow_terminal(both: Derived, width: int, tables: int) -> None:
+    lines = printed(both, width)
+    assert len([line for line in lines if line.split()[:4] == ["small-read", "COSBench", "swift", "32"]]) == tables
+    assert not [line for line in lines if "…" in line and not line.startswith("•")]
