@@ -126,7 +126,8 @@ class RbdBench(Tool):
         size = object_bytes(workload)
         words = ["--io-type", operation, "--io-pattern", _PATTERNS[str(workload.pick)], "--io-size", str(size)]
         words += ["--io-threads", str(order.workers), "--io-total", str(_ENDLESS_BYTES)]
-        command = ("rbd", "bench", *words, self._images[workload.name].path)
+        # Without stdbuf, rbd of 14.2 would keep its lines to itself until it ends.
+        command = ("stdbuf", "-oL", "rbd", "bench", *words, self._images[workload.name].path)
         warmup_s, runtime_s = workload.warmup, workload.runtime
 
         def tick(seconds: float, ran: Sequence[Ran]) -> bool:

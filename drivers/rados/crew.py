@@ -40,6 +40,11 @@ class Ran:
     cpu_s: float = 0.0
 
     @property
+    def name(self) -> str:
+        """The program, past the one that unbuffers it."""
+        return Path(self.argv[2] if self.argv[0] == "stdbuf" else self.argv[0]).name
+
+    @property
     def text(self) -> str:
         """All that it printed."""
         return "\n".join(line for _, line in self.lines)
@@ -131,13 +136,14 @@ class Crew:
             ((number, one) for number, one in enumerate(ran, 1) if one.code not in (None, 0)),
             next(((number, one) for number, one in enumerate(ran, 1) if one.code is None), (1, ran[0])),
         )
-        name = Path(culprit.argv[0]).name
+        name = culprit.name
         which = f"{number} of {len(ran)} " if len(ran) > 1 else ""
         how = what or (f"was ended by signal {-(culprit.code or 0)}" if (culprit.code or 0) < 0 else f"ended with {culprit.code}")
         told = [*culprit.errors.splitlines()[-10:], *(line[:200] for _, line in culprit.lines[-5:])]
         lines = "\n".join(f"  | {line}" for line in told) or "  | (it printed nothing)"
         command = " ".join(culprit.argv)[-300:]
-        return GaveUp(f"{self._machine.name}: {which}{name} {how}: {command}\n{lines}", kept=kept_of(ran))
+        what = f"{self._machine.name}: {which}{name} {how}: {command}\n{lines}"
+        return GaveUp(what, advice=f"what started it: {self._log}", kept=kept_of(ran))
 
 
 def kept_of(ran: Sequence[Ran], name: str = "") -> tuple[Kept, ...]:
@@ -146,7 +152,7 @@ def kept_of(ran: Sequence[Ran], name: str = "") -> tuple[Kept, ...]:
     for number, one in enumerate(ran):
         head = f"$ {' '.join(one.argv)}\n"
         tail = f"\n--- besides\n{one.errors}" if one.errors.strip() else ""
-        files.append(Kept(name=f"{name or Path(one.argv[0]).name}-{number}.txt", text=f"{head}{one.text}\n{tail}"))
+        files.append(Kept(name=f"{name or one.name}-{number}.txt", text=f"{head}{one.text}\n{tail}"))
     return tuple(files)
 
 

@@ -23,6 +23,8 @@ from suites import Workload
 
 _EARLY = 0.95
 """Reads that took less than this part of their time ran out of objects."""
+_LINGERS_S = 1.0
+"""rados bench waits up to so long after its last operation, which says nothing about the CPU that it wanted."""
 _MODES: Mapping[str, Mode] = {"sequential": "seq", "uniform": "rand"}
 
 
@@ -102,8 +104,7 @@ class RadosBench(Tool):
             window_s=window_s,
             warmup_s=float(warmup_s),
             tallies=(tally,),
-            # rados bench waits for up to a second after the last operation, which is not what it was given CPU for.
-            load=self.load(ran, window_s),
+            load=self.load(ran, max(window_s, max(one.seconds for one in ran) - _LINGERS_S)),
             notes=tuple(self._notes(benches, answers, mode, runtime_s)),
         )
         return Measured(measurement=measurement, kept=kept_of(ran, "rados-bench"))

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from drivers.driver import GaveUp
+from drivers.fio import FioCephFs, FioRbd
+from drivers.order import Cleanup, Prepare, Step
+from drivers.rados import Cluster
+from suites import Workload
+from tests.drivers.rados.conftest import DATA, StubMachine
+
+ACTIVE = {"filesystems": [{"mdsmap": {"fs_name": "wb-1-fs", "info": {"gid_1": {"state": "up:active"}}}}]}
+CREATING = {"filesystems": [{"mdsmap": {"fs_name": "wb-1-fs", "info": {"gid_1": {"state": "up:creating"}}}}]}
+FIO = f"""
+case "$*" in
+*filename_format*) cat {DATA}/fio-cephfs-3.33.json ;;
+*) cat {DATA}/fio-rbd-3.33.json ;;
+esac
+"""
+
+
+def workload(operation: str = "read", pick: str = "uniform") -> Workload:
+    return Workload.model_validate(
+        {
+            "name": "some",
+            "objects": {"size": 65536, "per_container": 20},
+            "operations": {operation: 1},
+            "pick": pick,
+            "workers": [4, 8],
+            "runtime": "3s",
+            "warmup": "1.5s",
+        }
+    )
+
+
+@pytest.fixture(autouse=True)
+def tools(machine: StubMachine) -> None:
+    machine.script("fio", FIO)
+    machine.script("rbd", "echo elapsed: 1")
+    machine.answers["fs dump"] = ACTIVE
+
+
+@pytest.fixture
+def cephfs(machine: StubMachine, cluster: Cluster, tmp_path: Path) -> FioCephFs:
+    return FioCephFs(cluster, machine, prefix="wb-1", log=tmp_path / "log", pg_num=16)
+
+
+def test_rbd_is_read_with_a_request_in_hand_for_each_worker(machine: StubMachine, cluster: Cluster, tmp_path: Path) -> None:
+    with FioRbd(cluster, prefix="wb-1", log=tmp_path / "log", pg_num=16, cpus=1.0) as driver:
+        driver.prepare(Prepare(workload=workload()))
+        assert machine.pools == {"wb-1-fio": 16}
+        made = driver.step(Step(workload=workload(), workers=8)).measurement
+        driver.quit()
+    assert machine.pools == {}
+    (call,) = (call for call in machine.calls if call.startswith("fio"))
+    words = call.split()
+    assert {"--rw=randread", "--bs=65536", "--ramp_time=1500ms", "--runtime=3000ms", "--ioengine=rbd", "--iodepth=8"} < set(words)
+    assert {"--pool=wb-1-fio", "--rbdname=some"} < set(words)
+    assert (made.api, made.driver, made.warmup_s) == ("rbd", "fio-rbd", 1.5)
+    assert made.tallies[0].count > 0
+    assert made.load is not None
+
+
+def test_cephfs_stands_for_as_long_as_it_is_measured_and_leaves_nothing(cephfs: FioCephFs, machine: StubMachine) -> None:
+    with cephfs as driver:
+        driver.prepare(Prepare(workload=workload("write")))
+        assert machine.pools == {"wb-1-fs-metadata": 8, "wb-1-fs-data": 16}
+        assert [daemon.poll() for daemon in machine.daemons] == [None, None]
+        made = driver.step(Step(workload=workload("write"), workers=4)).measurement
+        assert driver.cleanup(Cleanup(workload=workload("write"), what="all")).deleted == 8
+    assert all(daemon.poll() is not None for daemon in machine.daemons)
+    assert machine.pools == {}
+    told = [one for one in machine.asked if one.startswith(("start", "sh", "ceph fs", "ceph auth"))]
+    assert [" ".join(one.split()[:3]) for one in told if "fs dump" not in one] == [
+        "ceph fs new",
+        "ceph auth get-or-create",
+        "start ceph-mds -f",
+        "start ceph-fuse -f",
+        "sh -c umount",
+        "ceph fs fail",
+        "ceph fs rm",
+        "ceph auth rm",
+    ]
+    assert made.load is None
+    assert "4 of 8 files were used: each worker has one of its own" in made.notes
+
+
+def test_files_of_cephfs_are_one_for_each_worker_past_the_caches(cephfs: FioCephFs, machine: StubMachine) -> None:
+    with cephfs as driver:
+        driver.prepare(Prepare(workload=workload("write", "sequential")))
+        driver.step(Step(workload=workload("write", "sequential"), workers=8))
+    fill, step = (call.split() for call in machine.calls if call.startswith("fio"))
+    # 20 objects over 8 workers: three whole ones each.
+    assert {"--size=196608", "--numjobs=8", "--rw=write", "--filename_format=$jobnum", "--direct=1"} < set(fill)
+    assert {"--size=196608", "--numjobs=8", "--rw=write", "--filename_format=$jobnum", "--direct=1", "--thread"} < set(step)
+
+
+def test_a_metadata_server_that_does_not_come_up_is_told_and_nothing_is_left(cephfs: FioCephFs, machine: StubMachine) -> None:
+    machine.broken = ("ceph-mds",)
+    machine.answers["fs dump"] = CREATING
+    with cephfs as driver, pytest.raises(GaveUp, match="gateway-1: ceph-mds has ended with 1"):
+        driver.prepare(Prepare(workload=workload()))
+    assert machine.pools == {}
+    assert "ceph fs rm wb-1-fs --yes-i-really-mean-it" in machine.asked
+
+
+def test_a_mount_that_is_lost_fails_the_next_step(cephfs: FioCephFs, machine: StubMachine) -> None:
+    with cephfs as driver:
+        driver.prepare(Prepare(workload=workload()))
+        machine.daemons[-1].kill()
+        machine.daemons[-1].wait()
+        with pytest.raises(GaveUp, match="gateway-1: ceph-fuse has ended with -9"):
+            driver.step(Step(workload=workload(), workers=4))
+    assert all(one.poll() is not None for one in machine.daemons)
+    assert machine.pools == {}

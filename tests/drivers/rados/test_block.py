@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from drivers.driver import GaveUp
+from drivers.order import Cleanup, Prepare, Progress, Step
+from drivers.rados import Cluster, RbdBench
+from drivers.rados.block import Mark, image_of, marks, window
+from drivers.rados.crew import Ran
+from suites import Workload
+from tests.drivers.rados.conftest import DATA, StubMachine
+
+SIZE = 64000
+LOOP = """
+case "$*" in
+*"--io-type write"*"--io-pattern seq"*) echo "elapsed: 1   ops: 4" ;;
+*) echo "bench  type read io_size 64000 io_threads 8 bytes 1099511627776 pattern random"
+   echo "  SEC       OPS   OPS/SEC   BYTES/SEC"
+   n=1
+   while :; do sleep 0.05; echo "    $n      ${n}00   2000.5   122 MiB/s"; n=$((n+1)); done ;;
+esac
+"""
+
+
+def workload(operation: str = "read", runtime: str = "0.5s") -> Workload:
+    return Workload.model_validate(
+        {
+            "name": "some",
+            "objects": {"size": SIZE, "per_container": 300},
+            "operations": {operation: 1},
+            "workers": [8],
+            "runtime": runtime,
+            "warmup": "0.2s",
+        }
+    )
+
+
+@pytest.fixture
+def driver(machine: StubMachine, cluster: Cluster, tmp_path: Path) -> RbdBench:
+    machine.script("rbd", LOOP)
+    return RbdBench(cluster, prefix="wb-1", log=tmp_path / "log", pg_num=16, cpus=1.0)
+
+
+@pytest.mark.parametrize("release", ["ceph-14", "ceph-16", "ceph-18"])
+def test_operations_are_read_from_the_lines_that_each_release_prints_every_second(release: str) -> None:
+    lines = (DATA / "rados" / release / "rbd-write.txt").read_text().splitlines()
+    found = marks(Ran((), [(float(number), line) for number, line in enumerate(lines)]))
+    assert len(found) >= 4
+    assert found == sorted(found, key=lambda mark: mark.count)
+    assert found[0].count > 100
+
+
+def test_the_window_is_from_the_first_mark_after_the_warm_up_for_at_least_the_runtime() -> None:
+    marked = [Mark(1.1, 10), Mark(2.1, 30), Mark(3.0, 50), Mark(4.2, 80), Mark(5.2, 100)]
+    assert window(marked, 2.0, 2.0) == (Mark(2.1, 30), Mark(4.2, 80))
+    assert window(marked[:3], 2.0, 2.0) is None
+    assert window([], 0.0, 1.0) is None
+
+
+def test_an_image_is_whole_objects_and_holds_all_of_the_workload() -> None:
+    assert image_of(workload(), "pool").size_bytes == 2 * 16 * 2**20
+
+
+def test_a_step_counts_between_two_lines_and_tells_no_latency(driver: RbdBench, machine: StubMachine) -> None:
+    heard: list[Progress] = []
+    with driver:
+        driver.prepare(Prepare(workload=workload()))
+        assert machine.pools == {"wb-1-rbd": 16}
+        assert "rbd config image set wb-1-rbd/some rbd_cache false" in machine.asked
+        made = driver.step(Step(workload=workload(), workers=8), heard.append).measurement
+        assert driver.cleanup(Cleanup(workload=workload(), what="all")).deleted == 1
+        assert machine.pools == {}
+    (tally,) = made.tallies
+    assert made.driver == "rbd-bench"
+    assert made.window_s >= 0.5
+    assert tally.count > 0
+    assert tally.count % 100 == 0
+    assert tally.bytes == tally.count * SIZE
+    assert (tally.latency, tally.min_us, tally.max_us, tally.sum_us) == (None, None, None, None)
+    assert heard
+    assert any(
+        call.startswith("rbd bench --io-type read --io-pattern rand --io-size 64000 --io-threads 8") for call in machine.calls
+    )
+
+
+def test_a_bench_that_ends_by_itself_is_no_measurement(driver: RbdBench, machine: StubMachine) -> None:
+    with driver:
+        driver.prepare(Prepare(workload=workload()))
+        machine.script("rbd", "echo 'elapsed: 0   ops: 7'")
+        with pytest.raises(GaveUp, match="ended before its time"):
+            driver.step(Step(workload=workload(), workers=8))
