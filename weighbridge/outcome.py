@@ -22,7 +22,7 @@ from weighbridge.study_outcome import print_study
 WIDE: Final = 132
 """Columns that the whole table needs with names of a usual length; on a narrower terminal it comes in two parts."""
 BOTH: Final = 100
-"""Columns that rates and latencies need beside each other where drivers are named, one of which tells intervals."""
+"""Columns that rates and latencies need beside each other where these are intervals, and drivers beside them."""
 
 _RATES: Final = ("op/s", "MB/s", "p50 ms", "p90 ms", "max ms", "errors")
 _USES: Final = ("gw\nCPU-s/1k", "st\nCPU-s/1k", "saturated")
@@ -38,14 +38,12 @@ def print_outcome(derived: Derived, console: Console) -> None:
     recorded, several = any(row.resources for row in rows), len({row.driver for row in rows}) > 1
     if recorded and console.width >= WIDE:
         console.print(_table(rows, (*_RATES, *_USES), lambda row: (*_rates(row), *_used(row))))
+    elif several and console.width < BOTH:
+        for driver in dict.fromkeys(row.driver for row in rows):
+            console.print(f"By {DRIVERS[driver]}:", style="bold")
+            _print_parts([row for row in rows if row.driver == driver], console)
     else:
-        if several and console.width < BOTH:
-            console.print(_table(rows, _RATES[:2], lambda row: _rates(row)[:2]))
-            console.print(_table(rows, _RATES[2:], lambda row: _rates(row)[2:]))
-        else:
-            console.print(_table(rows, _RATES, _rates))
-        if recorded:
-            console.print(_table(rows, _USES, _used))
+        _print_parts(rows, console)
     reasons = []
     for row in rows:
         if not row.valid:
@@ -66,6 +64,17 @@ def print_outcome(derived: Derived, console: Console) -> None:
         print_study(derived.replayed, console)
     console.print(f"\ntable   {derived.summary}", markup=False, highlight=False, soft_wrap=True)
     console.print(f"report  {derived.report}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _print_parts(rows: Sequence[Row], console: Console) -> None:
+    """The table in the parts that a terminal has room for."""
+    if console.width < BOTH and any(row.max_in is not None for row in rows):
+        console.print(_table(rows, _RATES[:2], lambda row: _rates(row)[:2]))
+        console.print(_table(rows, _RATES[2:], lambda row: _rates(row)[2:]))
+    else:
+        console.print(_table(rows, _RATES, _rates))
+    if any(row.resources for row in rows):
+        console.print(_table(rows, _USES, _used))
 
 
 def _table(rows: Sequence[Row], titles: Sequence[str], cells: Callable[[Row], tuple[str, ...]]) -> Table:

@@ -68,8 +68,9 @@ def test_bins_are_shown_as_intervals_and_how_far_two_drivers_agree_in_a_sentence
     assert [line for line in lines if line.startswith("≈ Locust and COSBench agree within the bins at ")]
 
 
-@pytest.mark.parametrize(("width", "tables"), [(80, 3), (100, 2)])
-def test_two_drivers_and_intervals_fit_a_narrow_terminal(both: Derived, width: int, tables: int) -> None:
+@pytest.mark.parametrize(("width", "before", "tables"), [(80, ["swift"], 5), (100, ["COSBench", "swift"], 2)])
+def test_two_drivers_and_intervals_fit_a_narrow_terminal(both: Derived, width: int, before: list[str], tables: int) -> None:
     lines = printed(both, width)
-    assert len([line for line in lines if line.split()[:4] == ["small-read", "COSBench", "swift", "32"]]) == tables
+    assert len([line for line in lines if line.split()[: len(before) + 2] == ["small-read", *before, "32"]]) == tables
+    assert [line for line in lines if line.startswith("By ")] == (["By Locust:", "By COSBench:"] if width == 80 else [])
     assert not [line for line in lines if "…" in line and not line.startswith("•")]
