@@ -49,7 +49,7 @@ def test_operations_are_read_from_the_lines_that_each_release_prints_every_secon
     found = marks(Ran((), [(float(number), line) for number, line in enumerate(lines)]))
     assert len(found) >= 4
     assert found == sorted(found, key=lambda mark: mark.count)
-    assert found[0].count > 100
+    assert found[0].count > 0
 
 
 def test_the_window_is_from_the_first_mark_after_the_warm_up_for_at_least_the_runtime() -> None:
