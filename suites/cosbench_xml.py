@@ -20,6 +20,9 @@ DEEPEST = 12
 MOST_ELEMENTS = 20_000
 """COSBench's own samples have some 4 kB, five levels and a few dozen elements."""
 
+LONGEST_SHOWN = 400
+"""Characters of a line that are shown with a fault."""
+
 _SECRET = re.compile(r"(?i)\b(password|secretkey|accesskey|token|usertoken|username|userid)\s*=\s*[^;\"'>]*")
 """What must not be shown of a line, as it stands in a config."""
 
@@ -90,6 +93,7 @@ class _Reader:
         self.file = file
         self.data = data
         self.lines = data.decode("utf-8", errors="replace").split("\n")
+        self.shown: dict[int, str] = {}
         self.open: list[Element] = []
         self.root: Element | None = None
         self.count = 0
@@ -115,9 +119,11 @@ class _Reader:
         return self.root
 
     def _place(self, line: int, column: int) -> Place:
-        text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
-        hidden = _SECRET.sub(lambda found: f"{found[1]}=" + "*" * max(3, len(found[0]) - len(found[1]) - 1), text)
-        return Place(self.file, line, column, "".join(one if one.isprintable() else " " for one in hidden)[:400])
+        if line not in self.shown:  # there may be many places in one line
+            text = self.lines[line - 1][:LONGEST_SHOWN] if 0 < line <= len(self.lines) else ""
+            hidden = _SECRET.sub(lambda found: f"{found[1]}=" + "*" * max(3, len(found[0]) - len(found[1]) - 1), text)
+            self.shown[line] = "".join(one if one.isprintable() else " " for one in hidden)
+        return Place(self.file, line, column, self.shown[line])
 
     def _here(self) -> Place:
         return self._place(self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1)

@@ -101,9 +101,9 @@ class Shaper:
         if None in ranges.values() or None in sizes.values():
             return None
         known = {operation: one for operation, one in ranges.items() if one is not None}
-        # What is read says which objects there are; where nothing is, what is deleted, listed or written does.
+        # What is read says which objects there are; where nothing is, what is written, deleted or listed does.
         first = next(
-            operation for kind in ("read", "delete", "list", "write") for operation in operations if operation.kind == kind
+            operation for kind in ("read", "write", "delete", "list") for operation in operations if operation.kind == kind
         )
         base = known[first]
         self._same_range(first, known)

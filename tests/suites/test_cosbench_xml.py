@@ -1,0 +1,113 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from ground.document import DocumentError
+from ground.errors import UsageError
+from suites import cosbench_xml
+
+BOMB = b"""<?xml version="1.0"?>
+<!DOCTYPE workload [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>
+<workload name="&b;"/>
+"""
+
+
+def test_elements_come_with_their_attributes_and_children() -> None:
+    root = cosbench_xml.parse("w.xml", b'<workload name="w"><auth type="none"/><workflow config="a=1;b=2"/></workload>')
+    assert (root.tag, root.get("name"), root.get("nothing")) == ("workload", "w", None)
+    assert [child.tag for child in root.children] == ["auth", "workflow"]
+    assert next(root.all("workflow")).get("config") == "a=1;b=2"
+
+
+def test_an_attribute_knows_its_line_and_column_wherever_its_tag_begins() -> None:
+    root = cosbench_xml.parse("w.xml", b'<workload>\n  <work name=\'config=1\'\n     workers="4"   runtime="9"/></workload>')
+    work = root.children[0]
+    assert (work.place.line, work.place.column) == (2, 3)
+    assert (work.at("name").line, work.at("name").column) == (2, 9)
+    assert (work.at("runtime").line, work.at("runtime").column) == (3, 20)
+    assert work.at("config") == work.place
+
+
+@pytest.mark.parametrize("utf", ["utf-8", "utf-16", "iso-8859-1"])
+def test_a_file_may_be_in_any_usual_encoding(utf: str) -> None:
+    text = f'<?xml version="1.0" encoding="{utf}"?><workload name="größer"/>'
+    assert cosbench_xml.parse("w.xml", text.encode(utf)).get("name") == "größer"
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        BOMB,
+        b'<!DOCTYPE w SYSTEM "http://192.0.2.1/w.dtd"><workload/>',
+        b'<!DOCTYPE w [<!ENTITY x SYSTEM "file:///etc/hostname">]><workload name="w">&x;</workload>',
+        b'<!DOCTYPE w [<!ENTITY % x SYSTEM "file:///etc/hostname">%x;]><workload/>',
+    ],
+)
+def test_document_types_and_entities_are_refused_before_they_stand_for_anything(hostile: bytes) -> None:
+    with pytest.raises(DocumentError, match="a document type or an entity"):
+        cosbench_xml.parse("w.xml", hostile)
+
+
+def test_an_entity_that_nobody_declared_is_no_xml() -> None:
+    with pytest.raises(DocumentError, match=r"w\.xml:1:\d+: not XML: undefined entity"):
+        cosbench_xml.parse("w.xml", b'<workload name="&x;"/>')
+
+
+def test_elements_in_elements_without_end_are_refused() -> None:
+    with pytest.raises(DocumentError, match="nested deeper than 12"):
+        cosbench_xml.parse("w.xml", b"<work>" * 100_000)
+
+
+def test_elements_beside_elements_without_end_are_refused() -> None:
+    with pytest.raises(DocumentError, match="more than 20000 elements"):
+        cosbench_xml.parse("w.xml", b"<w>" + b"<a/>" * 20_000 + b"</w>")
+
+
+def test_a_file_of_a_hundred_megabytes_is_refused_without_being_read(tmp_path: Path) -> None:
+    path = tmp_path / "large.xml"
+    with path.open("wb") as file:
+        file.truncate(100 * 10**6)
+    with pytest.raises(UsageError, match="larger than 1000000 bytes"):
+        cosbench_xml.read(path)
+
+
+def test_what_is_no_file_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.xml")
+    with pytest.raises(UsageError, match="not a file"):
+        cosbench_xml.read(tmp_path / "pipe.xml")
+    with pytest.raises(UsageError, match="there is no such file"):
+        cosbench_xml.read(tmp_path / "nothing.xml")
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "no element found"),
+        (b"not xml at all", "syntax error"),
+        (b'<workload name="w">', "no element found"),
+        (b"<workload></work>", "mismatched tag"),
+        (b'<storage config="secretkey=<key>"/>', "not well-formed"),
+        (b'<?xml version="1.0" encoding="klingon"?><workload/>', "unknown encoding"),
+        (b"\xff\xfe\x00<", "not XML"),
+    ],
+)
+def test_what_is_no_xml_is_told_with_its_place(data: bytes, words: str) -> None:
+    with pytest.raises(DocumentError, match=rf"w\.xml:\d+:\d+: not XML: .*{words}|{words}"):
+        cosbench_xml.parse("w.xml", data)
+
+
+def test_no_secret_is_shown_with_a_line() -> None:
+    line = b'<auth config="username=me:you;password=very;secret&amp;key;auth_url=http://h"/><storage config="token=AUTH_tk12"/><'
+    with pytest.raises(DocumentError) as error:
+        cosbench_xml.parse("w.xml", line)
+    shown = str(error.value)
+    assert "auth_url=http://h" in shown
+    for secret in ("me:you", "very", "AUTH_tk12"):
+        assert secret not in shown
+
+
+def test_a_line_is_shown_without_what_would_move_the_cursor() -> None:
+    with pytest.raises(DocumentError) as error:
+        cosbench_xml.parse("w.xml", b"<workload name='\x1b[2J'")
+    assert "\x1b" not in str(error.value)

@@ -1,0 +1,79 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from suites import loader
+
+FILE = """<workload name="demo">
+  <storage type="swift" config="policy=POLICY"/>
+  <workflow>
+    <workstage name="prepare"><work type="prepare" workers="1" config="containers=r(1,2);objects=r(1,5);sizes=c(64)KB"/></workstage>
+    <workstage name="main"><work name="main" workers="8" runtime="30" interval="1">
+      <operation type="read" config="containers=u(1,2);objects=u(1,5)"/>
+    </work></workstage>
+  </workflow>
+</workload>
+"""
+
+
+def weighbridge(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "weighbridge", *map(str, words)]
+    return subprocess.run(argv, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "200"})
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "demo.xml"
+    path.write_text(FILE.replace(' config="policy=POLICY"', ""))
+    return path
+
+
+def test_the_suite_goes_to_stdout_and_what_is_not_in_it_to_stderr(file: Path) -> None:
+    done = weighbridge("import-cosbench", file)
+    assert done.returncode == 0
+    assert loader.parse("demo.yaml", done.stdout).workloads[0].workers == (8,)
+    assert f"{file}:5: interval '1' is left out" in done.stderr
+
+
+def test_a_suite_that_is_written_can_be_loaded_and_is_never_written_over(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "demo.yaml"
+    done = weighbridge("import-cosbench", file, "--out", out)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert loader.load(out).name == "demo"
+    again = weighbridge("import-cosbench", file, "--out", out)
+    assert again.returncode == 2
+    assert "is there already" in again.stderr
+
+
+def test_what_would_measure_something_else_is_refused_and_writes_nothing(file: Path, tmp_path: Path) -> None:
+    file.write_text(FILE)
+    out = tmp_path / "demo.yaml"
+    done = weighbridge("import-cosbench", file, "--out", out)
+    assert (done.returncode, out.exists()) == (2, False)
+    assert "demo.xml:2:25: storage: policy 'POLICY' puts objects where that policy says" in done.stderr
+    assert weighbridge("import-cosbench", file, "--out", out, "--partial").returncode == 0
+    assert loader.load(out).name == "demo"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--size", "64 parsecs"), "is not a quantity"),
+        (("--runtime", "60"), "not a quantity"),
+        (("--runtime", "1.5s"), "whole seconds are wanted"),
+        (("--runtime", "0s"), "whole seconds are wanted"),
+    ],
+)
+def test_an_option_that_cannot_be_read_is_refused(file: Path, words: tuple[str, str], message: str) -> None:
+    done = weighbridge("import-cosbench", file, *words)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_a_file_that_is_not_there_is_told() -> None:
+    done = weighbridge("import-cosbench", "nothing.xml")
+    assert done.returncode == 2
+    assert "nothing.xml: there is no such file" in done.stderr
