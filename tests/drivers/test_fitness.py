@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from drivers.fitness import unfit
+from suites import Workload
+
+
+def workload(**changed: Any) -> Workload:
+    known: dict[str, Any] = {
+        "name": "some",
+        "objects": {"size": "4MiB"},
+        "operations": {"read": 1},
+        "workers": [4, 16],
+        "runtime": "3s",
+    }
+    return Workload.model_validate({**known, **changed})
+
+
+@pytest.mark.parametrize("pick", ["uniform", "sequential"])
+@pytest.mark.parametrize("operation", ["read", "write"])
+def test_one_operation_on_objects_of_one_size_is_fit_for_ceph_s_benches(operation: str, pick: str) -> None:
+    some = workload(operations={operation: 1}, pick=pick)
+    assert unfit(some, "rados", "rados") == unfit(some, "rbd", "fio") == unfit(some, "cephfs", "fio") == ()
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"operations": {"read": 1, "write": 1}}, "one of them at a time, not read and write"),
+        ({"operations": {"list": 1}}, "not list"),
+        ({"objects": {"size": {"uniform": ["1MB", "2MB"]}}}, "objects of one size"),
+        ({"pick": {"zipf": 1.1}}, "not by popularity"),
+        ({"rate_per_s": 5}, "not at a rate"),
+        ({"verify": True}, "is not compared"),
+        ({"objects": {"size": "0B"}}, "objects need a size"),
+        ({"objects": {"size": "100MiB"}, "workers": [1]}, "OSDs take no more than 90 MiB at once"),
+        ({"objects": {"size": "64MiB"}}, "16 workers with 64 MiB each are more than the 512 MiB"),
+    ],
+)
+def test_what_ceph_s_benches_cannot_do_is_told_before_anything_starts(changed: dict[str, Any], why: str) -> None:
+    assert any(why in one for one in unfit(workload(**changed), "rados", "rados"))
+
+
+def test_a_block_device_and_a_file_take_requests_that_an_osd_would_not() -> None:
+    assert unfit(workload(objects={"size": "100MiB"}, workers=[1]), "rbd", "rados") == ()
