@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from drivers.order import EVENT, ORDER, Prepared, Progress, Quit, Setup, Step, Target
+from drivers.order import EVENT, ORDER, Prepared, Progress, Quit, Ring, RingDisk, Setup, Step, Target
 from suites import Objects, Workload
 
 SETUP = Setup(
@@ -15,6 +17,28 @@ WORKLOAD = Workload(name="small-read", objects=Objects(size=4096), operations={"
 @pytest.mark.parametrize("order", [SETUP, Step(workload=WORKLOAD, workers=4, repeat=2), Quit()])
 def test_an_order_comes_out_of_its_json_as_it_went_in(order: Setup | Step | Quit) -> None:
     assert ORDER.validate_json(order.model_dump_json()) == order
+
+
+def ring() -> Ring:
+    disks = (RingDisk(address="10.0.0.3", port=6200, device="d0"),)
+    secrets = {"hash_prefix": SecretStr("hidden-prefix"), "hash_suffix": SecretStr("hidden-suffix")}
+    return Ring(disks=disks, table=((0, 0),), part_power=1, **secrets)
+
+
+def test_what_hashes_the_paths_of_objects_travels_in_the_order_but_is_not_shown_in_its_repr() -> None:
+    order = Setup(target=Target(api="object-server", url="http://10.0.0.3:6200/AUTH_a", ring=ring()), bucket_prefix="wb-1o", seed=7)
+    assert "hidden" not in repr(order)
+    assert ORDER.validate_json(order.model_dump_json()) == order
+    assert json.loads(order.model_dump_json())["target"]["ring"]["hash_prefix"] == "hidden-prefix"
+
+
+def test_object_servers_are_found_by_a_ring_and_gateways_by_credentials() -> None:
+    with pytest.raises(ValidationError, match="found by a ring"):
+        Target(api="object-server", url="http://h:1/AUTH_a")
+    with pytest.raises(ValidationError, match="found by a ring"):
+        Target(api="swift", url="http://h:1/AUTH_a", user="u", ring=ring())
+    with pytest.raises(ValidationError, match="a user or a token"):
+        Target(api="s3", url="http://h:1")
 
 
 def test_the_key_travels_in_the_order_but_is_not_shown_in_its_repr() -> None:
@@ -32,8 +56,8 @@ def test_the_key_travels_in_the_order_but_is_not_shown_in_its_repr() -> None:
         '{"kind": "quit", "when": "now"}',
         '{"workload": {}}',
         "not JSON",
-        '{"kind": "setup", "bucket_prefix": "UPPER", "seed": 1, "target": {"api": "s3", "url": "http://h", "user": "", "key": ""}}',
-        '{"kind": "setup", "bucket_prefix": "wb-1", "seed": 1, "target": {"api": "s3", "url": "ftp://h", "user": "", "key": ""}}',
+        '{"kind": "setup", "bucket_prefix": "UPPER", "seed": 1, "target": {"api": "s3", "url": "http://h", "user": "u"}}',
+        '{"kind": "setup", "bucket_prefix": "wb-1", "seed": 1, "target": {"api": "s3", "url": "ftp://h", "user": "u"}}',
     ],
 )
 def test_what_is_no_order_is_refused(line: str) -> None:

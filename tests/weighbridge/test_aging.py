@@ -1,0 +1,97 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drivers.order import Aged, AgeRound, Progress
+from gateways.gateway import Room
+from ground.errors import TargetError, UsageError
+from results.store import RunStore
+from suites import Suite
+from weighbridge import aging
+from weighbridge.conductor import Conductor
+from weighbridge.display import Display
+from weighbridge.testing import FAKE_DRIVER, SUITE, Run
+
+ROOM = Room(bytes=3_000_000, free_bytes=2_900_000, replicas=3)
+
+
+class Silent:
+    def say(self, text: str) -> None: ...
+
+    def begins(self, key: object, number: int) -> None: ...
+
+    def progress(self, progress: Progress) -> None: ...
+
+    def ended(self, result: object) -> None: ...
+
+
+def suite(**age: Any) -> Suite:
+    return Suite.model_validate({**SUITE, "age": {"fill": "10%", "size": 1000, "churn": 2, "share": "50%", **age}})
+
+
+def conduct(run: Run, *driver: str) -> RunStore:
+    store = run.store()
+    display: Display = Silent()
+    Conductor(run.plan(), run.planned, store, display, run.place, driver=(*FAKE_DRIVER, *driver)).run()
+    return store
+
+
+def test_a_share_of_the_disks_is_filled_by_replicas() -> None:
+    assert aging.order_of(suite(), ROOM).objects == 100
+
+
+@pytest.mark.parametrize(("free", "lab_free", "whose"), [(500_000, None, "of its disks"), (2_900_000, 500_000, "of this machine")])
+def test_what_does_not_fit_is_refused_with_what_is_free(free: int, lab_free: int | None, whose: str) -> None:
+    # 100 objects of 1 kB and twice 50 more, three times each: 600 kB.
+    room = Room(bytes=ROOM.bytes, free_bytes=free, replicas=3)
+    with pytest.raises(TargetError, match=f"600 kB in 3 replicas; 500 kB {whose}"):
+        aging.order_of(suite(), room, lab_free)
+    assert aging.order_of(suite(churn=1), room, lab_free).objects == 100
+
+
+def test_what_was_done_is_told_with_what_the_fill_came_to() -> None:
+    order = aging.order_of(suite(), ROOM)
+    rounds = (AgeRound(number=0, deleted=50, deleted_bytes=50_000, written=50, written_bytes=50_000),)
+    aged = Aged(objects=100, bytes=100_000, filled_bytes=100_000, rounds=rounds, seconds=1.5, fingerprint="f00")
+    assert aging.told(order, aged, ROOM) == [
+        "filled with 100 objects, 100 kB, 10.00% of 3 MB with 3 replicas",
+        "round 1 of churn: 50 objects deleted (50 kB), 50 written (50 kB)",
+        "100 objects, 100 kB, are there after 1.5 s; sum f00",
+    ]
+    assert "1.5" not in str(aging.facts(order, aged, ROOM))
+
+
+def test_a_layout_that_cannot_be_filled_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    run = Run(tmp_path, age={"fill": "5%"})
+    with pytest.raises(UsageError, match="nobody can tell what the disks of rgw-a hold"):
+        run.plan()
+    run = Run(tmp_path, age={"fill": "1MB"}, api=["rados"])
+    for gateway in run.gateways.values():
+        gateway.answers = ()
+        gateway.layers = lambda: ("rados",)  # type: ignore[method-assign]
+    with pytest.raises(UsageError, match="rgw-a has neither a Swift nor an S3 API"):
+        run.plan()
+
+
+def test_each_deployment_is_aged_before_its_first_step_and_says_so(tmp_path: Path) -> None:
+    store = conduct(Run(tmp_path, age={"fill": "1MB", "size": 1000}))
+    for layout in ("rgw-a", "swift-b"):
+        kinds = [event.kind for event in store.events() if event.layout == layout]
+        assert kinds.index("aged") < kinds.index("prepared")
+    sheets = RunStore.open(store.folder).manifest.sheets
+    facts = [sheet.facts["age"] for sheet in sheets if sheet.layout is not None and "age" in sheet.facts]
+    assert facts == ["filled with 1000 objects, 1 MB"] * 2
+    assert all(step.valid for step in store.steps())
+
+
+def test_a_store_that_could_not_be_aged_is_not_measured_and_every_step_says_why(tmp_path: Path) -> None:
+    steps = conduct(Run(tmp_path, age={"fill": "1MB"}), "--fail", "age").steps()
+    assert len({step.key for step in steps}) == 6
+    assert not any(step.valid or step.measurement for step in steps)
+    assert all("'age' fails as asked" in step.notes[0] for step in steps)
+
+
+def test_the_buckets_that_aging_makes_are_among_those_that_are_cleared() -> None:
+    assert aging.buckets(suite(containers=2), "wb-1f") == ["wb-1fa-age-0", "wb-1fa-age-1"]
+    assert aging.buckets(Suite.model_validate(SUITE), "wb-1f") == []
