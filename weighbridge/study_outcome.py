@@ -23,13 +23,13 @@ def print_study(page: StudyPage, console: Console) -> None:
     for sentence in run.chosen.about:
         console.print(f"  {sentence}", style="dim", markup=False, highlight=False)
     for grid in page.outcome.tables:
-        console.print(_grid(grid))
+        _show(console, grid.title, _grid(grid))
     for one in page.outcome.recaps:
-        console.print(_recap(one))
+        _show(console, f"Change of throughput, {one.title}", _recap(one))
     if page.outcome.recaps:
         _say(console, f"{page.chart.finding}. {page.chart.caption}")
     for grid in page.outcome.published:
-        console.print(_grid(grid))
+        _show(console, grid.title, _grid(grid))
         _say(console, grid.note)
 
 
@@ -37,12 +37,18 @@ def _say(console: Console, text: str) -> None:
     console.print(text, markup=False, highlight=False)
 
 
-def _table(title: str) -> Table:
-    return Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+def _show(console: Console, title: str, drawn: Table) -> None:
+    """A title of its own line: that of a table would be broken to the table's width."""
+    console.print(f"\n{title}", style="bold", markup=False, highlight=False)
+    console.print(drawn)
+
+
+def _table() -> Table:
+    return Table(header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
 
 
 def _grid(grid: Grid) -> Table:
-    drawn = _table(escape(grid.title))
+    drawn = _table()
     for number, name in enumerate(grid.head):
         drawn.add_column(escape(name), justify="left" if number < grid.labels or name == "beside" else "right")
     for line in grid.shown:
@@ -51,7 +57,7 @@ def _grid(grid: Grid) -> Table:
 
 
 def _recap(one: Recap) -> Table:
-    drawn = _table(escape(f"Change of throughput, {one.title}"))
+    drawn = _table()
     drawn.add_column("")
     for name in one.across:
         drawn.add_column(escape(name.replace(" × ", "\n")), justify="right", no_wrap=True)

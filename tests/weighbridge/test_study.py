@@ -1,0 +1,193 @@
+"""Studies as runs: that each is planned as a whole, what is refused before anything starts, and the whole way of one."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ground.document import DocumentError
+from ground.errors import UsageError
+from results.study import study_of
+from suites.studies import loader
+from weighbridge.study import DEPLOYMENT_S, ready
+
+STUDIES = list(loader.shipped())
+
+NULLS = """
+name: nulls
+about: Two null targets, one of which waits
+source: {author: Nobody, title: Nothing, date: 2014}
+variants:
+  - {name: waits, layout: "null:delay_ms=20", factors: {delay: "20"}}
+  - {name: does-not, layout: "null", factors: {delay: "0"}}
+compares:
+  - {factor: delay, baseline: "20", against: ["0"]}
+tables:
+  - {title: Everything, down: [workload, workers], across: [variant], cells: {throughput_ops_s: op/s}}
+published:
+  - file: ceph-osd-backends-2016-rados-bench
+    title: Something else altogether
+    rules: [{when: {mode: read, object_size: 4KB}, beside: {variant: waits, workload: small-read, workers: 2}}]
+    figures: [{column: iops, title: IOPS, ours: throughput_ops_s}]
+scales:
+  lab:
+    about: [There is no store at all.]
+    hardware: loopback
+    suite:
+      name: nulls
+      about: Reads of next to nothing
+      workloads:
+        - {name: small-read, objects: {size: 4KiB, per_container: 4}, operations: {read: 1}, workers: [2], runtime: 1s, warmup: 1s}
+"""
+
+
+def weighbridge(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    env = {"WEIGHBRIDGE_HOME": str(folder / "home"), "WEIGHBRIDGE_STATE": str(folder / "state"), "COLUMNS": "200"}
+    return subprocess.run(
+        [sys.executable, "-m", "weighbridge", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, **env},
+    )
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_each_study_that_ships_is_planned_whole_and_takes_at_most_twelve_minutes_by_its_plan(name: str) -> None:
+    chosen = ready(name)
+    assert [layout.name for layout in chosen.plan.layouts] == [variant.name for variant in chosen.study.variants]
+    assert chosen.plan.steps > 0
+    assert chosen.least_s == chosen.plan.seconds + DEPLOYMENT_S * len(chosen.planned)
+    assert chosen.least_s <= 12 * 60
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_hosts_that_stand_at_once_have_no_more_than_two_cores(name: str) -> None:
+    chosen = ready(name)
+    for one in chosen.planned:
+        names = {*one.gateway.needs(), *chosen.hardware.clients}
+        assert sum(chosen.hardware.hosts[host].cpus or 0 for host in names) <= 2.0
+
+
+def test_variants_are_what_their_names_say() -> None:
+    planned = {one.layout.name: one for one in ready("argonaut-vs-bobtail-2012").planned}
+    assert planned["ceph-14-btrfs"].layout.release == "ceph-14"
+    assert planned["ceph-14-btrfs"].layout.settings["osd"]["filestore"]["filesystem"] == "btrfs"
+    assert planned["ceph-16-bluestore"].layout.settings["osd"]["objectstore"] == "bluestore"
+    scaled = {one.layout.name: one.gateway.needs() for one in ready("ornl-2013").planned}
+    assert {name: sum(need.disks for need in needs.values()) for name, needs in scaled.items()} == {
+        "s1-o1": 1, "s1-o2": 2, "s1-o3": 3, "s2-o3": 6, "s3-o3": 9, "s4-o3": 12,
+    }  # fmt: skip
+
+
+def test_a_variant_may_differ_in_how_rados_bench_is_run_alone() -> None:
+    passes = ready("ceph-benchmarks-2012").plan.passes
+    groups = {name: one[0].rados.pg_num if one[0].rados else None for name, one in passes.items() if name.startswith("r3-o3")}
+    assert groups == {"r3-o3": None, "r3-o3-pg64": 64, "r3-o3-pg128": 128, "r3-o3-pg256": 256}
+
+
+def test_rados_is_measured_beneath_those_gateways_that_stand_on_it() -> None:
+    plan = ready("swift-vs-rgw-read-2014").plan
+    layers = {name: [(one.api, one.layer) for one in passes] for name, passes in plan.passes.items()}
+    assert layers["rgw-civetweb"] == layers["rgw-apache-fastcgi"] == [("swift", None), ("rados", "rados")]
+    assert layers["swift"] == [("swift", None)]
+    assert [one.name for one in plan.suite.workloads] == ["small-read", "large-read", "rados-1m", "rados-4m", "rados-10m"]
+
+
+def test_the_full_scale_of_2014_wants_hardware_that_can_hold_it() -> None:
+    with pytest.raises(UsageError, match="no hardware that ships holds study swift-vs-rgw-read-2014 at scale full"):
+        ready("swift-vs-rgw-read-2014", "full")
+    assert ready("swift-vs-rgw-read-2014", "full", hardware="lab-small", repeats=1).least_s > 8 * 3600
+
+
+def test_some_variants_alone_can_be_replayed_and_repeats_can_be_asked_for() -> None:
+    chosen = ready("ceph-osd-backends-2016", only=["xfs", "memstore"], repeats=5)
+    assert [one.layout.name for one in chosen.planned] == ["xfs", "memstore"]
+    assert len(chosen.plan.visits) == 10
+    with pytest.raises(UsageError, match=r"no variant 'memstor' \(did you mean 'memstore'"):
+        ready("ceph-osd-backends-2016", only=["memstor"])
+
+
+def test_a_scale_that_a_study_does_not_have_is_refused() -> None:
+    with pytest.raises(UsageError, match="study ornl-2013 has no scale full"):
+        ready("ornl-2013", "full")
+
+
+def test_hardware_that_lacks_disks_is_refused_with_every_variant_that_wants_more() -> None:
+    with pytest.raises(DocumentError) as error:
+        ready("ornl-2013", hardware="lab-small")
+    said = str(error.value)
+    assert "variant s1-o2: mon, osd needs 2 disk(s); host 'store-1' of hardware 'lab-small' has 1" in said
+    assert "variant s4-o3: hardware 'lab-small' has no host 'store-4'" in said
+    assert "variant s1-o1" not in said
+
+
+def test_the_faults_of_all_variants_are_told_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "nulls.yaml"
+    wrong = NULLS.replace("null:delay_ms=20", "null:dellay_ms=20").replace('layout: "null"', 'layout: "nul"')
+    path.write_text(wrong)
+    with pytest.raises(DocumentError) as error:
+        ready(str(path))
+    assert "variant waits: unknown key 'dellay_ms' (did you mean 'delay_ms'?)" in str(error.value)
+    assert f"{path}:7:30: no layout 'nul' (did you mean 'null'?)" in str(error.value)
+
+
+def test_the_list_names_every_study_with_its_least_time(tmp_path: Path) -> None:
+    done = weighbridge("study", "--list", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for name in STUDIES:
+        (line,) = [line for line in done.stdout.splitlines() if f" {name} " in line]
+        assert ready(name).least in line
+
+
+def test_a_dry_run_prints_the_plan_and_starts_nothing(tmp_path: Path) -> None:
+    done = weighbridge("study", "argonaut-vs-bobtail-2012", "--dry-run", "--out", str(tmp_path / "runs"), folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for word in ("ceph-14-btrfs", "Ceph 16.2", "write-4k", "16 256", "8 deployments, 144 steps, at least"):
+        assert word in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["ornl-2031"], "did you mean 'ornl-2013'"),
+        ([], "the NAME of a study is wanted"),
+        (["ornl-2013", "--scale", "fall"], "fall"),
+        (["swift-vs-rgw-read-2014", "--scale", "full"], "Give --hardware FILE"),
+        (["ornl-2013", "--hardware", "lab-smal"], "did you mean 'lab-small'"),
+    ],
+)
+def test_bad_usage_is_refused_in_words_with_exit_code_two(tmp_path: Path, arguments: list[str], words: str) -> None:
+    done = weighbridge("study", *arguments, folder=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_study_goes_the_whole_way_and_can_be_reported_again(tmp_path: Path) -> None:
+    (tmp_path / "nulls.yaml").write_text(NULLS)
+    done = weighbridge("study", str(tmp_path / "nulls.yaml"), "--out", str(tmp_path / "runs"), folder=tmp_path)
+    assert done.returncode == 0, done.stderr + done.stdout
+    (run,) = (tmp_path / "runs").iterdir()
+    assert study_of(run) is not None
+    assert [layout["name"] for layout in json.loads((run / "plan.resolved.json").read_text())["layouts"]] == ["waits", "does-not"]
+    (cell,) = csv.DictReader((run / "derived" / "charts" / "recap.csv").read_text().splitlines())
+    assert (cell["baseline"], cell["level"], cell["verdict"]) == ("20", "0", "no claim")
+    assert float(cell["change_percent"]) > 0
+    (table, published) = sorted((run / "derived" / "study").iterdir(), reverse=True)
+    (line,) = csv.DictReader(table.read_text().splitlines())
+    assert float(line["does-not op/s"]) > float(line["waits op/s"]) > 0
+    assert [row["beside"] for row in csv.DictReader(published.read_text().splitlines())].count("waits, small-read, 2 workers") == 1
+    assert "There is no store at all." in done.stdout
+    assert "Change of throughput, delay: 20 → 0" in done.stdout
+    again = weighbridge("report", str(run), folder=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert "Something else altogether" in again.stdout
