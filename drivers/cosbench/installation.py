@@ -41,8 +41,20 @@ TAIL_LINES = 15
 PORTS = {"driver": 18088, "controller": 19088}
 """COSBench's own; others are taken where these are not free."""
 
-PARTS = ("main", "osgi", "conf/.driver/config.ini", "conf/.controller/config.ini", "conf/driver-tomcat-server.xml")
+PARTS = (
+    "main",
+    "osgi",
+    "conf/.driver/config.ini",
+    "conf/.controller/config.ini",
+    "conf/driver-tomcat-server.xml",
+    "conf/controller-tomcat-server.xml",
+)
 """What an unpacked COSBench has, as far as it is used here."""
+
+WANTED = (
+    "Name the folder of COSBench 0.4.2 that holds main/, osgi/ and conf/. It must not be below /tmp, /run or /var/log where the "
+    "hosts are a lab's: client hosts have their own."
+)
 
 CONTROLLER_CONF = """[controller]
 drivers = 1
@@ -61,11 +73,11 @@ Told = Callable[[str], None]
 
 def check(home: Path) -> Java:
     """See that `home` is an unpacked COSBench and that there is a Java for it. Raises UsageError or MissingMeans."""
-    missing = [part for part in (*PARTS, "conf/controller-tomcat-server.xml") if not (home / part).exists()]
+    missing = [part for part in PARTS if not (home / part).exists()]
     if missing:
         raise UsageError(
             f"{home} is no unpacked COSBench: there is no {', no '.join(missing)}",
-            advice="Name the folder of COSBench 0.4.2 that holds main/, osgi/ and conf/.",
+            advice=WANTED,
         )
     _framework(home)
     return installation_java.find()
@@ -291,7 +303,7 @@ def _framework(home: Path) -> Path:
     if not found:
         raise UsageError(
             f"{home} is no unpacked COSBench: there is no osgi/org.eclipse.osgi-3.*.jar",
-            advice="Name the folder of COSBench 0.4.2 that holds main/, osgi/ and conf/.",
+            advice=WANTED,
         )
     return found[0]
 
