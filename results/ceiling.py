@@ -4,8 +4,8 @@ The bottom-up method (F. Wang and others, "Performance and Scalability Evaluatio
 establish what each layer can do before the one above it is judged. In bytes of objects a second:
 
 - Disks: the sum over those that objects are kept on. A write goes to as many as there are replicas, and twice to each where a
-  journal is on it; a read comes from one. Of writes the figures of sequential requests count, since both kinds of store put new
-  data one after the other; of reads those of the workload's own picking.
+  journal is on it; a read comes from one. Of writes, and of reads in the order of the writes, the better of sequential and random
+  requests counts, since it is the store that places data; of other reads random ones.
 - OSDs (`ceph tell osd.N bench`): the sum over them, by the replicas. It knows writes alone; a journal is in it.
 - Network: at each end of each leg between clients, front, gateway and stores, the sum over its hosts of what each sent, or was
   sent, at best, by how often an object crosses there; the smallest of these. Where a host's own NIC may carry more than that of
@@ -98,12 +98,14 @@ def _disks(told: Sequence[Attested], structure: PlannedStructure, asked: Asked) 
         mine = names.setdefault(one.host, [])
         if _disk_of(one) not in mine:
             mine.append(_disk_of(one))
-    pick = "sequential" if asked.operation == "write" or asked.in_order else "random"
-    fit = [one for one in told if (one.operation, one.pick, one.unit) == (asked.operation, pick, "B/s")]
+    picks = ("random",) if asked.operation == "read" and not asked.in_order else ("sequential", "random")
+    fit = [one for one in told if one.operation == asked.operation and one.pick in picks and one.unit == "B/s"]
     nearest = _nearest(fit, asked.size_bytes)
     if nearest is None:
         return Gap(why="not measured: --layers disk")
-    figures = {(one.host, _disk_of(one)): one for one in fit if one.request_bytes == nearest}
+    # The better last, so that it is the one that stays.
+    ranked = sorted((one for one in fit if one.request_bytes == nearest), key=lambda one: one.value)
+    figures = {(one.host, _disk_of(one)): one for one in ranked}
 
     def total(places: Mapping[str, Sequence[int]]) -> list[Attested] | None:
         """The figures of the disks with these numbers, or None where one of them is lacking."""
@@ -125,7 +127,8 @@ def _disks(told: Sequence[Attested], structure: PlannedStructure, asked: Asked) 
     rate, of = sum(one.value for one in kept), kept
     if asked.operation == "write" and journals and sum(one.value for one in journals) < rate:
         rate, of = sum(one.value for one in journals), journals
-    words = f"{len(of)} {'disk' if of is kept else 'disk of journals'}{'s' * (len(of) > 1)}, {pick} requests of {_size(nearest)}"
+    what = "disk" if of is kept else "disk of journals"
+    words = f"{len(of)} {what.replace('disk', 'disks', len(of) > 1)}, {' or '.join(picks)} requests of {_size(nearest)}"
     words += "" if nearest == asked.size_bytes else f", the nearest measured to {_size(asked.size_bytes)}"
     words += f", by {structure.replicas} replicas" if asked.operation == "write" and structure.replicas > 1 else ""
     words += ", each written twice (journal and data)" if asked.operation == "write" and structure.writes > 1 else ""

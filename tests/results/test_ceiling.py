@@ -72,6 +72,12 @@ def test_writes_go_to_as_many_disks_as_there_are_replicas() -> None:
     assert rate(ceiling("disk", DISKS, structure(replicas=3), asked("write"))) == (60 + 120) / 3
 
 
+def test_where_the_store_places_data_the_better_of_sequential_and_random_requests_counts() -> None:
+    told = [disk(host, "wb0", "write", pick, value) for host in STORES for pick, value in (("sequential", 40), ("random", 70))]
+    assert rate(ceiling("disk", told, structure(), asked("write"))) == 70
+    assert rate(ceiling("disk", told[:2] + DISKS[4:], structure(), asked("write"))) == (70 + 120) / 2
+
+
 def test_a_journal_on_the_same_disk_takes_half_of_it_for_writes_and_nothing_for_reads() -> None:
     twice = ceiling("disk", DISKS, structure(writes=2), asked("write"))
     assert rate(twice) == (60 + 120) / 2 / 2
