@@ -15,13 +15,12 @@ import altair as alt
 from results.chart_data import CeilingLine, spread
 from results.chart_theme import MUTED, Style
 from results.figures import show_figure
-from results.staircase import LAYER_BOUND, Level, Staircase
+from results.staircase import LAYER_BOUND, PLAIN, Level, Staircase
 
 DRAWN: Final[tuple[Level, ...]] = ("disk", "network", "rados", "object-server")
 NEAR: Final = 1.6
 """A ceiling up to so many times the highest mark is drawn; one above it is told in words."""
 LABEL_PX: Final = 16
-_CALLED: Final[dict[Level, str]] = {"disk": "disks", "network": "network", "rados": "RADOS", "object-server": "object servers"}
 
 
 def ceiling_lines(stairs: Iterable[Staircase]) -> Mapping[str, tuple[CeilingLine, ...]]:
@@ -52,7 +51,7 @@ def _merged(level: Level, steps: Sequence[tuple[float, str]], count: int) -> lis
         named = ", ".join(layouts) if len(group) < 3 else f"{len(group)} layouts"
         whose = "" if len(group) == count else f" ({named})"
         value = median_low([value for value, _ in group])
-        lines.append(CeilingLine(layouts=layouts, layer=_CALLED[level], label=f"{_CALLED[level]}{whose}", value=value))
+        lines.append(CeilingLine(layouts=layouts, layer=PLAIN[level], label=f"{PLAIN[level]}{whose}", value=value))
     return lines
 
 

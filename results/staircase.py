@@ -31,7 +31,7 @@ Level = Literal["disk", "osd", "network", "rados", "object-server", "gateway", "
 HARDWARE: Final[tuple[HardwareKind, ...]] = ("disk", "osd", "network")
 NAMES: Final[dict[Level, str]] = {
     "disk": "Disks",
-    "osd": "OSDs, each alone",
+    "osd": "OSDs alone",
     "network": "Network",
     "rados": "RADOS",
     "object-server": "Object servers",
@@ -40,9 +40,16 @@ NAMES: Final[dict[Level, str]] = {
     "rbd": "RBD",
     "cephfs": "CephFS",
 }
+PLAIN: Final[dict[Level, str]] = NAMES | {
+    "disk": "disks",
+    "network": "network",
+    "object-server": "object servers",
+    "gateway": "gateway",
+}
+"""What they are called where no sentence begins."""
 INSIDE: Final[dict[Level, str]] = NAMES | {
     "disk": "its disks",
-    "osd": "its OSDs, each alone",
+    "osd": "its OSDs alone",
     "network": "its network",
     "object-server": "its object servers",
     "gateway": "one gateway",
@@ -135,7 +142,7 @@ class Staircase(Record):
         for number, step in enumerate(self.known):
             share = f" ({percent(step.of_below)} of {INSIDE[step.below]})" if step.of_below is not None and step.below else ""
             least = "at least " if step.held and step is not self.top else ""
-            name = step.name if step.level in ("rados", "front") else step.name[:1].lower() + step.name[1:]
+            name = step.name if step.level == "front" else PLAIN[step.level]
             parts.append(f"{name} {least}{show_figure(step.throughput_ops_s)}{' op/s' if not number else ''}{share}")
         return f"{self.layout}, {self.about}: {' → '.join(parts) or 'nothing is known'}"
 

@@ -18,7 +18,7 @@ from results.chart_theme import INK, MUTED, Style, config, styles
 from results.charts import in_lines
 from results.figures import UNKNOWN, show_figure
 from results.resolved import PlannedLayout
-from results.staircase import HARDWARE, INSIDE, Level, Staircase, Step, percent, staircase_csv
+from results.staircase import HARDWARE, INSIDE, PLAIN, Level, Staircase, Step, percent, staircase_csv
 
 WIDTH: Final = 270
 PAGE_WIDTH: Final = 170
@@ -27,8 +27,6 @@ ROW: Final = 27
 LABELS: Final = 142
 """Room for the names of the layers, left of the scale."""
 BAD: Final = "#a3260f"
-
-_SHORT: Final[dict[Level, str]] = {"disk": "disks", "osd": "OSDs", "network": "network", "object-server": "object servers"}
 
 
 class Rung(Record):
@@ -149,7 +147,7 @@ def _flight(stairs: Sequence[Staircase]) -> Flight:
 
 def _rung(stair: Staircase, step: Step, places: dict[Level, int]) -> Rung:
     lower = stair.step(step.below) if step.below is not None else None
-    of = "" if step.of_below is None or step.below is None else f"{percent(step.of_below)} of {_SHORT.get(step.below, step.below)}"
+    of = "" if step.of_below is None or step.below is None else f"{percent(step.of_below)} of {PLAIN[step.below]}"
     said = f"{', ' if of else ''}{step.doubt.verdict}" if step.doubt is not None and step.doubt.verdict != "at least" else ""
     return Rung(
         layout=stair.layout,
@@ -159,7 +157,7 @@ def _rung(stair: Staircase, step: Step, places: dict[Level, int]) -> Rung:
         below_mb_s=None if lower is None else lower.bandwidth_mb_s,
         below_y=None if lower is None else places[lower.level],
         figure=UNKNOWN if step.bandwidth_mb_s is None else f"{'≥ ' if step.held else ''}{show_figure(step.bandwidth_mb_s)}",
-        share=f"{of.replace('rados', 'RADOS')}{said}",
+        share=f"{of}{said}",
         gap=step.note.partition(": --layers")[0] if step.bandwidth_mb_s is None else "",
         held=bool(step.held),
         believable=step.believable,
@@ -171,7 +169,7 @@ def _draw(flight: Flight, look: Sequence[Style], width: int) -> alt.LayerChart |
     low, high, ticks = log_ticks(min(known, default=1.0), max(known, default=10.0))
     count = len(flight.rungs)
     x_scale = alt.Scale(type="log", domain=[low, high], nice=False)
-    axis = alt.Axis(values=ticks, format=",.4~g", ticks=False, domain=False, labelOverlap=True, titlePadding=4)
+    axis = alt.Axis(values=ticks, format=",.4~g", ticks=False, domain=False, labelOverlap=True, labelFlush=False, titlePadding=4)
     x = alt.X("mb_s:Q", scale=x_scale, title="MB/s (log scale)", axis=axis)
     y_scale = alt.Scale(domain=[count - 0.4, -0.6], nice=False)
     y = alt.Y("y:Q", scale=y_scale, axis=None)

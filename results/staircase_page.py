@@ -79,7 +79,7 @@ class StaircasePage(Record):
     @property
     def sentences(self) -> tuple[str, ...]:
         """What a terminal shows: a line for each staircase, then doubts and gaps."""
-        return (*(stair.words for stair in self.stairs), *self.doubts, *self.gaps)
+        return (*(stair.words for stair in self.stairs if stair.known), *self.doubts, *self.gaps)
 
     @property
     def specs(self) -> dict[str, Any]:
