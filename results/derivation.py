@@ -12,6 +12,8 @@ from results.attestation import summary as told
 from results.ceiling_lines import ceiling_lines
 from results.charts import charts, write_charts
 from results.findings import Finding, find
+from results.profile import read_profiles
+from results.profile_page import shown
 from results.report import report
 from results.resource_chart import resource_chart
 from results.staircase_page import staircase_page
@@ -101,6 +103,7 @@ def derive(run_folder: Path) -> Derived:
             agreed,
             replayed,
             stairs,
+            shown(read_profiles(store.folder)),
         ),
     )
     return Derived(

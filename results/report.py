@@ -32,6 +32,7 @@ from results.figures import show_figure, show_ratio
 from results.findings import DRIVERS, Finding, headline, overall, subjects
 from results.interval import show_latency
 from results.manifest import Manifest, RunEvent, Sheet
+from results.profile_page import ProfileShown
 from results.reference import STUDY_2014, study_2014
 from results.resolved import ResolvedPlan
 from results.resource_chart import ResourceChart
@@ -78,6 +79,7 @@ def report(
     agreement: Sequence[Agreement] = (),
     replayed: StudyPage | None = None,
     stairs: StaircasePage | None = None,
+    profiles: Sequence[ProfileShown] = (),
 ) -> str:
     """The page. `events` tell what caches were dropped and what could not be sampled, `attested` what the hosts could do."""
     environment = Environment(
@@ -125,6 +127,7 @@ def report(
         command=shlex.join(manifest.command),
         replayed=replayed,
         stairs=stairs,
+        profiles=profiles,
         study=study_2014(),
         study_source=STUDY_2014,
         claim_repeats=REPEATS_FOR_A_CLAIM,

@@ -13,6 +13,7 @@ from drivers.order import CosbenchSite
 from results import derive
 from results.derivation import Derived
 from results.manifest import Sheet
+from results.profile import Chosen
 from results.step import StepResult
 from results.store import RunStore
 from topologies.deployment import Place
@@ -25,6 +26,7 @@ from weighbridge.interruption import Interrupted, interruptible
 from weighbridge.means import require
 from weighbridge.passes import asked_of_hosts, wants_tools
 from weighbridge.plan import Plan
+from weighbridge.profiling import Profiler, able
 
 
 def run(
@@ -38,12 +40,13 @@ def run(
     attest: bool,
     cosbench: CosbenchSite | None = None,
     begun: Callable[[RunStore], None] | None = None,
+    profile: Chosen | None = None,
 ) -> tuple[Derived, tuple[StepResult, ...]]:
     """Do a plan in a new folder below `out` and derive its report; returns that, and the last result of each step.
 
-    `text` is the plan as it was given; `begun` is told of the folder before anything is measured. Raises UsageError before
-    anything is started when something cannot be done; any other WeighbridgeError when a gateway could not be stood up, all of it
-    then being taken away again.
+    `text` is the plan as it was given; `begun` is told of the folder before anything is measured; `profile` is the step that is
+    profiled. Raises UsageError before anything is started when something cannot be done; any other WeighbridgeError when a gateway
+    could not be stood up, all of it then being taken away again.
     """
     require(plan.hardware, where)
 
@@ -68,7 +71,8 @@ def run(
                 begun(store)
             with display_for(plan, screen) as display:
                 display.say(f"writing to {store.folder}")
-                Conductor(plan, layouts, store, display, where, cosbench=cosbench, attest=attest).run()
+                profiler = None if profile is None else Profiler(profile, store, able())
+                Conductor(plan, layouts, store, display, where, cosbench=cosbench, attest=attest, profiler=profiler).run()
         except Interrupted as error:
             store.set_state("interrupted", error=str(error))
             raise

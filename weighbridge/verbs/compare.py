@@ -43,6 +43,11 @@ LAYERS = ("disk", "network", "osd", "rados", "object-server", "gateway", "rbd", 
     default=True,
     help="Measure what the hosts of each deployment can do (CPU, fio, iperf3) before it is weighed: some 20 s each.",
 )
+@click.option(
+    "--profile",
+    metavar="WORKLOAD:WORKERS",
+    help="Profile this step once on every layout: perf of its daemons (flame graph) and the block events of one storage disk.",
+)
 @shown("--out", default="runs", type=click.Path(file_okay=False, path_type=Path), help="Where the run's folder is made.")
 def command(
     suite: str,
@@ -54,6 +59,7 @@ def command(
     layers: str | None,
     repeats: int | None,
     attest: bool,
+    profile: str | None,
     out: Path,
 ) -> int:
     """Stand layouts up one after the other on identical hosts, replay a suite on each, and say which was faster, by how much."""
@@ -71,6 +77,7 @@ def command(
         layers=below,
         repeats=repeats,
         attest=attest,
+        profile=profile,
         out=out,
     )
 
@@ -86,6 +93,7 @@ def compare(
     layers: list[str] | None = None,
     repeats: int | None = None,
     attest: bool = True,
+    profile: str | None = None,
     out: Path,
 ) -> int:
     """Run a comparison and print its table; returns the exit code.
@@ -94,6 +102,7 @@ def compare(
     a gateway could not be stood up, all of it then being taken away again.
     """
     # The heavy rooms are imported here, so that `weighbridge --help` need not wait for them.
+    from results.profile import choose  # noqa: PLC0415
     from weighbridge import selection  # noqa: PLC0415
     from weighbridge.outcome import print_outcome  # noqa: PLC0415
     from weighbridge.plan import make_plan  # noqa: PLC0415
@@ -104,9 +113,10 @@ def compare(
     chosen = selection.select(suite, layouts, hardware)
     asked = chosen.suite.changed(repeats=repeats, driver=driver, layers=layers)
     site = cosbench_site(cosbench, cosbench_archive) if asked.driver != "locust" else None
+    step = None if profile is None else choose(profile, asked)
     plan = make_plan(asked, chosen.hardware, chosen.layouts)
-    screen = console()
-    derived, steps = run(plan, chosen.layouts, place(), screen, out=out, text=chosen.suite_text, attest=attest, cosbench=site)
+    screen, text = console(), chosen.suite_text
+    derived, steps = run(plan, chosen.layouts, place(), screen, out=out, text=text, attest=attest, cosbench=site, profile=step)
     print_outcome(derived, screen)
     return exit_code(steps, comparable=derived.comparable)
 
