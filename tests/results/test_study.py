@@ -187,7 +187,7 @@ def test_a_run_that_replays_a_study_has_its_section_its_chart_and_its_tables_reb
     page = derived.report.read_text()
     assert 'id="replayed"' in page
     assert "The study, replayed at lab scale" in page
-    assert "RGW-Apache" in page
+    assert "RGW-CivetWeb 90 % RT, ms" in page
     assert "Other hardware" in page
     assert '"recap-0"' in page
     assert {path.name for path in derived.charts} >= {"recap.png", "recap.svg", "recap.csv"}
@@ -201,7 +201,7 @@ def test_a_run_that_replays_a_study_has_its_section_its_chart_and_its_tables_reb
     ]
     small = list(csv.reader((derived.folder / "study" / names[2]).read_text().splitlines()))
     assert len(small) == 6
-    assert float(small[1][1]) > 0
+    assert float(small[1][2]) > 0  # the slowest request; for a p90 there are too few
 
 
 def test_a_run_that_replays_none_has_no_section_of_one(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_a_run_that_replays_none_has_no_section_of_one(tmp_path: Path) -> None:
     assert study_of(folder) is None
     derived = derive(folder)
     assert derived.replayed is None
-    assert "replayed" not in derived.report.read_text().split("<body>")[1].split("</main>")[0]
+    assert 'id="replayed"' not in derived.report.read_text()
 
 
 def test_a_study_that_cannot_be_read_is_an_error_that_names_its_file(tmp_path: Path) -> None:
