@@ -79,8 +79,8 @@ class Recorded:
     root: Path
     prepare: Take = PREPARED
     step: Take = STEPPED
-    later: Take | None = None
-    """What steps after the first one give."""
+    by_workload: Mapping[str, Take] = field(default_factory=dict)
+    """What steps give of workloads in whose names these words are."""
     first_id: int = 1
     users: Mapping[str, str] = field(default_factory=dict)
     refusal: str = ""
@@ -106,8 +106,8 @@ class Recorded:
         root = ET.fromstring(text)
         stages = [f"s{index}-{stage.get('name')}" for index, stage in enumerate(root.iter("workstage"), 1)]
         preparing = any(work.get("type") == "init" for work in root.iter("work"))
-        first = not any(one.stages == stages for one in self.workloads.values())
-        take = self.prepare if preparing else self.step if first or self.later is None else self.later
+        named = [take for word, take in self.by_workload.items() if f"-{word}-" in root.get("name", "")]
+        take = self.prepare if preparing else [*named, self.step][0]
         now = datetime.now(UTC).replace(microsecond=0, tzinfo=None)
         self.workloads[number] = Workload(number, root.get("name", ""), text, stages, take, now, take.looks)
         return f"Accepted with ID: {number}"

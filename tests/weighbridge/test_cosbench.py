@@ -1,0 +1,180 @@
+"""The whole command with COSBench, whose controller is a recorded one, on a null target of this machine; without root."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from swiftclient.client import Connection
+
+from results.store import RunStore
+
+ROOT = Path(__file__).parents[2]
+KEY = "a-planted-secret"
+
+
+def _recorded() -> Any:
+    name = "recorded_controller"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, ROOT / "tests" / "drivers" / "cosbench" / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return sys.modules[name]
+
+
+RECORDED = _recorded()
+Take = RECORDED.Take
+
+SUITE = """
+name: trial
+about: What was recorded
+api: [swift]
+cache: none
+workloads:
+  - name: mixed
+    objects: {size: 64kB, containers: 2, per_container: 50}
+    operations: {read: 80, write: 20}
+    workers: [2]
+    runtime: 12s
+    warmup: 2s
+"""
+ENDS = {
+    "strange": (RECORDED.UNKNOWN_STORAGE, "unrecognized storage type: nosuch"),
+    "stopped": (Take("jdk8/w36-cancel-me", ["s2-main-b"], "CANCELLED"), "ended as CANCELLED: somebody cancelled it"),
+    "refused": (Take("jdk8/w43-swift-fail-404", ["s1-m"], "FAILED"), "write of stage s1-main succeeded not once"),
+}
+"""Workloads that end badly: what was recorded, and what is said of it."""
+LAYOUT = """
+name: mine
+about: A null target that already runs
+gateway: existing
+release: any
+place: {{}}
+settings:
+  swift: {{auth_url: "{url}/auth/v1.0", storage_url: "{url}/v1/AUTH_test"}}
+"""
+
+
+def weighbridge(*arguments: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "weighbridge", *arguments]
+    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120, cwd=ROOT)
+
+
+@contextmanager
+def null_target() -> Iterator[str]:
+    argv = [sys.executable, "-m", "weighbridge", "null-target", "--port", "0", "--user", "weigh:er"]
+    environment = {**os.environ, "WEIGHBRIDGE_NULL_KEY": KEY}
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT) as process:
+        assert process.stdout is not None
+        try:
+            yield json.loads(process.stdout.readline())["listening"]
+        finally:
+            process.terminate()
+
+
+@pytest.fixture
+def compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[int, RunStore, str]]]:
+    """Runs `weighbridge compare --driver cosbench` with options more; its exit code, its run and what it said."""
+    variables = {"WEIGHBRIDGE_HOME": str(tmp_path / "home"), "WEIGHBRIDGE_STATE": str(tmp_path / "state")}
+    for name, value in {**variables, "ST_USER": "weigh:er", "ST_KEY": KEY}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("COSBENCH_HOME", raising=False)
+    with null_target() as url:
+        (tmp_path / "trial.yaml").write_text(SUITE)
+        (tmp_path / "mine.yaml").write_text(LAYOUT.format(url=url))
+
+        def compare(controller: str, archive: Path | str, more: Sequence[str] = ()) -> tuple[int, RunStore, str]:
+            options = [
+                "--suite",
+                str(tmp_path / "trial.yaml"),
+                "--layouts",
+                str(tmp_path / "mine.yaml"),
+                "--out",
+                str(tmp_path / "runs"),
+            ]
+            where = [
+                "--hardware",
+                "this-machine",
+                "--driver",
+                "cosbench",
+                "--cosbench",
+                controller,
+                "--cosbench-archive",
+                str(archive),
+            ]
+            done = weighbridge("compare", *options, *where, *more)
+            (run,) = (tmp_path / "runs").iterdir()
+            swift: Any = Connection(f"{url}/auth/v1.0", "weigh:er", KEY, retries=0)
+            assert swift.get_account()[1] == []
+            swift.close()
+            assert not [path for path in run.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+            return done.returncode, RunStore.open(run), done.stdout + done.stderr
+
+        yield compare
+
+
+@pytest.fixture
+def controller(tmp_path: Path) -> Iterator[Any]:
+    with RECORDED.recorded_controller(tmp_path / "cosbench") as running:
+        yield running
+
+
+def test_what_cosbench_measured_is_kept_beside_what_ended_badly_which_is_told_and_ends_with_3(
+    compared: Any, controller: Any, tmp_path: Path
+) -> None:
+    one = SUITE[SUITE.index("  - name") :]
+    (tmp_path / "trial.yaml").write_text(SUITE + "".join(one.replace("mixed", name) for name in ENDS))
+    controller.by_workload = {name: take for name, (take, _) in ENDS.items()}
+    code, store, output = compared(controller.url, controller.archive)
+    assert code == 3, output
+    good, *bad = store.steps()
+    assert (good.key.driver, good.key.workload, good.valid) == ("cosbench", "mixed", True)
+    assert good.measurement is not None
+    assert good.measurement.driver == "cosbench"
+    assert good.measurement.tallies[0].bins is not None
+    assert [step.key.workload for step in bad] == list(ENDS)
+    for step, (_, said) in zip(bad, ENDS.values(), strict=True):
+        assert (step.measurement, step.valid) == (None, False)
+        assert said in step.notes[0]
+        assert said in " ".join(output.split())
+    kept = [path.relative_to(store.folder).as_posix() for path in store.folder.rglob("*") if path.is_file()]
+    assert len([name for name in kept if "failed" in name and name.endswith("workload.xml")]) == len(ENDS)
+    assert any(name.endswith("-rt-histogram.csv.gz") for name in kept)
+
+
+def test_a_controller_that_cannot_be_reached_is_told_and_ends_with_3(compared: Any, tmp_path: Path) -> None:
+    (tmp_path / "archive").mkdir()
+    code, store, output = compared("http://127.0.0.1:9/controller", tmp_path / "archive")
+    assert code == 3
+    assert "COSBench's controller does not answer" in " ".join(output.split())
+    assert {step.measurement for step in store.steps()} == {None}
+
+
+def test_what_cosbench_cannot_do_is_refused_before_anything_is_begun(compared: Any, controller: Any, tmp_path: Path) -> None:
+    text = SUITE.replace("{read: 80, write: 20}", "{read: 80, head: 20}")
+    (tmp_path / "other.yaml").write_text(text)
+    options = ["--suite", str(tmp_path / "other.yaml"), "--layouts", str(tmp_path / "mine.yaml"), "--out", str(tmp_path / "runs")]
+    where = [
+        "--hardware",
+        "this-machine",
+        "--driver",
+        "cosbench",
+        "--cosbench",
+        controller.url,
+        "--cosbench-archive",
+        str(tmp_path),
+    ]
+    done = weighbridge("compare", *options, *where)
+    assert done.returncode == 2
+    assert "COSBench has no head" in done.stderr
+    assert not (tmp_path / "runs").exists()
