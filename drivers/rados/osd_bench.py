@@ -65,6 +65,7 @@ def _asked(sizes: Iterable[int], most: int) -> Collection[int]:
 def _option(cluster: Cluster, name: str, option: str) -> int:
     told = cluster.ask("tell", name, "config", "get", option)
     try:
-        return int(told[option])
+        # 14.2 answers the value alone.
+        return int(told[option] if isinstance(told, dict) else told)
     except (KeyError, TypeError, ValueError) as error:
         raise TargetError(f"{name}: {error!r} in the answer to config get {option}: {told!r}") from error

@@ -37,8 +37,13 @@ def standing(
     change: Callable[[str], str] = str,
     hardware: str = "lab-small",
     change_hardware: Callable[[str], str] = str,
+    *,
+    tools: bool = False,
 ) -> Iterator[Deployment]:
-    """The shipped layout `layout` standing on the shipped hardware until the block ends; the texts of both may be changed."""
+    """The shipped layout `layout` standing on the shipped hardware until the block ends; the texts of both may be changed.
+
+    `tools`: with fio and the other tools on its hosts.
+    """
     path = folder / f"{layout}.yaml"
     path.write_text(change(shipped_layouts()[layout].read_text()))
     hardware_path = folder / f"{hardware}.yaml"
@@ -46,7 +51,7 @@ def standing(
     hosts = load_hardware(hardware_path)
     planned = load_layout(path, hosts)
     ensure(planned.gateway.releases[planned.gateway.release], print, store=place().images)
-    with deploy(planned, hosts, place(), print, logs=folder / "logs") as deployment:
+    with deploy(planned, hosts, place(), print, logs=folder / "logs", tools=tools) as deployment:
         yield deployment
 
 

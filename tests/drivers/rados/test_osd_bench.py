@@ -31,6 +31,11 @@ def test_every_osd_is_asked_at_every_size_within_what_it_takes(asked: StubMachin
     assert "ceph tell osd.1 bench 12288000 4096 --format json" in asked.asked
 
 
+def test_a_limit_that_is_told_without_its_name_is_one_too(asked: StubMachine, cluster: Cluster) -> None:
+    asked.answers |= {f"tell osd.0 config get {option}": int(value) for option, value in LIMITS.items()}
+    assert osd_figures(cluster, {0: "store-1"}, [4096])[0].bytes_per_s == 1e6
+
+
 @pytest.mark.parametrize(
     ("size", "total"),
     [(4096, 3000 * 4096), (64_000, 3000 * 64_000), (3 * 2**19, 170 * 3 * 2**19), (4 * 2**20, 256 * 2**20), (2**26, 256 * 2**20)],

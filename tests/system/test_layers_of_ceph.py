@@ -1,0 +1,129 @@
+"""RADOS, RBD, CephFS and the OSDs themselves, measured beside the gateway of one real cluster."""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from drivers.driver import GaveUp
+from drivers.order import Cleanup, Prepare, Step
+from results.histogram import Histogram
+from results.measurement import Measurement
+from results.step import Pass
+from results.validity import BESIDE_GATEWAY
+from suites import Api, Suite
+from topologies.deployment import Deployment
+from weighbridge.asking import ask_osds
+from weighbridge.opening import opened
+
+sys.path.insert(0, str(Path(__file__).parent))
+from standing import standing, unlimited, witness
+from witness import ODD_NAMES
+
+pytestmark = pytest.mark.system
+
+SIZE = 64_000
+OBJECTS = {"size": "64kB", "per_container": 50}
+SHORT = {"objects": OBJECTS, "workers": [4], "runtime": "2s", "warmup": "1s"}
+SUITE = Suite.model_validate(
+    {
+        "name": "layers",
+        "about": "What a gateway stands on",
+        "layers": ["osd", "rados", "rbd", "cephfs"],
+        "rados": {"instances": 2, "pg_num": 16},
+        "workloads": [
+            {"name": "put", "operations": {"write": 1}, **SHORT},
+            {"name": "get", "operations": {"read": 1}, **SHORT},
+            {"name": "scan", "operations": {"read": 1}, "pick": "sequential", **SHORT},
+        ],
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def ceph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    folder = tmp_path_factory.mktemp("ceph")
+    with standing("rgw-beast", folder, change_hardware=unlimited, tools=True) as deployment:
+        yield deployment
+
+
+def in_cluster(ceph: Deployment) -> dict[str, str]:
+    """What is in the cluster and on the hosts that a bench may leave something on, by Ceph's and the kernel's own lists."""
+    gateway, mon = ceph.hosts["gateway-1"], ceph.hosts["store-1"]
+    asked = {
+        "pools": (gateway, "ceph osd pool ls"),
+        "keys": (gateway, "ceph auth ls 2>/dev/null | grep -v '^[[:space:]]' | sort"),
+        "file systems": (gateway, "ceph fs ls"),
+        "health": (gateway, "ceph health"),
+        "mounts": (gateway, "grep fuse /proc/mounts || true"),
+        "programs": (gateway, "ps -e -o comm= | grep -E '^(rados|rbd|fio|ceph|python3|stdbuf)' | grep -v ceph$ || true"),
+        "metadata servers": (mon, "ps -e -o comm= | grep ceph-mds || true"),
+    }
+    return {name: host.run(["sh", "-c", text]).stdout for name, (host, text) in asked.items()}
+
+
+def measured(ceph: Deployment, folder: Path, api: Api, driver: str) -> list[Measurement]:
+    """What each workload gave by a driver, which leaves the cluster as it was."""
+    one = Pass.model_validate({"api": api, "driver": driver, "layer": api, "workloads": SUITE.workloads})
+    before = in_cluster(ceph)
+    found = []
+    with opened(ceph, SUITE, one, prefix="wb-test", log=folder / "log") as ready:
+        assert re.search(r"ceph version 16\.2", " ".join(ready.versions.values()))
+        for workload in one.workloads:
+            ready.driver.prepare(Prepare(workload=workload))
+            answer = ready.driver.step(Step(workload=workload, workers=4))
+            assert answer.kept
+            ready.driver.cleanup(Cleanup(workload=workload))
+            found.append(answer.measurement)
+        for workload in one.workloads:
+            ready.driver.cleanup(Cleanup(workload=workload, what="all"))
+    assert in_cluster(ceph) == before
+    return found
+
+
+@pytest.mark.parametrize(
+    ("api", "driver", "named"),
+    [("rados", "rados", "rados-bench"), ("rbd", "rados", "rbd-bench"), ("rbd", "fio", "fio-rbd"), ("cephfs", "fio", "fio")],
+)
+def test_a_layer_is_written_and_read_and_left_as_it_was(
+    ceph: Deployment, tmp_path: Path, api: Api, driver: str, named: str
+) -> None:
+    assert named in BESIDE_GATEWAY
+    put, get, scan = measured(ceph, tmp_path, api, driver)
+    for one in (put, get, scan):
+        (tally,) = one.tallies
+        assert (one.api, one.driver, one.workers) == (api, named, 4)
+        assert tally.count >= (50 if one is scan else 4)
+        assert tally.bytes == tally.count * SIZE
+        assert tally.operation == ("write" if one is put else "read")
+        if tally.latency is not None:
+            assert Histogram.decode(tally.latency).count == tally.count
+    assert all((one.tallies[0].latency is not None) == (driver == "fio") for one in (put, get, scan))
+    if api == "rados":
+        assert scan.tallies[0].count == 50
+        assert any("ran out" in note for note in scan.notes)
+
+
+def test_every_osd_tells_what_it_writes_by_itself(ceph: Deployment) -> None:
+    figures = ask_osds(ceph, SUITE, repeat=0)
+    assert sorted((one.host, one.what) for one in figures) == [(f"store-{n + 1}", f"osd.{n} write of 64 kB") for n in range(3)]
+    assert all(one.request_bytes == SIZE and one.unit == "B/s" for one in figures)
+
+
+def test_a_bench_that_is_killed_fails_its_step_and_the_gateway_goes_on(ceph: Deployment, tmp_path: Path) -> None:
+    before = in_cluster(ceph)
+    workload = SUITE.workloads[0].model_copy(update={"runtime": 60.0, "warmup": 0.0})
+    one = Pass(api="rados", driver="rados", layer="rados", workloads=(workload,))
+    kill = "kill -KILL $(ps -e -o pid=,comm= | awk '$2 == \"rados\" {print $1; exit}') 2>/dev/null || true"
+
+    def heard(_: object) -> None:
+        ceph.hosts["gateway-1"].run(["sh", "-c", kill])
+
+    with opened(ceph, SUITE, one, prefix="wb-test", log=tmp_path / "log") as ready:
+        ready.driver.prepare(Prepare(workload=workload))
+        with pytest.raises(GaveUp, match=r"of 2 rados was ended by signal 9"):
+            ready.driver.step(Step(workload=workload, workers=4), heard)
+    assert in_cluster(ceph) == before
+    assert witness(ceph, "s3")["same"] == ODD_NAMES
