@@ -90,14 +90,16 @@ def _map(one: Recap) -> alt.LayerChart | alt.FacetChart:
     data = alt.InlineData(values=[_drawn(cell) for cell in one.cells])
     bare: dict[str, Any] = {"domain": False, "ticks": False, "title": None, "labelOverlap": False}
     # Size and number stand one below the other.
-    across = alt.Axis(orient="top", labelAngle=0, labelExpr="split(datum.label, ' × ')", **bare)
+    across = alt.Axis(orient="top", labelAngle=0, labelExpr="split(datum.label, ' × ')", labelPadding=24, **bare)
     x = alt.X("across:N", sort=list(one.across), axis=across)
     y = alt.Y("down:N", sort=list(one.down), axis=alt.Axis(labelLimit=420, **bare))
     base = alt.Chart(data)
     heat = base.mark_rect(stroke="#c5c9d1", strokeWidth=1, cornerRadius=3).encode(
         x=x,
         y=y,
-        color=alt.Color("doubled:Q", scale=alt.Scale(domain=list(_STOPS), range=list(_COLOURS), clamp=True), legend=None),
+        color=alt.Color(
+            "doubled:Q", scale=alt.Scale(domain=list(_STOPS), range=list(_COLOURS), clamp=True, interpolate="rgb"), legend=None
+        ),
         opacity=alt.Opacity("strength:Q", scale=None),
         tooltip=[alt.Tooltip("down:N"), alt.Tooltip("across:N"), alt.Tooltip("told:N", title="change")],
     )
@@ -116,7 +118,7 @@ def _drawn(cell: RecapCell) -> dict[str, Any]:
         "doubled": doubled,
         "strength": 1.0 if claimed or cell.verdict == "same" else _FADED,
         "text": cell.text,
-        "light": claimed and abs(doubled) > 0.7,
+        "light": claimed and abs(doubled) >= 1.0,
         "told": told(cell),
     }
 
