@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ground.record import Record
-from results.findings import NEAR, Finding, kind_of, leads_by_driver, subjects
+from results.findings import DRIVERS, NEAR, Finding, comparable, kind_of, leads_by_driver, reason, subjects
 from results.interval import Interval
 from results.statistics import REPEATS_FOR_A_CLAIM, Ratio, ratio
 from results.summary import Row
@@ -158,7 +158,7 @@ def causes(found: Sequence[Agreement], facts: Mapping[str, Mapping[str, str]]) -
 
 
 def _agreement(locust: Row, cosbench: Row, about: str, pairs: Sequence[tuple[Row, Row]]) -> Agreement:
-    reasons = [f"{name}: {why}" for name, row in (("Locust", locust), ("COSBench", cosbench)) if (why := _unfit(row))]
+    reasons = [f"{DRIVERS[row.driver]}: {reason(row)}" for row in (locust, cosbench) if not comparable(row)]
     measure = None
     if not reasons:
         measure = ratio([point.throughput_ops_s for point in cosbench.used], [point.throughput_ops_s for point in locust.used])
@@ -214,13 +214,6 @@ def _foretold(step: Sequence[tuple[Row, Row]]) -> tuple[float, float] | None:
     each = counts[1] / (cosbench.workers * cosbench.repeats)
     # Of requests that all took less than 1 ms COSBench tells a mean of 0: nothing bounds the ratio from above.
     return (locust_ms / (cosbench_ms + CUT_MS) * each / (each + 1), locust_ms / cosbench_ms) if cosbench_ms else None
-
-
-def _unfit(row: Row) -> str:
-    """Why a row cannot be compared; empty when it can."""
-    if not row.valid:
-        return next((note for note in row.notes if note != "not valid"), "not valid")
-    return "" if min((point.throughput_ops_s for point in row.used), default=0) > 0 else "nothing succeeded"
 
 
 def _off(value_ms: float | None, within: Interval | None) -> int | None:

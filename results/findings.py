@@ -193,7 +193,8 @@ def _scores(pairs: Sequence[Finding]) -> dict[str, float]:
     return scores
 
 
-def _comparable(*rows: Row) -> bool:
+def comparable(*rows: Row) -> bool:
+    """Whether each of these rows has throughputs that may be set against another's."""
     return all(row.valid and min((point.throughput_ops_s for point in row.used), default=0) > 0 for row in rows)
 
 
@@ -203,8 +204,8 @@ def _ratio(a: Row, b: Row) -> Ratio:
 
 def _cell(about: str, a: Row, b: Row) -> Finding:
     at = f"at {_workers(a.workers)}"
-    if not _comparable(a, b):
-        reasons = "; ".join(f"{row.layout}: {_reason(row)}" for row in (a, b) if not _comparable(row))
+    if not comparable(a, b):
+        reasons = "; ".join(f"{row.layout}: {reason(row)}" for row in (a, b) if not comparable(row))
         return _finding(a, (a, b), None, a.workers, f"{_upper(about)} {at} cannot be compared ({reasons}).")
     fast, slow = (a, b) if _ratio(a, b).value >= 1 else (b, a)
     measure = _ratio(fast, slow)
@@ -214,9 +215,9 @@ def _cell(about: str, a: Row, b: Row) -> Finding:
 
 def _overall(about: str, sides: Sides) -> Finding:
     a, b = sides[0]
-    usable = [pair for pair in sides if _comparable(*pair)]
+    usable = [pair for pair in sides if comparable(*pair)]
     if not usable:
-        reasons = "; ".join(f"{row.layout} at {_workers(row.workers)}: {_reason(row)}" for row in sides[-1] if not _comparable(row))
+        reasons = "; ".join(f"{row.layout} at {_workers(row.workers)}: {reason(row)}" for row in sides[-1] if not comparable(row))
         why = f" ({reasons})" if reasons else ""
         text = f"{_upper(about)}: {a.layout} and {b.layout} cannot be compared at any worker count{why}."
         return _finding(a, (a, b), None, None, text)
@@ -234,7 +235,7 @@ def _overall(about: str, sides: Sides) -> Finding:
             text += f", but {slow.layout} leads at {_listed(behind)}"
     text += _latencies(fast, slow, f" at {_workers(fast.workers)}" if len(counts) > 1 else "")
     text += f"; {_strength(measure)}."
-    left = [str(one.workers) for one, two in sides if not _comparable(one, two)]
+    left = [str(one.workers) for one, two in sides if not comparable(one, two)]
     if left:
         text += f" Not comparable at {_listed(left)} {'worker' if left == ['1'] else 'workers'}."
     return _finding(a, (fast, slow), measure, None, text)
@@ -297,11 +298,12 @@ def _strength(measure: Ratio) -> str:
     return f"{interval}n = {measure.repeats}" + ("" if measure.shown else ": no difference shown")
 
 
-def _reason(row: Row) -> str:
-    """Why a row cannot be compared, as short as it can be said."""
+def reason(row: Row) -> str:
+    """Why a row cannot be compared, as short as it can be said: of an error the first line, not what to do about it."""
     if row.valid:
         return "nothing succeeded"
-    return next((note for note in row.notes if note != "not valid"), "not valid")
+    note = next((note for note in row.notes if note != "not valid"), "not valid")
+    return note.splitlines()[0]
 
 
 def _finding(a: Row, order: tuple[Row, Row], measure: Ratio | None, workers: int | None, text: str) -> Finding:

@@ -25,7 +25,7 @@ from ground.record import Record
 from results.daemons import figure_words
 from results.histogram import Histogram
 from results.interval import Interval, highest, middle, percentile
-from results.measurement import Tally
+from results.measurement import Measurement, Tally
 from results.resolved import ResolvedPlan
 from results.step import DriverName, StepKey, StepResult
 from results.use import Resource, StepUse, beside_words, limit_words, over_repeats, queue_words
@@ -78,6 +78,8 @@ class Point(Record):
     repeat: NonNegativeInt
     valid: bool
     notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    """What the driver said beside its figures: never why a repeat is not valid."""
     throughput_ops_s: NonNegativeFloat
     bandwidth_mb_s: NonNegativeFloat | None = None
     p50_ms: NonNegativeFloat | None = None
@@ -295,17 +297,18 @@ def _points(step: StepResult, operation: Operation, use: StepUse | None) -> Iter
     for tally in step.measurement.tallies:
         if tally.operation == operation:
             done = sum(one.count for one in step.measurement.tallies)
-            yield _point(step, tally, step.measurement.window_s, use or StepUse(), done)
+            yield _point(step, step.measurement, tally, use or StepUse(), done)
 
 
-def _point(step: StepResult, tally: Tally, window_s: float, use: StepUse, done: int) -> Point:
+def _point(step: StepResult, measurement: Measurement, tally: Tally, use: StepUse, done: int) -> Point:
     percentiles, intervals = _percentiles_ms(tally), _percentiles_in(tally)
     return Point(
         repeat=step.key.repeat,
         valid=step.valid,
         notes=step.notes,
-        throughput_ops_s=tally.count / window_s,
-        bandwidth_mb_s=tally.bytes / 1e6 / window_s if tally.operation in WITH_BODIES else None,
+        remarks=measurement.notes,
+        throughput_ops_s=tally.count / measurement.window_s,
+        bandwidth_mb_s=tally.bytes / 1e6 / measurement.window_s if tally.operation in WITH_BODIES else None,
         p50_ms=percentiles[50],
         p90_ms=percentiles[90],
         p99_ms=percentiles[99],

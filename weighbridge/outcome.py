@@ -48,7 +48,7 @@ def print_outcome(derived: Derived, console: Console) -> None:
     for row in rows:
         if not row.valid:
             by = f" by {DRIVERS[row.driver]}" if several else ""
-            reasons.append(f"not valid: {row.layout}{by}, {row.workload}, {row.workers} workers: {'; '.join(_faults(row.notes))}")
+            reasons.append(f"not valid: {row.layout}{by}, {row.workload}, {row.workers} workers: {'; '.join(_faults(row))}")
     for reason in dict.fromkeys(reasons):
         console.print(reason, style="yellow", markup=False, highlight=False)
     for finding in derived.findings:
@@ -114,6 +114,8 @@ def _used(row: Row) -> tuple[str, ...]:
     return (*(show_figure(value) for value in cpu_s), limit or UNKNOWN)
 
 
-def _faults(notes: tuple[str, ...]) -> list[str]:
+def _faults(row: Row) -> list[str]:
     """Why a line is not valid, without what is only to be known about it."""
-    return [note for note in notes if note != "not valid" and not any(aside in note for aside in ASIDES)]
+    remarks = tuple(remark for point in row.points for remark in point.remarks)
+    told = [note for note in row.notes if note != "not valid" and not any(aside in note for aside in ASIDES)]
+    return [note.splitlines()[0] for note in told if not note.endswith(remarks)]

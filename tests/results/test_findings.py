@@ -190,3 +190,8 @@ def test_a_kind_that_two_drivers_made_counts_once_and_only_for_what_both_say() -
     )
     assert headline(find(rows[:4])) == "a leads in the requests replayed, by 2.0× to 3.0×"
     assert headline(find(rows[4:8])) == "No layout leads: in 1 the drivers do not agree"
+
+
+def test_of_an_error_the_reason_is_its_first_line() -> None:
+    _, cell = find([row("a", 8, [100.0]), row("b", 8, [], notes=("no COSBench there\nName its folder.",))])
+    assert cell.text == "1 MB reads at 8 workers cannot be compared (b: no COSBench there)."

@@ -74,3 +74,16 @@ def test_two_drivers_and_intervals_fit_a_narrow_terminal(both: Derived, width: i
     assert len([line for line in lines if line.split()[: len(before) + 2] == ["small-read", *before, "32"]]) == tables
     assert [line for line in lines if line.startswith("By ")] == (["By Locust:", "By COSBench:"] if width == 80 else [])
     assert not [line for line in lines if "…" in line and not line.startswith("•")]
+
+
+def test_why_a_step_is_not_valid_is_told_without_what_its_driver_says_of_itself(derived: Derived) -> None:
+    notes = ("not valid", "the driver used 87% of the CPU it may use", "the driver's CPU is not known", "means are 0.5 ms low")
+    first = derived.rows[0]
+    points = tuple(point.model_copy(update={"remarks": ("means are 0.5 ms low",)}) for point in first.points)
+    spoilt = first.model_copy(update={"valid": False, "notes": notes, "points": points})
+    lost = first.model_copy(update={"valid": False, "notes": ("no COSBench there\nName its folder.",), "points": (), "workers": 9})
+    lines = printed(derived.model_copy(update={"rows": (spoilt, lost)}), 200)
+    assert [line.split(" workers: ")[1] for line in lines if line.startswith("not valid: ")] == [
+        "the driver used 87% of the CPU it may use",
+        "no COSBench there",
+    ]
