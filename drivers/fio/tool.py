@@ -10,7 +10,7 @@ from drivers.driver import Heard
 from drivers.fio.answer import BINS_NOTE, tally_of
 from drivers.order import Measured, Step
 from drivers.rados.crew import Ran, kept_of
-from drivers.rados.tool import GRACE_S, Tool, now, object_bytes, one_operation
+from drivers.rados.tool import Tool, now, object_bytes, one_operation
 from ground.errors import DriverError
 from results.measurement import Load, Measurement
 from suites import Workload
@@ -62,9 +62,8 @@ class FioTool(Tool):
         # Latencies as clients see them, and places that are drawn each time anew, not each once before any twice.
         words += ["--lat_percentiles=1", "--clat_percentiles=0", "--norandommap"]
         started_at = now()
-        total_s = workload.warmup + workload.runtime
         command = self.argv(*words, *self.target(workload, order.workers))
-        ran = self.run([command], "measure", heard, total_s=total_s, within_s=total_s + GRACE_S)
+        ran = self.run([command], "measure", heard, total_s=workload.runtime, warmup_s=workload.warmup)
         tally, window_s = tally_of(ran[0].text, operation, size)
         measurement = Measurement(
             api=self.api,

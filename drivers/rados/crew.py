@@ -132,12 +132,12 @@ class Crew:
 
     def _gave_up(self, ran: Sequence[Ran], what: str) -> GaveUp:
         # Those that were killed because another one failed say nothing about why.
-        number, culprit = next(
-            ((number, one) for number, one in enumerate(ran, 1) if one.code not in (None, 0)),
-            next(((number, one) for number, one in enumerate(ran, 1) if one.code is None), (1, ran[0])),
-        )
+        failed = sorted((one.seconds, number) for number, one in enumerate(ran) if one.code not in (None, 0))
+        running = [(0.0, number) for number, one in enumerate(ran) if one.code is None]
+        _, number = next(iter((*failed, *running)), (0.0, 0))
+        culprit = ran[number]
         name = culprit.name
-        which = f"{number} of {len(ran)} " if len(ran) > 1 else ""
+        which = f"{number + 1} of {len(ran)} " if len(ran) > 1 else ""
         how = what or (f"was ended by signal {-(culprit.code or 0)}" if (culprit.code or 0) < 0 else f"ended with {culprit.code}")
         told = [*culprit.errors.splitlines()[-10:], *(line[:200] for _, line in culprit.lines[-5:])]
         lines = "\n".join(f"  | {line}" for line in told) or "  | (it printed nothing)"

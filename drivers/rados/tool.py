@@ -85,16 +85,21 @@ class Tool(ABC):
         heard: Heard | None,
         *,
         total_s: float,
-        within_s: float | None = None,
+        warmup_s: float = 0.0,
     ) -> list[Ran]:
-        """Run commands at once to their end, telling how far they are in time: none of these tools tells more while it runs."""
+        """Run commands at once to their end, telling how far they are in time: none of these tools tells more while it runs.
+
+        `total_s` is how long they take, after a warm-up of their own.
+        """
 
         def tick(seconds: float, _: Sequence[Ran]) -> bool:
-            if heard is not None:
-                heard(Progress(phase=phase, done=min(seconds, total_s), total=total_s))
+            if heard is not None and seconds < warmup_s:
+                heard(Progress(phase="warm-up", done=seconds, total=warmup_s))
+            elif heard is not None:
+                heard(Progress(phase=phase, done=min(seconds - warmup_s, total_s), total=total_s))
             return False
 
-        return self.crew.run(commands, tick, within_s=total_s + GRACE_S if within_s is None else within_s)
+        return self.crew.run(commands, tick, within_s=warmup_s + total_s + GRACE_S)
 
     def load(self, ran: Sequence[Ran], seconds: float | None = None) -> Load | None:
         """What the tool used: CPU of its processes, start and end included, by `seconds` or all the time they were there."""

@@ -6,7 +6,7 @@ import pytest
 
 from drivers.driver import GaveUp
 from drivers.fio import FioCephFs, FioRbd
-from drivers.order import Cleanup, Prepare, Step
+from drivers.order import Cleanup, Prepare, Progress, Step
 from drivers.rados import Cluster
 from suites import Workload
 from tests.drivers.rados.conftest import DATA, StubMachine
@@ -85,6 +85,17 @@ def test_cephfs_stands_for_as_long_as_it_is_measured_and_leaves_nothing(cephfs: 
     ]
     assert made.load is None
     assert "4 of 8 files were used: each worker has one of its own" in made.notes
+
+
+def test_the_warm_up_that_fio_leaves_out_is_told_apart_from_the_window(cephfs: FioCephFs, machine: StubMachine) -> None:
+    machine.script("fio", f"sleep 2.5; cat {DATA}/fio-cephfs-3.33.json")
+    heard: list[Progress] = []
+    with cephfs as driver:
+        driver.prepare(Prepare(workload=workload("write")))
+        driver.step(Step(workload=workload("write"), workers=4), heard.append)
+    phases = [one.phase for one in heard]
+    assert phases == sorted(phases, reverse=True)  # "warm-up" comes before "measure", and does not come back
+    assert set(phases) == {"warm-up", "measure"}
 
 
 def test_files_of_cephfs_are_one_for_each_worker_past_the_caches(cephfs: FioCephFs, machine: StubMachine) -> None:
