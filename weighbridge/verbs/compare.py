@@ -122,13 +122,16 @@ def compare(
 
 
 def cosbench_site(controller: str | None, archive: str | None) -> CosbenchSite:
-    """Where COSBench is: as the options say, else the installation that $COSBENCH_HOME names. Raises UsageError."""
+    """Where COSBench is: as the options say, else the installation that $COSBENCH_HOME names, if it is one. Raises UsageError."""
     from pydantic import ValidationError  # noqa: PLC0415 - as above
 
+    from drivers.cosbench import installation  # noqa: PLC0415
     from drivers.order import CosbenchSite  # noqa: PLC0415
 
     home = os.environ.get("COSBENCH_HOME") if controller is None else None
     user = {name: value for name in ("user", "password", "auth") if (value := os.environ.get(f"COSBENCH_{name.upper()}"))}
+    if home is not None:
+        installation.check(Path(home))
     try:
         return CosbenchSite.model_validate({"controller": controller, "archive": archive, "home": home, **user})
     except ValidationError as error:
