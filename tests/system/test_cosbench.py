@@ -1,0 +1,142 @@
+"""A real COSBench 0.4.2, where there is one: alone with its own mock storage, and replaying a suite against a real Swift."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from drivers.cosbench.installation import Installation
+from results.store import RunStore
+from weighbridge.surroundings import place
+
+sys.path.insert(0, str(Path(__file__).parent))
+from traces import Traces, traces
+
+HOME = os.environ.get("COSBENCH_HOME")
+
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(HOME is None, reason="COSBENCH_HOME names no unpacked COSBench, and none can be had as a package"),
+]
+
+MOCK = """<workload name="mock"><storage type="mock" config="size=1000;delay=10;logging=false"/><workflow>
+<workstage name="init"><work type="init" workers="1" interval="1" config="containers=r(1,2)"/></workstage>
+<workstage name="main"><work name="main" workers="2" runtime="2" interval="1">
+<operation type="read" ratio="100" config="containers=u(1,2);objects=u(1,10)"/></work></workstage></workflow></workload>"""
+
+SUITE = """
+name: both
+about: One read by both drivers
+api: [swift]
+driver: both
+workloads:
+  - name: read
+    objects: {size: 64KB, containers: 2, per_container: 10}
+    operations: {read: 100}
+    workers: [2]
+    runtime: 4s
+    warmup: 1s
+"""
+
+
+@pytest.fixture
+def before() -> Iterator[Traces]:
+    """What was there before; whatever a failing test left is taken away, so that it fails alone."""
+    yield traces(place().deployments)
+    subprocess.run([sys.executable, "-m", "weighbridge", "down", "--all"], capture_output=True, check=False)
+
+
+def submit(controller: str, xml: str) -> str:
+    """The controller's answer to a workload, put together by hand: what our own client sends is not trusted here."""
+    body = f'--b\r\nContent-Disposition: form-data; name="config"; filename="w.xml"\r\n\r\n{xml}\r\n--b--\r\n'
+    request = urllib.request.Request(
+        f"{controller}/cli/submit.action?username=anonymous&password=cosbench",
+        body.encode(),
+        {"Content-Type": "multipart/form-data; boundary=b"},
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return str(answer.read().decode())
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 120
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} is not there after two minutes"
+        time.sleep(0.1)
+
+
+def listeners(port: int) -> set[str]:
+    """Local addresses, as the kernel writes them, at which something listens on a port."""
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            words = line.split()
+            address, _, hexadecimal = words[1].partition(":")
+            if words[3] == "0A" and int(hexadecimal, 16) == port:
+                found.add(address)
+    return found
+
+
+def test_it_runs_a_workload_where_it_may_not_set_the_clock_and_leaves_its_home_as_it_was(tmp_path: Path) -> None:
+    home = Path(HOME or "")
+
+    def seen() -> dict[str, int]:
+        return {str(path): path.stat().st_mtime_ns for path in [home, *sorted(home.rglob("*"))]}
+
+    before, clock = seen(), time.time() - time.monotonic()
+    with Installation(home, "127.0.0.1", tmp_path / "run", print) as running:
+        port = urllib.parse.urlsplit(running.controller).port
+        assert port is not None
+        assert listeners(port) == {"0100007F"}
+        # The date that its driver is to find, but one that tells what it was asked.
+        date = running.folder / "shim" / "date"
+        date.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/dates\n')
+        assert submit(running.controller, MOCK) == "Accepted with ID: w1"
+        wait_for(running.archive / "w1-mock" / "scripts.log")
+        read = (running.archive / "w1-mock" / "w1-mock.csv").read_text().splitlines()[2].split(",")
+        assert (read[0], read[1], read[16]) == ("s2-main", "read", "completed")
+        assert int(read[3]) > 0
+        assert running.cpu_s() > 0
+    assert "-s 20" in (tmp_path / "dates").read_text()
+    assert abs((time.time() - time.monotonic()) - clock) < 0.5, "the clock was set"
+    assert seen() == before
+
+
+def test_both_drivers_measure_the_same_step_of_a_real_swift_and_leave_nothing(tmp_path: Path, before: Traces) -> None:
+    (tmp_path / "both.yaml").write_text(SUITE)
+    arguments = [
+        "compare",
+        "--suite",
+        str(tmp_path / "both.yaml"),
+        "--layouts",
+        "swift",
+        "--no-attest",
+        "--out",
+        str(tmp_path / "runs"),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "weighbridge", *arguments], capture_output=True, text=True, check=False, timeout=900
+    )
+    assert done.returncode in {0, 4}, done.stdout + done.stderr  # a busy machine may make a step one that is not ranked
+    (run,) = (tmp_path / "runs").iterdir()
+    steps = {step.key.driver: step for step in RunStore.open(run).steps()}
+    assert set(steps) == {"locust", "cosbench"}
+    for step in steps.values():
+        assert step.measurement is not None
+        (tally,) = step.measurement.tallies
+        assert tally.operation == "read"
+        assert tally.count > 0
+        assert tally.bytes == 64_000 * tally.count
+        assert not tally.errors
+    cosbench = steps["cosbench"].measurement
+    assert cosbench is not None
+    assert cosbench.tallies[0].bins is not None
+    assert traces(place().deployments) == before
