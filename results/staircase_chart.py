@@ -117,9 +117,10 @@ def finding(stairs: Sequence[Staircase]) -> str:
             level, found = max(shares.items(), key=lambda one: len(one[1]))
             low, high = percent(min(found)), percent(max(found))
             span = high if low == high else f"{low.removesuffix(' %')} to {high}"
-            said.setdefault(level, []).append(f"{layout} {span}")
-    parts = [f"of what {INSIDE[level]} can do: {', '.join(layouts)}" for level, layouts in said.items()]
-    return f"Clients get {'; '.join(parts)}" if parts else "What each layer can do"
+            said.setdefault(level, []).append(f"{span} ({layout})")
+    parts = [f"of what {INSIDE[level]} can do, clients get {', '.join(layouts)}" for level, layouts in said.items()]
+    text = "; ".join(parts) or "what each layer can do"
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _ground(stair: Staircase) -> Step | None:
