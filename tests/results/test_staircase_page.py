@@ -42,7 +42,7 @@ def test_the_staircase_is_a_picture_with_its_data_and_its_sentence(derived: Deri
     words = texts(folder / "efficiency-staircase.svg")
     assert {"rgw-haproxy", "swift", "HAProxy", "Gateway", "RADOS", "Object servers", "Network", "Disks"} <= set(words)
     said = (folder / "efficiency-staircase.txt").read_text()
-    assert re.match(r"Of what RADOS can do, clients get .+ % \(rgw-haproxy\); of what its object servers can do, clients get ", said)
+    assert re.match(r"Of what RADOS can do, clients get .+ \(rgw-haproxy\); of what its object servers can do, clients get ", said)
     assert any(re.fullmatch(r"\d+ % of object servers", word) for word in words)
     assert (folder / "efficiency-staircase.csv").read_text() == (derived.folder / "staircase.csv").read_text()
 
