@@ -1,0 +1,44 @@
+"""The layer behind a front: what of a replayed step the front saw, and what it did not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from telling import told
+
+from drivers.driver import Driver
+from drivers.order import Cleanup, Prepare, Step
+from results.measurement import Measurement
+from results.step import Pass
+from suites import Suite, Workload
+from topologies.deployment import Deployment
+from weighbridge.opening import opened
+
+
+@contextmanager
+def driving(deployment: Deployment, suite: Suite, folder: Path, one: Pass) -> Iterator[Driver]:
+    with opened(deployment, suite, one, prefix="wb-0123", log=folder / "driver.log") as ready:
+        yield ready.driver
+
+
+def measured(driver: Driver, workload: Workload) -> Measurement:
+    return driver.step(Step(workload=workload, workers=workload.workers[0])).measurement
+
+
+def past(deployment: Deployment, suite: Suite, folder: Path) -> dict[str | None, float]:
+    """How many answers HAProxy passed on while a step was replayed: over the front, and at the layer behind it."""
+    gained: dict[str | None, float] = {}
+    workload = suite.workloads[0]
+    for layer in (None, "gateway"):
+        one = Pass.model_validate({"api": suite.api[0], "layer": layer, "workloads": ()})
+        before = told(deployment, "haproxy.gateway-1")["frontend.hrsp_2xx"]
+        with driving(deployment, suite, folder, one) as driver:
+            driver.prepare(Prepare(workload=workload))
+            measurement = measured(driver, workload)
+            driver.cleanup(Cleanup(workload=workload, what="all"))
+        assert sum(tally.count for tally in measurement.tallies) > 0
+        assert not any(tally.errors for tally in measurement.tallies)
+        gained[layer] = told(deployment, "haproxy.gateway-1")["frontend.hrsp_2xx"] - before
+    return gained

@@ -1,0 +1,96 @@
+"""A real RGW behind HAProxy: its store aged, and one of its daemons asked past the front."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ground.errors import TargetError
+from suites import Age, Suite
+from topologies.deployment import Deployment
+from weighbridge import aging
+
+sys.path.insert(0, str(Path(__file__).parent))
+from behind_front import past
+from standing import endpoint, standing, unlimited
+
+pytestmark = pytest.mark.system
+
+SUITE = Suite.model_validate(
+    {
+        "name": "old",
+        "about": "",
+        "api": ["s3"],
+        "workloads": [
+            {"name": "w", "objects": {"size": 1}, "operations": {"read": 1}, "workers": [1], "runtime": "1s", "warmup": "0s"}
+        ],
+        "age": {"fill": "0.05%", "size": {"uniform": ["4KiB", "256KiB"]}, "containers": 2, "churn": 2, "share": "25%"},
+    }
+)
+
+LISTED = """
+import boto3, json, sys
+from botocore.config import Config
+own = json.load(sys.stdin)
+s3 = boto3.client("s3", endpoint_url=own["url"], aws_access_key_id=own["user"], aws_secret_access_key=own["key"],
+                  region_name="us-east-1", config=Config(proxies={}, s3={"addressing_style": "path"}))
+found = {}
+for bucket in s3.list_buckets()["Buckets"]:
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket["Name"]):
+        found |= {f"{bucket['Name']}/{one['Key']}": one["Size"] for one in page.get("Contents", [])}
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def rgw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    with standing("rgw-haproxy", tmp_path_factory.mktemp("rgw"), change_hardware=unlimited) as deployment:
+        yield deployment
+
+
+def listed(deployment: Deployment, prefix: str) -> dict[str, int]:
+    """Sizes by name of what boto3 sees in the buckets of a prefix, without the prefix."""
+    done = deployment.client.run([sys.executable, "-c", LISTED], stdin=endpoint(deployment, "s3").model_dump_json(), timeout_s=300)
+    found: dict[str, int] = json.loads(done.stdout)
+    return {name.removeprefix(prefix): size for name, size in found.items() if name.startswith(prefix)}
+
+
+def test_a_store_is_filled_and_churned_to_what_is_told_and_twice_the_same(rgw: Deployment, tmp_path: Path) -> None:
+    assert listed(rgw, "") == {}
+    room = rgw.standing.room()
+    assert room is not None
+    order = aging.order_of(SUITE, room)
+    stores = []
+    for prefix in ("wb-01", "wb-02"):
+        aged = aging.age(rgw, SUITE, order, prefix=prefix, log=tmp_path / "driver.log", heard=lambda _: None)
+        there = listed(rgw, f"{prefix}a-")
+        assert (len(there), sum(there.values())) == (aged.objects, aged.bytes)
+        assert aged.filled_bytes * room.replicas == pytest.approx(0.0005 * room.bytes, rel=0.2)
+        # 0.05 % of the disks is some hundred objects: a quarter of them went, twice, and new ones have higher numbers.
+        each = order.age.turnover(order.objects)
+        assert [(one.deleted, one.written) for one in aged.rounds] == [(each, each)] * 2
+        fresh = {f"age-{number % 2}/object-{number // 2:010}" for number in range(order.objects)}
+        assert 0 < len(fresh - there.keys()) <= 2 * each
+        last = range(order.objects + each, order.objects + 2 * each)
+        assert {f"age-{number % 2}/object-{number // 2:010}" for number in last} <= there.keys()
+        stores.append((there, aged.fingerprint))
+    assert stores[0] == stores[1]
+    rgw.standing.settle()
+    rgw.check()
+
+
+def test_a_fill_beyond_what_is_free_is_refused(rgw: Deployment) -> None:
+    room = rgw.standing.room()
+    assert room is not None
+    assert 0 < room.free_bytes < room.bytes
+    much = SUITE.model_copy(update={"age": Age(fill=room.free_bytes // room.replicas)})
+    with pytest.raises(TargetError, match="in 3 replicas"):
+        aging.order_of(much, room)
+
+
+def test_one_radosgw_is_asked_past_its_front(rgw: Deployment, tmp_path: Path) -> None:
+    gained = past(rgw, SUITE, tmp_path)
+    assert gained[None] > 20
+    assert gained["gateway"] == 0

@@ -1,0 +1,165 @@
+"""Swift's object servers asked directly, beside Swift's own ring and its own client; and one proxy behind its front."""
+
+import base64
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drivers.engine._native import content, ring_place
+from drivers.order import Cleanup, Prepare
+from results.step import Pass
+from suites import Suite, Workload
+from topologies.deployment import Deployment
+from weighbridge.opening import object_servers
+
+sys.path.insert(0, str(Path(__file__).parent))
+from behind_front import driving, measured, past
+from standing import endpoint, standing, unlimited
+
+pytestmark = pytest.mark.system
+
+SEED = 2014
+SIZE = 20_000
+WORKLOAD = {
+    "name": "small",
+    "objects": {"size": SIZE, "containers": 2, "per_container": 5},
+    "operations": {"read": 3, "head": 1},
+    "workers": [3],
+    "runtime": "1s",
+    "warmup": "0s",
+    "verify": True,
+}
+SUITE = Suite.model_validate({"name": "below", "about": "", "api": ["swift"], "workloads": [WORKLOAD], "seed": SEED})
+
+RING = """
+import json, sys
+from swift.common.ring import Ring
+ring = Ring("/etc/swift", ring_name="object")
+found = {}
+for path in json.load(sys.stdin):
+    partition, nodes = ring.get_nodes(*path[1:].split("/", 2))
+    found[path] = [partition, [[node["ip"], node["port"], node["device"]] for node in nodes]]
+print(json.dumps(found))
+"""
+"""Swift's own answer to where objects are."""
+
+CLIENT = """
+import base64, json, sys
+from swift.common import direct_client
+order = json.load(sys.stdin)
+where = (order["node"], order["partition"], *order["path"][1:].split("/", 2))
+if "body" in order:
+    body = base64.b64decode(order["body"])
+    direct_client.direct_put_object(*where, body, content_length=len(body), content_type="application/octet-stream")
+headers, body = direct_client.direct_get_object(*where)
+print(json.dumps({"length": headers["Content-Length"], "body": base64.b64encode(body).decode()}))
+"""
+"""Swift's own client of object servers, on the proxy's host."""
+
+
+@pytest.fixture(scope="module")
+def swift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    with standing("swift-haproxy", tmp_path_factory.mktemp("swift"), change_hardware=unlimited) as deployment:
+        yield deployment
+
+
+def places(deployment: Deployment, path: str) -> tuple[int, list[dict[str, Any]]]:
+    """Partition and disks of an object, as the engine computes them."""
+    ring = object_servers(deployment).ring
+    assert ring is not None
+    partition, numbers = ring_place(ring.model_dump_json(), path)
+    return partition, [ring.disks[number].model_dump() for number in numbers]
+
+
+def by_swift(deployment: Deployment, program: str, order: object) -> Any:
+    return json.loads(deployment.hosts["gateway-1"].run(["python3", "-c", program], stdin=json.dumps(order)).stdout)
+
+
+def test_the_engine_and_swifts_own_ring_name_the_same_partitions_and_disks(swift: Deployment) -> None:
+    paths = [f"/AUTH_weigh/wb-0123-{number % 7}/object-{number:010}" for number in range(200)]
+    for path, (partition, nodes) in by_swift(swift, RING, paths).items():
+        found, disks = places(swift, path)
+        assert found == partition
+        assert sorted(list(disk.values()) for disk in disks) == sorted(nodes), path
+
+
+def test_what_went_through_the_proxy_is_found_by_the_computed_path_on_every_replica(swift: Deployment) -> None:
+    own = endpoint(swift, "swift")
+    login = ["-A", own.url, "-U", own.user, "-K", own.key.get_secret_value()]
+    words = [sys.executable, "-m", "swiftclient.shell", *login, "upload", "--object-name", "hosts", "through", "/etc/hostname"]
+    swift.client.run(words)
+    partition, disks = places(swift, "/AUTH_weigh/through/hosts")
+    assert len(disks) == 3
+    wanted = swift.client.run(["cat", "/etc/hostname"]).stdout
+    for disk in disks:
+        url = f"http://{disk['address']}:{disk['port']}/{disk['device']}/{partition}/AUTH_weigh/through/hosts"
+        assert swift.client.run(["curl", "-sf", url]).stdout == wanted
+
+
+def test_the_engine_and_swifts_own_client_read_what_the_other_wrote(swift: Deployment, tmp_path: Path) -> None:
+    workload = SUITE.workloads[0]
+    body = content(SEED, SIZE, 0, SIZE)
+    path = "/AUTH_weigh/wb-0123o-small-1/object-0000000003"
+    partition, disks = places(swift, path)
+    orders = [{"node": {**disk, "ip": disk["address"]}, "partition": partition, "path": path} for disk in disks]
+    with driving(swift, SUITE, tmp_path, Pass(api="object-server", layer="object-server", workloads=(workload,))) as driver:
+        driver.prepare(Prepare(workload=workload))
+        for order in orders:
+            seen = by_swift(swift, CLIENT, order)
+            assert (int(seen["length"]), base64.b64decode(seen["body"])) == (SIZE, body)
+        assert not any(tally.errors for tally in measured(driver, workload).tallies)
+        # The same bytes from Swift's own client are good; one other byte on all disks is seen by the engine.
+        for order in orders:
+            by_swift(swift, CLIENT, {**order, "body": base64.b64encode(body).decode()})
+        assert not any(tally.errors for tally in measured(driver, workload).tallies)
+        for order in orders:
+            by_swift(swift, CLIENT, {**order, "body": base64.b64encode(body[:-1] + bytes([body[-1] ^ 1])).decode()})
+        errors = {name for tally in measured(driver, workload).tallies for name in tally.errors}
+        assert errors == {"wrong-content"}
+        cleaned = driver.cleanup(Cleanup(workload=workload, what="all"))
+        assert (cleaned.deleted, cleaned.failed) == (10, 0)
+    url = f"http://{disks[0]['address']}:{disks[0]['port']}/{disks[0]['device']}/{partition}{path}"
+    assert swift.client.run(["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", url]).stdout == "404"
+
+
+def test_writes_make_no_containers_and_are_deleted_where_they_are(swift: Deployment, tmp_path: Path) -> None:
+    changes = {"name": "mixed", "operations": {"write": 3, "delete": 1}, "verify": False}
+    workload = Workload.model_validate({**WORKLOAD, **changes})
+    with driving(swift, SUITE, tmp_path, Pass(api="object-server", layer="object-server", workloads=(workload,))) as driver:
+        driver.prepare(Prepare(workload=workload))
+        tallies = {tally.operation: tally for tally in measured(driver, workload).tallies}
+        assert tallies["write"].count > 0
+        assert not any(tally.errors for tally in tallies.values())
+        assert driver.cleanup(Cleanup(workload=workload, what="written")).failed == 0
+        assert driver.cleanup(Cleanup(workload=workload, what="all")).failed == 0
+    find = ["sh", "-c", "find /srv/node -name '*.data' -size +19k"]
+    left = [host.run(find).stdout for name, host in swift.hosts.items() if "store" in name]
+    assert left == ["", "", ""]
+    assert "no container updates were put off (async_pending)" in swift.standing.settle()
+
+
+def test_what_the_paths_are_hashed_with_is_in_no_log_and_no_command(swift: Deployment, tmp_path: Path) -> None:
+    ring = object_servers(swift).ring
+    assert ring is not None
+    secrets = [one.get_secret_value().encode() for one in (ring.hash_prefix, ring.hash_suffix)]
+    with driving(swift, SUITE, tmp_path, Pass(api="object-server", workloads=())):
+        lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if readable(path)]
+    lines.append((tmp_path / "driver.log").read_bytes())
+    assert not [line for line in lines for secret in secrets if secret in line]
+
+
+def readable(path: Path) -> bool:
+    try:
+        return bool(path.read_bytes())
+    except OSError:  # it ended while it was looked at
+        return False
+
+
+def test_one_proxy_is_asked_past_its_front(swift: Deployment, tmp_path: Path) -> None:
+    gained = past(swift, SUITE, tmp_path)
+    assert gained[None] > 20
+    assert gained["gateway"] == 0
