@@ -1,0 +1,54 @@
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from stub_host import StubHost
+
+from gateways.swift import beneath
+from gateways.swift.files import Secrets
+from gateways.swift.roster import Proxy
+from gateways.swift.settings import Settings
+from gateways.swift.tell_ring import told
+
+PROXY = Proxy("proxy-server-0", "gateway-1", "10.0.0.2", 8080, "/etc/swift/proxy-server-0.conf")
+
+
+def test_disks_are_numbered_without_the_holes_of_a_ring() -> None:
+    disks = [{"id": number, "ip": f"10.0.1.{number}", "port": 6200, "device": "d0", "zone": 1} for number in (0, 2, 3)]
+    ring = SimpleNamespace(devs=[disks[0], None, *disks[1:]], _part_shift=31, _replica2part2dev_id=[[0, 3], [2, 0]])
+    seen = told(ring)
+    assert seen["part_power"] == 1
+    assert [disk["address"] for disk in seen["disks"]] == ["10.0.1.0", "10.0.1.2", "10.0.1.3"]
+    assert seen["table"] == [[0, 2], [1, 0]]
+
+
+def test_a_proxy_past_its_front_is_told_where_the_storage_is_and_one_without_a_front_says_it_itself() -> None:
+    fronted = beneath.direct(PROXY, "k", Settings(s3api=True), fronted=True)
+    assert [(one.api, one.url, one.storage_url) for one in fronted] == [
+        ("swift", "http://10.0.0.2:8080/auth/v1.0", "http://10.0.0.2:8080/v1/AUTH_weigh"),
+        ("s3", "http://10.0.0.2:8080", None),
+    ]
+    assert [one.storage_url for one in beneath.direct(PROXY, "k", Settings(), fronted=False)] == [None]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> StubHost:
+    def answer(argv: Sequence[str], stdin: str) -> str:
+        return json.dumps({"part_power": 1, "disks": [{"address": "10.0.1.1", "port": 6200, "device": "d0"}], "table": [[0, 0]]})
+
+    return StubHost("store-1", "10.0.1.1", tmp_path, [], answer, {})
+
+
+def test_object_servers_are_named_by_their_hosts_and_show_no_secret(store: StubHost) -> None:
+    secret = Secrets()
+    below = beneath.object_servers(store, [store], secret, 1)
+    assert [(one.host, one.port, one.device) for one in below.servers] == [("store-1", 6200, "d0")]
+    assert (below.ring, below.part_power, below.replicas, below.account) == (((0, 0),), 1, 1, "AUTH_weigh")
+    assert below.hash_suffix.get_secret_value() == secret.suffix
+    assert secret.suffix not in repr(below)
+    assert secret.prefix not in repr(below)
