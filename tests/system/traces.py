@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-OURS = re.compile(r"ceph-\w+|radosgw|swift-[\w-]+|memcached|runc|drivers\.(locust|fake)|null-target|infinity")
+OURS = re.compile(r"ceph-\w+|radosgw|swift-[\w-]+|memcached|runc|java|drivers\.(locust|cosbench|fake)|null-target|infinity")
 """Programs that hosts run, and those that start and load them; `infinity` is what keeps a host's first process waiting."""
 
 
