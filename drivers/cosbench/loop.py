@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from drivers.cosbench.bench import Bench
 from drivers.cosbench.ending import Ended, Ending
 from drivers.driver import GaveUp
-from drivers.order import ORDER, Cleanup, Event, Failed, Prepare, Quit, Setup, Step
+from drivers.order import ORDER, Age, Cleanup, Event, Failed, Prepare, Quit, Setup, Step
 from ground.errors import WeighbridgeError
 
 EXIT_FAILED = 3
@@ -63,7 +63,7 @@ class Loop:
             self._bench.close()
             self._bench = None
 
-    def _answer(self, order: Setup | Prepare | Step | Cleanup) -> Event:
+    def _answer(self, order: Setup | Prepare | Step | Cleanup | Age) -> Event:
         if isinstance(order, Setup):
             self.close()
             self._bench = Bench(order, self._ending, self._say)
@@ -74,7 +74,9 @@ class Loop:
             return self._bench.prepare(order)
         if isinstance(order, Step):
             return self._bench.step(order)
-        return self._bench.cleanup(order)
+        if isinstance(order, Cleanup):
+            return self._bench.cleanup(order)
+        return Failed(message="COSBench ages no store: what is written and deleted has to be known, and Locust's driver knows it")
 
 
 def drive(stdin: int, stdout: int) -> int:

@@ -15,7 +15,7 @@ import pytest
 from pydantic import SecretStr
 
 from drivers.driver import GaveUp
-from drivers.order import Cleanup, CosbenchSite, Kept, Prepare, Progress, Setup, Step, Target
+from drivers.order import Age, Cleanup, CosbenchSite, Kept, Prepare, Progress, Setup, Step, Target
 from drivers.process import DriverProcess
 from ground.errors import DriverError
 from results.validity import judge
@@ -261,3 +261,9 @@ def test_a_line_that_is_no_order_is_answered_and_ends_the_driver(driver: DriverP
     assert b"the line is no order" in event
     assert b"planted" not in event
     assert driver.process.wait(10) == 3
+
+
+def test_a_store_is_not_aged_by_cosbench(driver: DriverProcess, setup: Callable[..., Setup]) -> None:
+    driver.setup(setup())
+    with pytest.raises(DriverError, match="COSBench ages no store"):
+        driver.age(Age.model_validate({"objects": 5, "age": {"fill": 0.1, "size": 4096}}))
