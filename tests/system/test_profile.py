@@ -1,0 +1,69 @@
+"""`compare --profile` on a real Ceph: a flame graph and a disk's table, or the reason why there is none; nothing is left."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from results.profile import read_profiles
+from results.store import RunStore
+from weighbridge.profiling import able
+
+sys.path.insert(0, str(Path(__file__).parent))
+from standing import left_over
+
+pytestmark = pytest.mark.system
+
+SUITE = """
+name: profiled
+about: One small step
+workloads:
+  - name: small-write
+    objects: {size: 64KB, per_container: 10}
+    operations: {write: 1}
+    workers: [4]
+    runtime: 5s
+    warmup: 2s
+"""
+
+
+def test_a_step_is_profiled_or_the_report_says_why_not(tmp_path: Path) -> None:
+    suite = tmp_path / "suite.yaml"
+    suite.write_text(SUITE)
+    line = [sys.executable, "-m", "weighbridge", "compare", "--suite", str(suite), "--layouts", "rgw-beast", "--no-attest"]
+    line += ["--profile", "small-write:4", "--out", str(tmp_path / "runs")]
+    subprocess.run(line, capture_output=True, text=True, timeout=300, check=True, env={**os.environ})
+    (folder,) = (tmp_path / "runs").iterdir()
+    store = RunStore.open(folder)
+    assert all(step.valid for step in store.steps())
+    told = [event.text for event in store.events() if event.kind == "profile"]
+    report = (folder / "derived" / "report.html").read_text()
+    allowed = able()
+    if allowed.event is None and not allowed.blocks:
+        assert told == list(allowed.remarks)
+        return
+    (found,) = read_profiles(folder)
+    assert 'id="profile"' in report
+    assert set(allowed.remarks) <= set(told)
+    if allowed.event is not None:
+        assert found.profile.event == allowed.event
+        assert {stack.frames[:2] for stack in found.stacks} >= {("storage", "ceph-osd")}
+        # Names are found although the programs are in the hosts' own roots.
+        assert any("::" in frame for stack in found.stacks for frame in stack.frames)
+    if allowed.blocks:
+        assert found.profile.disk is not None
+        assert [one.requests > 0 for one in found.profile.disk.ways if one.way == "write"] == [True]
+    recording = [path for path in Path("/proc").glob("[0-9]*/cmdline") if _records(path, folder)]
+    assert recording == []
+    assert left_over() == []
+
+
+def _records(cmdline: Path, folder: Path) -> bool:
+    try:
+        return str(folder).encode() in cmdline.read_bytes()
+    except OSError:
+        return False  # it has ended
