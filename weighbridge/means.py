@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 from ground.errors import MissingMeans
 from topologies.deployment import Place
 from topologies.hardware import Hardware
@@ -11,6 +13,12 @@ from topologies.lab.means import Mean, means
 def means_for(hardware: Hardware, place: Place) -> tuple[Mean, ...]:
     """What hosts of this hardware want of the machine; nothing for pretended hosts."""
     return means(hardware, home=place.home) if hardware.kind == "lab" else ()
+
+
+def welcome() -> tuple[Mean, ...]:
+    """What a run does without, but not all that may be asked of it."""
+    found = shutil.which("perf") is not None
+    return (Mean("perf", found, "--profile: flame graphs, and what a disk was asked", "apt install linux-perf"),)
 
 
 def require(hardware: Hardware, place: Place) -> None:

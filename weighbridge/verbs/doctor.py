@@ -16,7 +16,7 @@ def command(hardware: str | None) -> int:
     from rich.table import Table  # noqa: PLC0415
 
     from weighbridge import selection  # noqa: PLC0415
-    from weighbridge.means import means_for  # noqa: PLC0415
+    from weighbridge.means import means_for, welcome  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
 
@@ -29,6 +29,10 @@ def command(hardware: str | None) -> int:
     for mean in found:
         mark = "[green]✔[/]" if mean.found else "[red]✘[/]"
         drawn.add_row(mark, escape(mean.name), escape(mean.why), "" if mean.found else escape(mean.remedy))
+    for mean in welcome():
+        # A run does without it: it is not counted among what is missing.
+        mark = "[green]✔[/]" if mean.found else "[yellow]·[/]"
+        drawn.add_row(mark, f"{escape(mean.name)} (optional)", escape(mean.why), "" if mean.found else escape(mean.remedy))
     screen.print(drawn)
     lacking = sum(not mean.found for mean in found)
     screen.print(f"{lacking} of {len(found)} missing" if lacking else f"this machine can raise {hosts.name}", highlight=False)
