@@ -124,3 +124,15 @@ def test_of_two_rules_about_a_published_line_the_later_one_holds_and_all_add_up(
     beside = published.beside({"gateway": "swift-native", "size": "1G", "threads": "32"})
     assert (beside.variant, beside.workload, beside.workers) == ("swift", "large-read", 32)
     assert published.beside({"gateway": "rgw", "size": "1M", "threads": ""}).workers is None
+
+
+@pytest.mark.parametrize("name", list(loader.shipped()))
+def test_each_rados_bench_that_reads_has_an_object_for_each_of_its_workers(name: str) -> None:
+    # With fewer it ends with "read got -2": each worker begins with an object of its own.
+    _, study = loader.load(loader.find(name))
+    for scale_name, scale in study.scales.items():
+        suite = loader.suite_of(study, scale_name)
+        instances = suite.rados.instances
+        for workload in (*(suite.workloads if "rados" in suite.api else ()), *scale.beneath):
+            if "read" in workload.operations:
+                assert workload.objects.count // instances >= -(-max(workload.workers) // instances)
