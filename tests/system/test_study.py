@@ -25,8 +25,8 @@ def shortened(folder: Path) -> Path:
     text = loader.find("ceph-osd-backends-2016").read_text()
     for old, new in (
         ("runtime: 6s, warmup: 1s", "runtime: 1s, warmup: 0s"),
-        ("per_container: 48", "per_container: 8"),
-        ("1000}", "64}"),
+        ("per_container: 48", "per_container: 16"),
+        ("per_container: 1000", "per_container: 64"),
     ):
         assert old in text
         text = text.replace(old, new)
