@@ -17,7 +17,7 @@ METADATA_PG_NUM: Final = 8
 _MDS: Final = "weighbridge"
 _KEYRING: Final = f"/var/lib/ceph/mds.{_MDS}.keyring"
 _UP_WITHIN_S: Final = 60.0
-_END_WITHIN_S: Final = 15.0
+_END_WITHIN_S: Final = 5.0
 _POLL_S: Final = 0.5
 
 # A program's output goes to a log of its host: nobody reads a pipe while a step runs.
