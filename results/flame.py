@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 from results.chart_theme import FONT, INK, MUTED
 from results.profile import KERNEL, Stack
 
-WIDTH: Final = 1240
+WIDTH: Final = 1220
 ROW: Final = 19
 HEAD: Final = 62
 LETTER: Final = 6.4

@@ -69,8 +69,8 @@ def _caption(profile: Profile) -> str:
 
 def _disk_caption(disk: DiskTrace) -> str:
     return (
-        f"Disk {disk.disk} of {disk.host} in {show_figure(disk.seconds)} s, by the kernel’s block events, blktrace records "
-        "too. Q2C: from queued to done, each request as it was made; D2C: from given to the device, neighbours joined. Both begin "
+        f"Disk {disk.disk} of {disk.host} in {show_figure(disk.seconds)} s, by the block events of the kernel that blktrace takes. "
+        "Q2C: from queued to done, each request as it was made; D2C: from given to the device, neighbours joined. Both begin "
         "after the limit of the hardware file has let a request pass. Seeks: requests that do not begin where the last one ended. "
         f"Besides: {disk.flushes:,} flushes."
     )
