@@ -43,6 +43,9 @@ def _bench(workload: Workload, api: Api) -> list[str]:
         found.append(f"what is read of {api} is not compared")
     if isinstance(workload.objects.size, int):
         found += _bench_sizes(workload.objects.size, max(workload.workers), api)
+    if api == "rados" and set(workload.operations) == {"read"} and workload.objects.count < max(workload.workers):
+        counts = f"{max(workload.workers)} workers have {workload.objects.count} objects to read"
+        found.append(f"{counts}: rados bench wants one for each at least")
     return found
 
 

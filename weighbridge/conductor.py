@@ -90,6 +90,9 @@ class Conductor:
                 ConfigFile(layout=visit.layout, host=one.host, path=one.path, text=one.text) for one in deployment.standing.rendered
             ]
             self._store.add_facts([Sheet(title="deployment", layout=visit.layout, facts=deployment.facts())], configs)
+            for text in self._plan.left_out.get(visit.layout, ()):
+                say(text)
+                self._store.event("left out", text, layout=visit.layout)
             if osds := ask_osds(deployment, self._suite, visit.repeat):
                 self._store.attest(osds)
             with clearing(deployment, self._buckets(), self._tell(visit)), self._watching(planned, deployment) as watch:

@@ -39,6 +39,20 @@ def passes_of(suite: Suite, layers: Collection[str]) -> tuple[Pass, ...]:
     return (*found, *(one for some in below for one in some if one.workloads))
 
 
+def left_out(suite: Suite, layers: Collection[str]) -> tuple[str, ...]:
+    """What of the suite's layers is not measured on a layout that has these, and why, in words."""
+    found = []
+    for layer in suite.layers:
+        if layer in ("disk", "network"):
+            continue
+        if layer not in layers:
+            found.append(f"layer {layer}: this layout has none")
+        for api, drivers in BY.items() if layer in layers else ():
+            for driver in drivers if api == layer else ():
+                found += [f"layer {layer}: {one.name}: {why}" for one in suite.workloads for why in unfit(one, api, driver)]
+    return tuple(dict.fromkeys(found))
+
+
 def drivers_of(suite: Suite, api: Api) -> tuple[DriverName, ...]:
     """The drivers that a suite is replayed by over an API."""
     if api in GATEWAY_APIS:

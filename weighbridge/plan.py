@@ -16,7 +16,7 @@ from topologies.hardware import Hardware
 from topologies.layout import Layout
 from topologies.loader import Planned
 from weighbridge import aging
-from weighbridge.passes import passes_of
+from weighbridge.passes import left_out, passes_of
 
 
 class Visit(Record):
@@ -36,6 +36,8 @@ class Plan(Record):
     visits: tuple[Visit, ...]
     passes: dict[str, tuple[Pass, ...]]
     """What is replayed on each layout, in order."""
+    left_out: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Which of the suite's layers are not measured on each layout, or not with all workloads, and why."""
     structures: dict[str, Structure] = Field(default_factory=dict)
     """What each layout is made of, of those of which it is known."""
 
@@ -99,5 +101,6 @@ def make_plan(suite: Suite, hardware: Hardware, planned: Sequence[Planned]) -> P
         layouts=layouts,
         visits=tuple(visits),
         passes=passes,
+        left_out={one.layout.name: left_out(suite, one.gateway.layers()) for one in planned},
         structures={name: structure for name, structure in known.items() if structure is not None},
     )

@@ -30,6 +30,9 @@ from drivers.cosbench import installation_java, installation_start
 from drivers.cosbench.installation_java import Java
 from ground.errors import DriverError, UsageError
 
+STUCK = re.compile(rb"Bundle \S+ .{0,80}is not active")
+"""What Equinox says when the starts of bundles overtook one another, as on a machine with much else to do."""
+
 START_S = 180.0
 """How long both may take until they answer: 3 s on an idle machine, a minute on a host with a share of one CPU."""
 
@@ -164,14 +167,18 @@ class Installation:
     def close(self) -> None:
         """End both, with all that they started: SIGTERM, then SIGKILL, to their process groups. May be called twice."""
         for number, patience_s in ((signal.SIGTERM, END_S), (signal.SIGKILL, END_S)):
-            running = [jvm for jvm in self._jvms.values() if jvm.poll() is None]
-            for jvm in running:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(jvm.pid, number)
-            deadline = time.monotonic() + patience_s
-            for jvm in running:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    jvm.wait(max(0.0, deadline - time.monotonic()))
+            self._end(list(self._jvms.values()), number, patience_s)
+
+    @staticmethod
+    def _end(jvms: list[subprocess.Popen[bytes]], number: signal.Signals, patience_s: float = END_S) -> None:
+        running = [jvm for jvm in jvms if jvm.poll() is None]
+        for jvm in running:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(jvm.pid, number)
+        deadline = time.monotonic() + patience_s
+        for jvm in running:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                jvm.wait(max(0.0, deadline - time.monotonic()))
 
     def _start(self) -> None:
         java = check(self.home)
@@ -184,9 +191,9 @@ class Installation:
             self._jvms[name] = self._launch(java, name)
         self.log(f"COSBench of {self.home} starts by Java {java.release}: controller {self.controller}, driver {self.driver}")
         since = time.monotonic()
-        self._await("driver", f"{self.driver}/index.html", since)
+        self._await(java, "driver", f"{self.driver}/index.html", since)
         # Whoever it asks for, it answers: credentials are looked at by what talks to it.
-        self._await("controller", f"{self.controller}/cli/index.action?username=anonymous&password=cosbench", since)
+        self._await(java, "controller", f"{self.controller}/cli/index.action?username=anonymous&password=cosbench", since)
         for name, jvm in self._jvms.items():
             if _may_set_clock(jvm.pid):
                 raise DriverError(
@@ -263,7 +270,9 @@ class Installation:
                 start_new_session=True,
             )
 
-    def _await(self, name: str, url: str, since: float) -> None:
+    def _await(self, java: Java, name: str, url: str, since: float) -> None:
+        """Until it answers; one whose bundles have started in an order that they cannot is started once more."""
+        again = False
         # No proxy of the environment stands between us and what we have just started.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         while True:
@@ -275,7 +284,17 @@ class Installation:
             with contextlib.suppress(OSError, urllib.error.HTTPError), opener.open(url, timeout=min(left_s, 10)) as answer:
                 if answer.status == 200:
                     return
+            if not again and self._stuck(name):
+                again = True
+                self.log(f"COSBench's {name} has come up without all of its bundles; starting it again")
+                self._end([self._jvms[name]], signal.SIGKILL)
+                self._jvms[name] = self._launch(java, name)
             time.sleep(0.2)
+
+    def _stuck(self, name: str) -> bool:
+        """Whether its framework has given up on a bundle: it would run on without ever answering."""
+        logs = [self._out(name), *(self.folder / "conf" / f".{name}").glob("*.log")]
+        return any(STUCK.search(log.read_bytes()) is not None for log in logs if log.exists())
 
     def _url(self, name: str) -> str:
         host = f"[{self.address}]" if ":" in self.address else self.address

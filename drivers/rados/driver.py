@@ -144,7 +144,10 @@ class RadosBench(Tool):
         return ran, [Answer.of(bench.mode, one.text) for bench, one in zip(benches, ran, strict=True)]
 
     def cleanup(self, order: Cleanup, heard: Heard | None = None) -> Cleaned:
-        """Delete what steps of the workload wrote; for `all`, what was prepared for it too, and the pools with the last of it."""
+        """Delete what steps of the workload wrote; for `all`, what was prepared for it too.
+
+        The pools stay for the next workload: eight of them take longer to come up than a short step.
+        """
         name = order.workload.name
         doomed = self._written.pop(name, [])
         if order.what == "all":
@@ -153,6 +156,4 @@ class RadosBench(Tool):
         if doomed:
             ran = self.run([bench.cleanup_argv() for bench in doomed], "cleanup", heard, total_s=FILL_S)
             deleted = sum(int(found[1]) for one in ran if (found := re.search(r"Removed (\d+) objects?", one.text)))
-        if order.what == "all" and not self._written and not self._prepared:
-            self.cluster.remove_pools()
         return Cleaned(deleted=deleted)

@@ -35,6 +35,7 @@ def test_one_operation_on_objects_of_one_size_is_fit_for_ceph_s_benches(operatio
         ({"pick": {"zipf": 1.1}}, "not by popularity"),
         ({"rate_per_s": 5}, "not at a rate"),
         ({"verify": True}, "is not compared"),
+        ({"objects": {"size": "4KiB", "per_container": 15}}, "16 workers have 15 objects to read"),
         ({"objects": {"size": "0B"}}, "objects need a size"),
         ({"objects": {"size": "100MiB"}, "workers": [1]}, "OSDs take no more than 90 MiB at once"),
         ({"objects": {"size": "64MiB"}}, "16 workers with 64 MiB each are more than the 512 MiB"),

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from ground.errors import UsageError
-from weighbridge.plan import Plan
+from weighbridge.passes import left_out
+from weighbridge.plan import Plan, make_plan
 from weighbridge.testing import Run
 
 
@@ -37,3 +38,12 @@ def test_two_layouts_of_one_name_are_refused(run: Run) -> None:
 
 def test_a_plan_goes_through_json_and_comes_back_the_same(run: Run) -> None:
     assert Plan.model_validate_json(run.plan().model_dump_json()) == run.plan()
+
+
+def test_layers_that_a_layout_has_not_or_that_a_workload_does_not_fit_are_told_and_not_left_out_in_silence(run: Run) -> None:
+    suite = run.suite.changed(layers=["rados", "object-server", "disk"])
+    assert left_out(suite, ["rados"]) == (
+        "layer rados: mixed: rados is read or written, one of them at a time, not read and write",
+        "layer object-server: this layout has none",
+    )
+    assert all(len(texts) == 2 for texts in make_plan(suite, run.hardware, run.planned).left_out.values())

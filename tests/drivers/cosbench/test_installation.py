@@ -39,6 +39,11 @@ if os.environ.get("FAKE_STARTS"):
 if os.environ.get("FAKE_DIES") == name:
     print("java.lang.NoClassDefFoundError: made up")
     sys.exit(13)
+if os.environ.get("FAKE_STUCK") == name and not Path(name + ".stuck").exists():
+    Path(name + ".stuck").write_text("")
+    print("java.lang.IllegalStateException: Bundle org.made.up [7] is not active", flush=True)
+    import signal
+    signal.pause()
 tag = re.search("<Connector[^>]*>", Path(conf).read_text())[0]
 address, port = (re.search(key + '="([^"]*)"', tag)[1] for key in ("address", r"\\bport"))
 
@@ -199,6 +204,16 @@ def test_a_jvm_that_dies_later_is_noticed(running: Installation) -> None:
 def test_one_that_does_not_answer_in_time_is_told_and_ended(home: Path, tmp_path: Path, address: str) -> None:
     with pytest.raises(DriverError, match=rf"driver does not answer at http://{address}:\d+/driver/index.html after 0 s"):
         Installation(home, address, tmp_path / "run", print, start_s=0).__enter__()
+
+
+def test_one_whose_bundles_overtook_one_another_is_started_once_more(
+    home: Path, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_STUCK", "driver")
+    said: list[str] = []
+    with Installation(home, address, tmp_path / "run", said.append) as one:
+        assert urllib.request.urlopen(one.driver).read() == b"driver"
+    assert sum("starting it again" in line for line in said) == 1
 
 
 def test_the_cpu_time_of_both_jvms_is_told(running: Installation) -> None:
