@@ -7,8 +7,9 @@ import pytest
 from drivers.driver import GaveUp
 from drivers.order import Cleanup, Prepare, Progress, Step
 from drivers.rados import Cluster, RbdBench
-from drivers.rados.block import Mark, image_of, marks, window
+from drivers.rados.block import Mark, marks, window
 from drivers.rados.crew import Ran
+from drivers.rados.image import image_of
 from suites import Workload
 from tests.drivers.rados.conftest import DATA, StubMachine
 
