@@ -5,7 +5,6 @@ sysbench 1.0.20, fio 3.33 and iperf3 3.12 are what is understood; each answer is
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
@@ -13,6 +12,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, PositiveInt
 
 from ground.errors import TargetError
+from ground.printed import json_object
 from ground.quantities import show_bytes
 from ground.record import Record
 
@@ -197,7 +197,7 @@ def disk_figures(told: str) -> Mapping[str, tuple[float, Unit]]:
 
 
 def _jobs(told: str) -> Mapping[str, Any]:
-    return {str(job.get("jobname")): job for job in _object("fio", told).get("jobs", [])}
+    return {str(job.get("jobname")): job for job in json_object("fio", told, TargetError).get("jobs", [])}
 
 
 def _side(jobs: Mapping[str, Any], name: str, operation: str) -> Mapping[str, Any]:
@@ -223,22 +223,11 @@ def fabric_arguments(address: str, port: int) -> tuple[str, ...]:
 
 def bits_per_s(told: str) -> float:
     """Bits a second of what `iperf3 --json` printed, as its receiver counted them. Raises TargetError."""
-    answer = _object("iperf3", told)
+    answer = json_object("iperf3", told, TargetError)
     if "error" in answer:
         raise TargetError(f"iperf3: {answer['error']}")
     received = answer.get("end", {}).get("sum_received", {})
     return _positive(received.get("bits_per_second"), "iperf3", "end.sum_received.bits_per_second", told)
-
-
-def _object(tool: str, told: str) -> dict[str, Any]:
-    """The JSON object that a tool printed; fio puts warnings before it."""
-    try:
-        found = json.loads(told[max(0, told.find("{")) :])
-    except ValueError as error:
-        raise TargetError(f"{tool}: what it printed is not JSON ({error}): {told[:200]!r}") from error
-    if not isinstance(found, dict):
-        raise TargetError(f"{tool}: what it printed is not an object of JSON: {told[:200]!r}")
-    return found
 
 
 def _positive(value: object, tool: str, name: str, told: str) -> float:

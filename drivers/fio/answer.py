@@ -9,10 +9,10 @@ What is counted is `lat_ns.N`: the requests that were done in the window. `total
 
 from __future__ import annotations
 
-import json
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from ground.errors import DriverError
+from ground.printed import json_object
 from results.histogram import Histogram
 from results.measurement import Tally
 
@@ -21,7 +21,7 @@ BINS_NOTE: Final = "latencies are from fio's bins: percentiles are within 0.8 %"
 
 def tally_of(told: str, operation: Literal["read", "write"], request_bytes: int) -> tuple[Tally, float]:
     """The tally of one reported group of jobs, and the seconds of its window. Raises DriverError."""
-    found = _object(told)
+    found = json_object("fio", told, DriverError)
     try:
         (job,) = found["jobs"]
         if job["error"]:
@@ -49,14 +49,3 @@ def tally_of(told: str, operation: Literal["read", "write"], request_bytes: int)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise DriverError(f"fio: {error!r} in what it printed: {told[:300]!r}") from error
     return tally, window_s
-
-
-def _object(told: str) -> dict[str, Any]:
-    """The JSON object; fio puts warnings before it."""
-    try:
-        found = json.loads(told[max(0, told.find("{")) :])
-    except ValueError as error:
-        raise DriverError(f"fio: what it printed is not JSON ({error}): {told[:300]!r}") from error
-    if not isinstance(found, dict):
-        raise DriverError(f"fio: what it printed is not an object of JSON: {told[:300]!r}")
-    return found

@@ -7,13 +7,13 @@ here are the totals alone.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt
 
 from ground.errors import DriverError
+from ground.printed import json_object
 from ground.record import Record
 from results.measurement import Tally
 
@@ -64,7 +64,7 @@ class Answer(Record):
     @classmethod
     def of(cls, mode: Mode, told: str) -> Answer:
         """What it printed. Raises DriverError when something that is read from it is missing."""
-        found = _object(told)
+        found = json_object("rados bench", told, DriverError)
         kind = "write" if mode == "write" else "read"
         try:
             count = int(found[f"total_{kind}s_made"])
@@ -93,13 +93,3 @@ def together(answers: Sequence[Answer], operation: Literal["read", "write"]) -> 
         sum_us=sum(round(one.mean_s * one.count * 1e6) for one in answers if one.mean_s is not None),
     )
     return tally, max(one.seconds for one in answers)
-
-
-def _object(told: str) -> dict[str, Any]:
-    try:
-        found = json.loads(told[max(0, told.find("{")) :])
-    except ValueError as error:
-        raise DriverError(f"rados bench: what it printed is not JSON ({error}): {told[:300]!r}") from error
-    if not isinstance(found, dict):
-        raise DriverError(f"rados bench: what it printed is not an object of JSON: {told[:300]!r}")
-    return found
