@@ -10,10 +10,10 @@ ARGS ?=
 compare: setup ## Weigh a real RGW against a real Swift on this machine (about ten minutes the first time); ARGS="..." goes to the command
 	$(BIN)/weighbridge compare $(ARGS)
 
-test: setup-test check rust ## Every check and every test
-	# Unit tests mostly wait: the images that system tests want are built beside them.
+test: setup-test ## Every check and every test
+	# The images that system tests want are built beside what needs none.
 	@$(BIN)/python tests/system/build_images.py >$(VENV)/images.log 2>&1 & images=$$!; \
-	  $(MAKE) --no-print-directory unit; unit=$$?; wait $$images || cat $(VENV)/images.log; exit $$unit
+	  $(MAKE) --no-print-directory check rust unit; done=$$?; wait $$images || cat $(VENV)/images.log; exit $$done
 	@$(MAKE) --no-print-directory system
 
 check: setup-test ## Lint and types: ruff, mypy --strict, rustfmt, clippy; warnings are errors

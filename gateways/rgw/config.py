@@ -70,6 +70,8 @@ def _sections(settings: Settings, roster: Roster, fsid: str, *, native: bool) ->
             "auth_allow_insecure_global_id_reclaim": False,
             "keyring": KEYRING,
             "log_file": "/var/log/host/$name.log",
+            # A thread of its own writes the log: a daemon that fails at once may else be gone before it has said why.
+            "log_flush_on_exit": True,
             "mon_cluster_log_file": f"/var/log/host/{CLUSTER_LOG}",
             "admin_socket": "/run/ceph/$name.asok",
             "run_dir": "/run/ceph",
