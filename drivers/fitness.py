@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 from ground.quantities import show_bytes
-from suites import Api, Workload
-
-DriverName = Literal["locust", "cosbench", "rados", "fio"]
+from suites import Api, DriverName, Workload
 
 MOST_RADOS_BYTES: Final = 90 * 2**20
 """`osd_max_write_size`, as all releases have it."""

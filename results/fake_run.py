@@ -18,12 +18,12 @@ from typing import Literal
 from results.fake_layers import attest, drivers, hardware, layer_steps, passes, structure
 from results.manifest import ConfigFile, Sheet
 from results.resolved import PlannedLayout, ResolvedPlan
-from results.step import DriverName, StepKey, StepResult
+from results.step import StepKey, StepResult
 from results.store import RunStore
 from results.telemetry import DiskLimit, DiskSecond, Head, HostLimits, HostSecond, Tail, Tier
 from results.testing import fake_measurement
 from results.validity import judge
-from suites import Bounds, Layer, Objects, Suite, Workload
+from suites import Bounds, DriverName, Layer, Objects, Suite, Workload
 
 LAYOUTS = ("rgw-beast", "swift")
 WORKLOADS = (

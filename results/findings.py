@@ -18,9 +18,8 @@ from ground.record import Record
 from results.figures import show_ms, show_ratio
 from results.interval import Interval
 from results.statistics import REPEATS_FOR_A_CLAIM, Ratio, geometric_mean, ratio
-from results.step import DriverName
 from results.summary import WITH_BODIES, Row
-from suites import Api, Operation
+from suites import Api, DriverName, Operation
 
 NEAR: Final = 0.05
 """Ratios nearer to 1 than this are of no practical weight, whatever their interval."""

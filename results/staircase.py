@@ -23,8 +23,7 @@ from results.ceiling import HardwareKind
 from results.chart_data import csv_lines
 from results.figures import show_figure
 from results.findings import Kind
-from results.step import DriverName
-from suites import Api, Operation
+from suites import Api, DriverName, Operation
 
 Level = Literal["disk", "osd", "network", "rados", "object-server", "gateway", "front", "rbd", "cephfs"]
 

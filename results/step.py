@@ -8,17 +8,13 @@ from pydantic import Field, NonNegativeInt, model_validator
 
 from ground.record import Record
 from results.measurement import Measurement
-from suites import Api, Layer, RadosBench, Workload
+from suites import Api, DriverName, Layer, RadosBench, Workload
 
 STEP_VERSION: Final = 1
 """1: the first."""
 
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 """Names of layouts and workloads: lower case letters, digits and hyphens, so that they can be parts of file names."""
-
-
-DriverName = Literal["locust", "cosbench", "rados", "fio"]
-"""What makes the load of a step. `rados` is Ceph's own benches: rados bench, rbd bench."""
 
 
 class Pass(Record):

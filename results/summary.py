@@ -27,10 +27,10 @@ from results.histogram import Histogram
 from results.interval import Interval, highest, middle, percentile
 from results.measurement import Measurement, Tally
 from results.resolved import ResolvedPlan
-from results.step import DriverName, StepKey, StepResult
+from results.step import StepKey, StepResult
 from results.use import Resource, StepUse, beside_words, limit_words, over_repeats, queue_words
 from results.validity import enough_samples, samples_needed
-from suites import Api, Layer, Operation
+from suites import Api, DriverName, Layer, Operation
 
 COLUMNS: Final = (
     "layout",

@@ -1,7 +1,7 @@
 """WHAT is replayed: the model of a suite, its loader, and the suites that ship."""
 
 from suites.age import Age
-from suites.suite import ASKED_OF_HOSTS, Api, Bounds, Every, Layer, RadosBench, Suite
+from suites.suite import ASKED_OF_HOSTS, Api, Bounds, DriverName, Every, Layer, RadosBench, Suite
 from suites.workload import OPERATIONS, Bar, Histogram, Objects, Operation, Uniform, Workload, Zipf
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Api",
     "Bar",
     "Bounds",
+    "DriverName",
     "Every",
     "Histogram",
     "Layer",

@@ -23,6 +23,9 @@ Layer = Literal["disk", "network", "osd", "rados", "object-server", "gateway", "
 Of disk, network and osd (`ceph tell osd.N bench`) the hosts are asked once a deployment; at the others steps are replayed.
 """
 
+DriverName = Literal["locust", "cosbench", "rados", "fio"]
+"""What makes the load of a step. `rados` is Ceph's own benches: rados bench, rbd bench."""
+
 ASKED_OF_HOSTS: tuple[Layer, ...] = ("disk", "network", "osd")
 
 
@@ -77,6 +80,12 @@ class Suite(Record):
     rados: RadosBench = RadosBench()
     age: Age | None = None
     """What each store is filled and churned with before it is measured; None: stores are fresh."""
+
+    @property
+    def sizes_bytes(self) -> tuple[int, ...]:
+        """Sizes of the objects that are read or written, each once and in order; of drawn sizes it is their mean."""
+        found = {round(one.objects.mean_bytes) for one in self.workloads if {"read", "write"} & set(one.operations)}
+        return tuple(sorted(found))
 
     def changed(self, *, repeats: int | None = None, driver: str | None = None, layers: Sequence[str] | None = None) -> Suite:
         """The suite with what a command line says otherwise; None leaves what is there. Raises UsageError."""

@@ -10,14 +10,13 @@ from topologies.deployment import Deployment
 
 
 def ask_osds(deployment: Deployment, suite: Suite, repeat: int) -> list[Attested]:
-    """What each OSD writes, at the sizes of the suite's objects; of objects of many sizes it is their mean.
+    """What each OSD writes, at the sizes of the suite's objects.
 
     Nothing where the suite does not ask for it, or there are no OSDs. Raises CommandFailed, TargetError.
     """
     below = deployment.standing.below().ceph
     if "osd" not in suite.layers or below is None:
         return []
-    sizes = {round(workload.objects.mean_bytes) for workload in suite.workloads if {"read", "write"} & set(workload.operations)}
     cluster = Cluster(below.host, replicas=below.replicas)
     return [
         Attested(
@@ -31,5 +30,5 @@ def ask_osds(deployment: Deployment, suite: Suite, repeat: int) -> list[Attested
             operation="write",
             request_bytes=one.request_bytes,
         )
-        for one in osd_figures(cluster, below.osds, sorted(size for size in sizes if size))
+        for one in osd_figures(cluster, below.osds, [size for size in suite.sizes_bytes if size])
     ]

@@ -93,12 +93,21 @@ class Conductor:
             for text in self._plan.left_out.get(visit.layout, ()):
                 say(text)
                 self._store.event("left out", text, layout=visit.layout)
-            if osds := ask_osds(deployment, self._suite, visit.repeat):
-                self._store.attest(osds)
+            self._ask_osds(deployment, visit)
             with clearing(deployment, self._buckets(), self._tell(visit)), self._watching(planned, deployment) as watch:
                 for one in self._plan.passes[visit.layout] if self._aged(deployment, visit) else ():
                     self._measure_pass(deployment, watch, visit, one)
             say(f"taking {visit.layout} down")
+
+    def _ask_osds(self, deployment: Deployment, visit: Visit) -> None:
+        """What each OSD does by itself, where the suite asks for it; a figure that cannot be had is a gap, and ends no run."""
+        try:
+            figures = ask_osds(deployment, self._suite, visit.repeat)
+        except (DriverError, TargetError) as error:
+            self._display.say(f"layer osd: {_reason(error)}")
+            self._store.event("left out", f"layer osd: {error}", layout=visit.layout)
+            return
+        self._store.attest(figures)
 
     def _attested(self, visit: Visit, attestation: Attestation) -> None:
         figures = [Attested(layout=visit.layout, repeat=visit.repeat, **dict(one)) for one in attestation.ceilings]
@@ -197,11 +206,13 @@ class Conductor:
             self._number += 1
             self._display.begins(key, self._number)
             try:
-                result = self._measure(deployment, watch, driver, workload, key)
+                result, kept = self._measure(deployment, watch, driver, workload, key)
             except (DriverError, TargetError) as error:
                 self._write(StepResult(key=key, measurement=None, valid=False, notes=(_reason(error),), order=self._number - 1))
                 raise
             self._write(result)
+            # Only now: a disk that is full of a tool's own files costs those, and no step.
+            self._keep(key.file_name, kept)
             self._cleaned(deployment, driver.cleanup(Cleanup(workload=workload, what="written"), self._display.progress))
             self._note("settled", deployment, deployment.standing.settle())
             deployment.check()
@@ -220,7 +231,9 @@ class Conductor:
         text = f"{cleaned.deleted} objects deleted"
         self._note("cleaned", deployment, [f"{text}; {cleaned.failed} could not be" if cleaned.failed else text])
 
-    def _measure(self, deployment: Deployment, watch: Watch, driver: Driver, workload: Workload, key: StepKey) -> StepResult:
+    def _measure(
+        self, deployment: Deployment, watch: Watch, driver: Driver, workload: Workload, key: StepKey
+    ) -> tuple[StepResult, tuple[Kept, ...]]:
         if self._suite.cache == "before-step":
             self._note("caches", deployment, deployment.drop_caches())
         with (
@@ -237,9 +250,9 @@ class Conductor:
             order = Step(workload=workload, workers=key.workers, repeat=key.repeat)
             measured = driver.step(order, heard)
         measurement = measured.measurement
-        self._keep(key.file_name, measured.kept)
         verdict = judge(measurement, self._suite.bounds, closed_loop=workload.rate_per_s is None)
-        return StepResult(key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=self._number - 1)
+        result = StepResult(key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=self._number - 1)
+        return result, measured.kept
 
     def _profiling(self, deployment: Deployment, key: StepKey) -> AbstractContextManager[Heard]:
         if self._profiler is None:

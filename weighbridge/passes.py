@@ -7,8 +7,8 @@ from typing import Final
 
 from drivers.fitness import unfit
 from ground.errors import UsageError
-from results.step import DriverName, Pass
-from suites import ASKED_OF_HOSTS, Api, Layer, Suite, Workload
+from results.step import Pass
+from suites import ASKED_OF_HOSTS, Api, DriverName, Layer, Suite, Workload
 from topologies.attestation import Asked
 
 GATEWAY_APIS: Final[tuple[Api, ...]] = ("swift", "s3")
@@ -74,14 +74,10 @@ def _largest(suite: Suite, api: Api, driver: DriverName) -> tuple[Workload, ...]
 
 
 def asked_of_hosts(suite: Suite, *, sameness: bool) -> Asked:
-    """What hosts are asked before a gateway is there: what deployments are compared by, and the suite's own layers.
-
-    Of objects of many sizes it is their mean.
-    """
-    sizes = {round(workload.objects.mean_bytes) for workload in suite.workloads if {"read", "write"} & set(workload.operations)}
+    """What hosts are asked before a gateway is there: what deployments are compared by, and the suite's own layers."""
     return Asked(
         sameness=sameness,
-        sizes=tuple(sorted(sizes)) if "disk" in suite.layers else (),
+        sizes=suite.sizes_bytes if "disk" in suite.layers else (),
         all_pairs="network" in suite.layers,
     )
 

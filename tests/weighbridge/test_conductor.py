@@ -1,12 +1,15 @@
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
 from drivers.order import Progress
-from ground.errors import ServiceFailed
+from ground.errors import ServiceFailed, TargetError
+from results.attestation import Attested
 from results.step import StepKey, StepResult
-from results.store import RunStore
+from results.store import RunStore, StoreError
+from weighbridge import conductor
 from weighbridge.conductor import Conductor
 from weighbridge.testing import FAKE_DRIVER, Run
 
@@ -130,3 +133,28 @@ def test_a_step_whose_driver_fails_leaves_telemetry_that_can_be_read(run: Run) -
     telemetry = store.telemetry(first)
     assert telemetry is not None
     assert {one.phase for one in telemetry.hosts} <= {"unplaced"}
+
+
+def test_an_osd_that_cannot_be_asked_is_a_gap_that_is_told_and_ends_no_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*words: object) -> list[Attested]:
+        raise TargetError("store-1: osd.0 answers no bench")
+
+    monkeypatch.setattr(conductor, "ask_osds", refuse)
+    store, seen = conduct(run)
+    assert all(step.valid for step in store.steps())
+    assert len(store.steps()) == 6
+    assert [event.layout for event in store.events() if "osd.0 answers no bench" in event.text] == ["rgw-a", "swift-b"]
+    assert "layer osd: store-1: osd.0 answers no bench" in seen.said
+    assert store.attested() == ()
+
+
+def test_a_step_is_written_down_before_the_files_of_its_driver_are(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Conductor, folder: str, kept: object) -> None:
+        if folder.startswith("rgw-a.swift.small"):
+            raise StoreError(Path(folder), OSError(errno.ENOSPC, "No space left on device"))
+
+    monkeypatch.setattr(Conductor, "_keep", full)
+    store = run.store()
+    with pytest.raises(StoreError, match="the disk is full"):
+        Conductor(run.plan(), run.planned, store, Seen(), run.place, driver=FAKE_DRIVER).run()
+    assert [step.valid for step in store.steps()] == [True]

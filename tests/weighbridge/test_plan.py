@@ -1,11 +1,14 @@
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from ground.errors import UsageError
+from suites import Layer
 from weighbridge.passes import left_out
 from weighbridge.plan import Plan, make_plan
 from weighbridge.testing import Run
+from weighbridge.verbs.compare import LAYERS
 
 
 def test_each_repeat_visits_every_layout_once_in_an_order_drawn_by_the_seed(tmp_path: Path) -> None:
@@ -47,3 +50,7 @@ def test_layers_that_a_layout_has_not_or_that_a_workload_does_not_fit_are_told_a
         "layer object-server: this layout has none",
     )
     assert all(len(texts) == 2 for texts in make_plan(suite, run.hardware, run.planned).left_out.values())
+
+
+def test_the_help_of_compare_names_every_layer_that_a_suite_may_have() -> None:
+    assert get_args(Layer) == LAYERS
