@@ -29,7 +29,7 @@ from weighbridge.surroundings import place
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import left_over
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.alone]
 
 MB = 10**6
 CPUS = 0.3

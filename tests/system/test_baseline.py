@@ -15,7 +15,7 @@ from results.baseline import Baseline, oddities, read_baseline
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import left_over
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.alone]
 
 MB = 10**6
 HARDWARE = """

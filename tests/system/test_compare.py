@@ -20,7 +20,7 @@ from weighbridge.surroundings import place
 sys.path.insert(0, str(Path(__file__).parent))
 from traces import Traces, traces
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.alone]
 
 COLUMNS = (
     "layout,api,driver,workload,operation,object_size_bytes,workers,repeats,throughput_ops_s,bandwidth_mb_s,p50_ms,p90_ms,p99_ms,"

@@ -24,6 +24,7 @@ HOME = os.environ.get("COSBENCH_HOME")
 
 pytestmark = [
     pytest.mark.system,
+    pytest.mark.alone,
     pytest.mark.skipif(HOME is None, reason="COSBENCH_HOME names no unpacked COSBench, and none can be had as a package"),
 ]
 

@@ -26,7 +26,7 @@ from topologies.lab.disk import LoopDisk
 from topologies.lab.runc import Runc
 from weighbridge.surroundings import place
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.alone]
 
 MIB = 2**20
 HARDWARE = Hardware.model_validate(

@@ -25,7 +25,7 @@ from topologies.hardware import Hardware
 from topologies.lab import LabHosts, raise_lab
 from weighbridge.telemetry import Watch, limits_of
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.alone]
 
 MIB = 2**20
 WINDOW_S = 5.0

@@ -1,0 +1,35 @@
+"""Places of their own for tests that run beside each other."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from weighbridge.surroundings import place
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_place(worker_id: str) -> Iterator[None]:
+    """One deployment stands in a place at a time: each of several workers has its own, with the images of all."""
+    if worker_id == "master":
+        yield
+        return
+    shared = place()
+    home, state = (Path(f"{folder}-{worker_id}") for folder in (shared.home, shared.state))
+    home.mkdir(parents=True, exist_ok=True)
+    shared.images.mkdir(parents=True, exist_ok=True)
+    images = home / "images"
+    images.unlink(missing_ok=True)
+    images.symlink_to(shared.images)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, folder in (("WEIGHBRIDGE_HOME", home), ("WEIGHBRIDGE_STATE", state)):
+            patch.setenv(name, os.fspath(folder))
+        yield
+    images.unlink()  # before anything below the folder is removed: what it leads to is everybody's
+    for folder in (home, state):
+        if folder.exists():
+            shutil.rmtree(folder)
