@@ -76,7 +76,8 @@ def _staircase(
         clients=plan.hardware.clients,
         nics_bit_s=plan.hardware.nics_bit_s,
     )
-    wanted = [one for one in HARDWARE if one != "osd" or ("osd" in plan.suite.layers and head.operation == "write")]
+    benched = STORES.get(layout.gateway) == "rados" and "osd" in plan.suite.layers and head.operation == "write"
+    wanted = [one for one in HARDWARE if one != "osd" or benched]
     steps = [_hardware(kind, ceiling(kind, attested, structure, asked), size, plan) for kind in wanted]
     mix = len(workload.operations) > 1
     for level in _levels(layout, structure, head.api):

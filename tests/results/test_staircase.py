@@ -144,6 +144,14 @@ def test_a_store_is_a_share_of_its_network_where_that_is_less_than_its_disks() -
     assert (step.below, step.of_below) == ("network", 0.9)
 
 
+def test_osds_alone_are_a_step_of_ceph_only() -> None:
+    asked = (*LAYERS, "osd")
+    ceph = only(plan(layers=asked), [row(20, **WRITES)], [], hosts())
+    swift = only(plan("swift", layers=asked), [row(20, **SWIFT, **WRITES)], [], hosts(layout="swift"))
+    assert "osd" in levels(ceph)
+    assert "osd" not in levels(swift)
+
+
 def test_a_front_stands_on_a_gateway_behind_it() -> None:
     planned = plan("rgw-haproxy", front="HAProxy", daemons=2)
     mine: dict[str, Any] = {"layout": "rgw-haproxy"}
