@@ -85,8 +85,9 @@ class ProbeReader:
                 continue
             self._ear.put(Told(self.probe, self.last_at, values))
         self.ended = True
-        if not self._closing:
-            code = self._process.wait()
+        code = self._process.wait()
+        # One that is asked to end ends with 0, or by our signal; any other status is its own, also when it was asked just after.
+        if not self._closing or code > 0:
             self._note(f"the probe {self.probe.name} ended by itself with status {code}{self._last_words()}")
 
     def silent(self, now: float) -> bool:

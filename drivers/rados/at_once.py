@@ -89,4 +89,7 @@ class AtOnce:
 
 
 if __name__ == "__main__":
+    # Where a shell started all this with `&`, SIGINT is ignored, which commands would inherit, and no `stop` would end them;
+    # a signal that is handled here has its default effect there.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     AtOnce(json.loads(sys.stdin.readline())).run()

@@ -37,6 +37,8 @@ Path(name + ".pid").write_text(str(os.getpid()))
 if os.environ.get("FAKE_STARTS"):
     Path(name + ".child").write_text(str(subprocess.Popen(["sleep", "1000"]).pid))
 if os.environ.get("FAKE_DIES") == name:
+    while not Path("driver.pid").exists():  # they start side by side, and a test asks for both
+        pass
     print("java.lang.NoClassDefFoundError: made up")
     sys.exit(13)
 if os.environ.get("FAKE_STUCK") == name and not Path(name + ".stuck").exists():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,6 +67,15 @@ def test_one_that_was_told_to_stop_is_no_failure(crew: Crew) -> None:
 
     (ran,) = crew.run([["sh", "-c", "echo 1; echo 2; exec sleep 600"]], heard_twice, within_s=60)
     assert (ran.code, ran.text) == (-2, "1\n2")
+
+
+def test_one_is_stopped_also_where_the_one_who_started_all_ignores_interrupts(crew: Crew) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell does for what it starts with `&`
+    try:
+        (ran,) = crew.run([["sh", "-c", "echo 1; exec sleep 600"]], lambda seconds, ran: bool(ran[0].lines), within_s=60)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert ran.code == -signal.SIGINT
 
 
 def test_what_does_not_end_in_time_is_given_up_and_ended(crew: Crew, tmp_path: Path) -> None:
