@@ -30,6 +30,8 @@ class Second(Record):
     errors: NonNegativeInt
     max_us: NonNegativeInt
     sum_us: NonNegativeInt
+    bands: tuple[tuple[NonNegativeInt, PositiveInt], ...] = ()
+    """Counts of latencies by the number of their band (results.bands), in order; empty where the driver keeps none."""
 
 
 class Bins(Record):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
 
 from pydantic import Field
 
@@ -17,6 +20,12 @@ from topologies.layout import Layout
 from topologies.loader import Planned
 from weighbridge import aging
 from weighbridge.passes import left_out, passes_of
+
+AGAIN: Final = "-again"
+"""What the name of a layout's twin ends with."""
+NAME_LENGTH: Final = 40
+"""The longest name of a layout, as `results.step.Slug` has it."""
+NO_TWINS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Visit(Record):
@@ -40,6 +49,8 @@ class Plan(Record):
     """Which of the suite's layers are not measured on each layout, or not with all workloads, and why."""
     structures: dict[str, Structure] = Field(default_factory=dict)
     """What each layout is made of, of those of which it is known."""
+    twins: dict[str, str] = Field(default_factory=dict)
+    """Layouts that are another one once more, under a name of their own, and which: what differs between the two is noise."""
 
     @property
     def steps(self) -> int:
@@ -60,12 +71,18 @@ def step_seconds(workload: Workload) -> float:
     return workload.warmup + workload.runtime
 
 
-def make_plan(suite: Suite, hardware: Hardware, planned: Sequence[Planned]) -> Plan:
-    """The plan of a suite over checked layouts.
+def twin_of(one: Planned) -> Planned:
+    """A layout once more, as an arm of its own: whatever differs between the two is the noise of the rig (an A/A trial)."""
+    name = f"{one.layout.name[: NAME_LENGTH - len(AGAIN)]}{AGAIN}"
+    return replace(one, layout=one.layout.model_copy(update={"name": name}))
 
-    Each repeat visits every layout once, in an order drawn by the suite's seed: randomized interleaved trials, so that a
-    drift of the machine falls on all of them (Abedi and Brecht 2017). Raises UsageError when a layout lacks an API, or a
-    driver cannot do what a workload says.
+
+def make_plan(suite: Suite, hardware: Hardware, planned: Sequence[Planned], *, twins: Mapping[str, str] = NO_TWINS) -> Plan:
+    """The plan of a suite over checked layouts, `twins` of them being others once more.
+
+    Each repeat is a block that visits every layout once, in an order drawn by the suite's seed: randomized interleaved trials,
+    so that a drift of the machine falls on all of them (Abedi and Brecht 2017). A run of one repeat keeps the order asked for.
+    Raises UsageError when a layout lacks an API, or a driver cannot do what a workload says.
     """
     names = [one.layout.name for one in planned]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -89,7 +106,7 @@ def make_plan(suite: Suite, hardware: Hardware, planned: Sequence[Planned]) -> P
     visits = []
     for repeat in range(suite.repeats):
         block = list(names)
-        if repeat:  # the first block keeps the order asked for: a run of one repeat has no order to be drawn
+        if suite.repeats > 1:
             order.shuffle(block)
         visits += [Visit(layout=name, repeat=repeat) for name in block]
     layouts = tuple(one.layout for one in planned)
@@ -103,4 +120,5 @@ def make_plan(suite: Suite, hardware: Hardware, planned: Sequence[Planned]) -> P
         passes=passes,
         left_out={one.layout.name: left_out(suite, one.gateway.layers()) for one in planned},
         structures={name: structure for name, structure in known.items() if structure is not None},
+        twins=dict(twins),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from hdrh.histogram import HdrHistogram
@@ -73,6 +74,9 @@ def _tally(same: Sequence[Tally]) -> Tally:
 
 
 def _second(same: Sequence[Second]) -> Second:
+    bands: Counter[int] = Counter()
+    for second in same:
+        bands.update(dict(second.bands))
     return Second(
         second=same[0].second,
         operation=same[0].operation,
@@ -81,6 +85,7 @@ def _second(same: Sequence[Second]) -> Second:
         errors=sum(second.errors for second in same),
         max_us=max(second.max_us for second in same),
         sum_us=sum(second.sum_us for second in same),
+        bands=tuple(sorted(bands.items())),
     )
 
 

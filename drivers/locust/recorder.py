@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from hdrh.histogram import HdrHistogram
 
+from results.bands import band_of
 from results.measurement import Second, Tally
 from suites import Operation
 
@@ -31,6 +33,7 @@ class _Moment:
     errors: int = 0
     max_us: int = 0
     sum_us: int = 0
+    bands: Counter[int] = field(default_factory=Counter)
 
 
 @dataclass
@@ -69,6 +72,7 @@ class Recorder:
         moment.bytes += moved_bytes
         moment.max_us = max(moment.max_us, latency_us)
         moment.sum_us += latency_us
+        moment.bands[band_of(latency_us)] += 1
 
     def failure(self, operation: Operation, at_s: float, error_class: str) -> None:
         """Count a request that failed; it has no latency."""
@@ -104,6 +108,7 @@ class Recorder:
                 errors=moment.errors,
                 max_us=moment.max_us,
                 sum_us=moment.sum_us,
+                bands=tuple(sorted(moment.bands.items())),
             )
             for operation, record in sorted(self._records.items())
             for second, moment in sorted(record.seconds.items())

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -6,7 +7,7 @@ import pytest
 from ground.errors import UsageError
 from suites import Layer
 from weighbridge.passes import left_out
-from weighbridge.plan import Plan, make_plan
+from weighbridge.plan import Plan, make_plan, twin_of
 from weighbridge.testing import Run
 from weighbridge.verbs.compare import LAYERS
 
@@ -18,6 +19,21 @@ def test_each_repeat_visits_every_layout_once_in_an_order_drawn_by_the_seed(tmp_
     assert set(blocks) == {("rgw-a", "swift-b"), ("swift-b", "rgw-a")}
     assert Run(tmp_path, repeats=20).plan().visits == visits
     assert Run(tmp_path, repeats=20, seed=1).plan().visits != visits
+
+
+def test_a_run_of_one_repeat_keeps_the_order_asked_for_whatever_its_seed(tmp_path: Path) -> None:
+    for seed in range(8):
+        assert [visit.layout for visit in Run(tmp_path, seed=seed).plan().visits] == ["rgw-a", "swift-b"]
+
+
+def test_a_twin_is_a_layout_once_more_under_a_name_of_its_own(run: Run) -> None:
+    twin = twin_of(run.planned[0])
+    plan = make_plan(run.suite, run.hardware, [*run.planned, twin], twins={twin.layout.name: "rgw-a"})
+    assert twin.layout.name == "rgw-a-again"
+    assert plan.twins == {"rgw-a-again": "rgw-a"}
+    assert twin.layout.model_copy(update={"name": "rgw-a"}) == run.planned[0].layout
+    long = run.planned[0].layout.model_copy(update={"name": "x" * 40})
+    assert twin_of(replace(run.planned[0], layout=long)).layout.name == "x" * 34 + "-again"
 
 
 def test_a_plan_counts_its_steps_and_its_least_seconds(tmp_path: Path) -> None:

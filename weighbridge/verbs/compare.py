@@ -38,6 +38,7 @@ LAYERS = ("disk", "network", "osd", "rados", "object-server", "gateway", "rbd", 
 )
 @click.option("--layers", metavar="A,B", help="Layers to measure besides (default: the suite's): " + ", ".join(LAYERS) + ".")
 @click.option("--repeats", type=click.IntRange(1, 1000), help="Visits of every step (default: the suite's); a claim needs 5.")
+@click.option("--aa", is_flag=True, help="Visit the first layout twice a block, as two arms: what differs is noise.")
 @shown(
     "--attest/--no-attest",
     default=True,
@@ -58,6 +59,7 @@ def command(
     cosbench_archive: str | None,
     layers: str | None,
     repeats: int | None,
+    aa: bool,
     attest: bool,
     profile: str | None,
     out: Path,
@@ -76,6 +78,7 @@ def command(
         cosbench_archive=cosbench_archive,
         layers=below,
         repeats=repeats,
+        aa=aa,
         attest=attest,
         profile=profile,
         out=out,
@@ -92,6 +95,7 @@ def compare(
     cosbench_archive: str | None = None,
     layers: list[str] | None = None,
     repeats: int | None = None,
+    aa: bool = False,
     attest: bool = True,
     profile: str | None = None,
     out: Path,
@@ -105,7 +109,7 @@ def compare(
     from results.profile import choose  # noqa: PLC0415
     from weighbridge import selection  # noqa: PLC0415
     from weighbridge.outcome import print_outcome  # noqa: PLC0415
-    from weighbridge.plan import make_plan  # noqa: PLC0415
+    from weighbridge.plan import make_plan, twin_of  # noqa: PLC0415
     from weighbridge.run import run  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
@@ -114,9 +118,11 @@ def compare(
     asked = chosen.suite.changed(repeats=repeats, driver=driver, layers=layers)
     site = cosbench_site(cosbench, cosbench_archive) if asked.driver != "locust" else None
     step = None if profile is None else choose(profile, asked)
-    plan = make_plan(asked, chosen.hardware, chosen.layouts)
+    arms = (*chosen.layouts, twin_of(chosen.layouts[0])) if aa else chosen.layouts
+    twins = {arms[-1].layout.name: arms[0].layout.name} if aa else {}
+    plan = make_plan(asked, chosen.hardware, arms, twins=twins)
     screen, text = console(), chosen.suite_text
-    derived, steps = run(plan, chosen.layouts, place(), screen, out=out, text=text, attest=attest, cosbench=site, profile=step)
+    derived, steps = run(plan, arms, place(), screen, out=out, text=text, attest=attest, cosbench=site, profile=step)
     print_outcome(derived, screen)
     return exit_code(steps, comparable=derived.comparable)
 

@@ -55,13 +55,30 @@ pub struct Sample {
     pub bytes: u64,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+/// Bands that a second's latencies are counted in: four an octave, up to 2^32 us.
+const BANDS: usize = 128;
+
+/// The band of a latency: its power of two, and the quarter of that octave it lies in, as results.bands has it.
+fn band(us: u64) -> usize {
+    let octave = us.max(1).ilog2();
+    let quarter = if octave < 2 { us << (2 - octave) } else { us >> (octave - 2) } & 3;
+    (usize::try_from(u64::from(octave) * 4 + quarter).expect("a small number")).min(BANDS - 1)
+}
+
+#[derive(Clone, Copy, Debug)]
 struct Cell {
     count: u64,
     bytes: u64,
     errors: u64,
     max_us: u64,
     sum_us: u64,
+    bands: [u32; BANDS],
+}
+
+impl Default for Cell {
+    fn default() -> Self {
+        Self { count: 0, bytes: 0, errors: 0, max_us: 0, sum_us: 0, bands: [0; BANDS] }
+    }
 }
 
 #[derive(Debug)]
@@ -128,6 +145,9 @@ impl Tally {
             mine.errors += cell.errors;
             mine.max_us = mine.max_us.max(cell.max_us);
             mine.sum_us += cell.sum_us;
+            for (band, count) in mine.bands.iter_mut().zip(cell.bands) {
+                *band += count;
+            }
         }
     }
 }
@@ -167,6 +187,7 @@ impl Recorder {
         cell.bytes += sample.bytes;
         cell.max_us = cell.max_us.max(us);
         cell.sum_us += us;
+        cell.bands[band(us)] += 1;
     }
 
     /// Counts a failure in second number `second` of the window.
@@ -199,6 +220,7 @@ impl Recorder {
                     errors: cell.errors,
                     max_us: cell.max_us,
                     sum_us: cell.sum_us,
+                    bands: (0..).zip(cell.bands).filter(|&(_, count)| count > 0).collect(),
                 })
             })
             .collect();
@@ -248,6 +270,7 @@ pub struct ShownSecond {
     errors: u64,
     max_us: u64,
     sum_us: u64,
+    bands: Vec<(usize, u32)>,
 }
 
 /// A histogram as other tools of `HdrHistogram` read it: V2, deflated, base64.
@@ -276,6 +299,15 @@ mod tests {
         assert_eq!((tally.min_us, tally.max_us), (Some(1), Some(123_457)));
         assert_eq!(seconds.iter().map(|second| second.count).collect::<Vec<_>>(), [1, 0, 1]);
         assert_eq!(seconds[0].max_us, 123_457);
+        assert_eq!(seconds.iter().map(|second| second.bands.clone()).collect::<Vec<_>>(), [vec![(67, 1)], vec![], vec![(0, 1)]]);
+    }
+
+    #[test]
+    fn a_band_is_a_quarter_of_an_octave() {
+        for (us, expected) in [(1, 0), (2, 4), (3, 6), (4, 8), (5, 9), (7, 11), (8, 12), (9, 12), (10, 13), (1000, 39), (1024, 40)] {
+            assert_eq!(band(us), expected, "{us} us");
+        }
+        assert_eq!(band(u64::MAX), BANDS - 1);
     }
 
     #[test]
