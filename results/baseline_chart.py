@@ -10,7 +10,7 @@ import altair as alt
 from ground.record import Record
 from results.baseline import TITLES, Baseline, Figure, Group, baseline_csv, oddities
 from results.chart_theme import INK, MUTED, config
-from results.charts import in_lines
+from results.figure import in_lines
 
 WIDTH: Final = 620
 BAR_PX: Final = 22

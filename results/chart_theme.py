@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import resources
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from ground.record import Record
 from results.resolved import PlannedLayout
@@ -34,9 +34,24 @@ _FAMILIES: Final = {
 _OTHERS: Final = ("#009E73", "#5B5B66", "#7A6F00", "#00695C", "#9A9AA5")
 _SHAPES: Final = ("circle", "square", "triangle-up", "diamond", "triangle-down", "triangle-right")
 
-INK: Final = "#16181d"
-MUTED: Final = "#5b6270"
-GRID: Final = "#e6e8ec"
+
+class Look(Record):
+    """The colours that a chart has beside those of its layouts: for a page or a bright room, or for a dark one."""
+
+    name: Literal["light", "dark"]
+    background: str
+    ink: str
+    muted: str
+    grid: str
+    axis: str
+
+
+LIGHT: Final = Look(name="light", background="white", ink="#16181d", muted="#5b6270", grid="#e6e8ec", axis="#9aa0ab")
+DARK: Final = Look(name="dark", background="#14161a", ink="#f2f3f5", muted="#a9b0bd", grid="#2b2f37", axis="#6b7280")
+
+INK: Final = LIGHT.ink
+MUTED: Final = LIGHT.muted
+GRID: Final = LIGHT.grid
 
 
 class Style(Record):
@@ -66,37 +81,38 @@ def font_folder() -> str:
     return str(resources.files("results").joinpath("fonts"))
 
 
-def config() -> dict[str, Any]:
+def config(look: Look = LIGHT) -> dict[str, Any]:
     """The Vega-Lite config of every chart."""
     return {
         "font": FONT,
-        "background": "white",
+        "background": look.background,
         "padding": 20,
         "title": {
             "anchor": "start",
             "frame": "group",
-            "color": INK,
+            "color": look.ink,
             "fontSize": 26,
             "fontWeight": 700,
             "offset": 22,
             "subtitleFontSize": 16,
-            "subtitleColor": MUTED,
+            "subtitleColor": look.muted,
             "subtitlePadding": 8,
             "subtitleLineHeight": 22,
         },
         "axis": {
             "labelFontSize": 15,
-            "labelColor": INK,
+            "labelColor": look.ink,
             "labelPadding": 6,
             "titleFontSize": 15,
             "titleFontWeight": 500,
-            "titleColor": MUTED,
+            "titleColor": look.muted,
             "titlePadding": 10,
-            "gridColor": GRID,
-            "domainColor": "#9aa0ab",
-            "tickColor": "#9aa0ab",
+            "gridColor": look.grid,
+            "domainColor": look.axis,
+            "tickColor": look.axis,
             "labelOverlap": True,
         },
+        "text": {"color": look.ink},
         "view": {"stroke": None},
         "line": {"strokeWidth": 3, "strokeCap": "round", "strokeJoin": "round"},
         "concat": {"spacing": 44},

@@ -31,6 +31,7 @@ from results.chart_data import (
     throughput_panels,
 )
 from results.chart_theme import Style, config, font_folder, styles
+from results.figure import in_lines
 from results.figures import show_figure
 from results.findings import Finding, headline, kind_of, subjects, told_apart
 from results.resolved import PlannedLayout
@@ -364,14 +365,3 @@ def shape_of(look: Sequence[Style], *, legend: bool = False) -> alt.Shape:
 
 def _data(values: list[dict[str, Any]]) -> alt.InlineData:
     return alt.InlineData(values=values)
-
-
-def in_lines(text: str, width: int) -> list[str]:
-    """A text broken into lines of about this many characters."""
-    lines: list[str] = [""]
-    for word in text.split():
-        if lines[-1] and len(lines[-1]) + len(word) >= width:
-            lines.append(word)
-        else:
-            lines[-1] = f"{lines[-1]} {word}".strip()
-    return lines

@@ -14,7 +14,7 @@ import altair as alt
 
 from ground.record import Record
 from results.chart_theme import INK, config
-from results.charts import in_lines
+from results.figure import in_lines
 from results.findings import NEAR
 from results.recap import Recap, RecapCell, recap_csv
 from results.statistics import REPEATS_FOR_A_CLAIM

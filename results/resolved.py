@@ -74,6 +74,8 @@ class ResolvedPlan(_Part):
     """By layout; empty in runs that were made before there was more than one driver."""
     structures: dict[str, PlannedStructure] = Field(default_factory=dict)
     """By layout, of those of which it is known."""
+    twins: dict[str, str] = Field(default_factory=dict)
+    """Layouts that are another one once more, and which: what differs between the two is the noise of the rig."""
 
     def passes_of(self, layout: str) -> tuple[Pass, ...]:
         """What was to be replayed on a layout, in order."""

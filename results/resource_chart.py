@@ -9,7 +9,8 @@ import altair as alt
 
 from ground.record import Record
 from results.chart_theme import MUTED, Style, config, styles
-from results.charts import colour_of, in_lines, shape_of, workers_axis
+from results.charts import colour_of, shape_of, workers_axis
+from results.figure import in_lines
 from results.resolved import PlannedLayout
 from results.resource_data import Cell, Strip, resource_csv, strips
 from results.summary import Row

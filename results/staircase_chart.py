@@ -15,7 +15,7 @@ import altair as alt
 from ground.record import Record
 from results.chart_data import log_ticks
 from results.chart_theme import INK, MUTED, Style, config, styles
-from results.charts import in_lines
+from results.figure import in_lines
 from results.figures import UNKNOWN, show_figure
 from results.resolved import PlannedLayout
 from results.staircase import HARDWARE, INSIDE, PLAIN, Level, Staircase, Step, percent, staircase_csv

@@ -1,0 +1,95 @@
+"""A figure: one chart of several panels as it is drawn for a page, a talk or a print, with the data that it shows.
+
+A figure is built for one look, light or dark, by the function that knows what it shows; everything after that (pictures, the
+report, slides) treats all figures alike. `results.charts.write_charts` writes one as PNG, SVG, PDF, CSV and text.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import altair as alt
+from pydantic import PositiveInt
+
+from ground.record import Record
+from results.chart_theme import LIGHT, Look, config
+
+WIDTH: Final = 440
+HEIGHT: Final = 260
+WIDE_CHARACTERS: Final = 64
+"""Characters of a title on a figure of two columns; subtitles have more than twice as many, since their type is smaller."""
+
+
+class Plot(Record):
+    """One panel: `spec` is its Vega-Lite spec without config, title, width and height; `lines` are what it shows, as a table."""
+
+    key: str
+    """A slug that tells it from the figure's other panels."""
+    title: str
+    finding: str
+    """What it says, in a few words or a sentence; empty where there is nothing to say."""
+    spec: dict[str, Any]
+    head: tuple[str, ...]
+    lines: tuple[tuple[str, ...], ...]
+    width: PositiveInt = WIDTH
+    height: PositiveInt = HEIGHT
+
+
+class Figure(Record):
+    """One chart. `finding` is its title, one sentence without a full stop; `caption` says how to read it."""
+
+    name: str
+    """What its files are called."""
+    title: str
+    """What kind of chart it is: its heading on a page."""
+    finding: str
+    caption: str
+    csv: str
+    plots: tuple[Plot, ...]
+    columns: PositiveInt = 2
+    look: Look = LIGHT
+
+    def plot_spec(self, plot: Plot) -> dict[str, Any]:
+        """The spec of one panel that takes the width it is given: the page has its title, and gives the margins."""
+        size = {"width": "container", "height": plot.height}
+        return {**plot.spec, **size, "config": {**config(self.look), "padding": 4, "background": None}}
+
+    def spec(self) -> dict[str, Any]:
+        """The spec of the whole figure, with its sentence as title."""
+        wide = len(self.plots) > 1 and self.columns > 1
+        characters = WIDE_CHARACTERS if wide or max((plot.width for plot in self.plots), default=0) > WIDTH else 38
+        drawn = [
+            {
+                **plot.spec,
+                "width": plot.width,
+                "height": plot.height,
+                "title": {
+                    "text": plot.title,
+                    "subtitle": in_lines(plot.finding, round(plot.width / 7)) if plot.finding else " ",
+                    "fontSize": 18,
+                    "fontWeight": 600,
+                    "subtitleFontSize": 15,
+                    "offset": 14,
+                },
+            }
+            for plot in self.plots
+        ]
+        title = {"text": in_lines(self.finding, characters), "subtitle": in_lines(self.caption, round(characters * 2.3))}
+        return {
+            "$schema": alt.SCHEMA_URL,
+            "concat": drawn,
+            "columns": self.columns if wide else 1,
+            "title": title,
+            "config": config(self.look),
+        }
+
+
+def in_lines(text: str, width: int) -> list[str]:
+    """A text broken into lines of about this many characters."""
+    lines: list[str] = [""]
+    for word in text.split():
+        if lines[-1] and len(lines[-1]) + len(word) >= width:
+            lines.append(word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}".strip()
+    return lines
