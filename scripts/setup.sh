@@ -51,6 +51,10 @@ if [ "$purpose" = test ]; then
   want git git
   want chromium chromium
   want chromedriver chromium-driver
+  want soffice libreoffice-impress
+  want pdftoppm poppler-utils
+  want victoria-metrics victoria-metrics
+  want influxd influxdb
 fi
 
 # The names of a Rust toolchain that is new enough, tried in this order: Debian's own, Debian's for browsers (where the
