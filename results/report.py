@@ -25,9 +25,12 @@ from ground.record import Record
 from results.agreement import Agreement
 from results.agreement_table import agreement_table
 from results.attestation import Attested, sameness
+from results.certainty import HEAD, NUMBERS, effect_lines
 from results.chart_data import Panel
 from results.chart_theme import styles
 from results.charts import Chart
+from results.comparison import Comparison
+from results.figure import Figure
 from results.figures import show_figure, show_ratio
 from results.findings import DRIVERS, Finding, headline, overall, subjects
 from results.interval import show_latency
@@ -80,6 +83,8 @@ def report(
     replayed: StudyPage | None = None,
     stairs: StaircasePage | None = None,
     profiles: Sequence[ProfileShown] = (),
+    figures: Sequence[Figure] = (),
+    comparison: Comparison | None = None,
 ) -> str:
     """The page. `events` tell what caches were dropped and what could not be sampled, `attested` what the hosts could do."""
     environment = Environment(
@@ -91,6 +96,7 @@ def report(
     specs |= {f"{strip.key}-{cell.key}": resources.cell_spec(strip, cell) for strip in resources.strips for cell in strip.cells}
     specs |= replayed.specs if replayed is not None else {}
     specs |= stairs.specs if stairs is not None else {}
+    specs |= {f"{figure.name}-{plot.key}": figure.plot_spec(plot) for figure in figures for plot in figure.plots}
     shown = table(rows)
     return environment.get_template("report.html.j2").render(
         manifest=manifest,
@@ -128,6 +134,12 @@ def report(
         replayed=replayed,
         stairs=stairs,
         profiles=profiles,
+        figures=figures,
+        comparison=comparison,
+        effect_head=HEAD,
+        effect_numbers=NUMBERS,
+        effect_lines=effect_lines(comparison) if comparison is not None else (),
+        ratio=show_ratio,
         study=study_2014(),
         study_source=STUDY_2014,
         claim_repeats=REPEATS_FOR_A_CLAIM,

@@ -64,12 +64,21 @@ class PlannedStructure(_Part):
     copied_by: Literal["gateway", "store"]
 
 
+class PlannedVisit(_Part):
+    """One standing of one layout, in the block of a repeat."""
+
+    layout: str
+    repeat: int
+
+
 class ResolvedPlan(_Part):
     """What was to be measured."""
 
     suite: Suite
     hardware: PlannedHardware
     layouts: Annotated[tuple[PlannedLayout, ...], Field(min_length=1)]
+    visits: tuple[PlannedVisit, ...] = ()
+    """In the order in which they were to be made; empty in plans that do not tell it."""
     passes: dict[str, tuple[Pass, ...]] = Field(default_factory=dict)
     """By layout; empty in runs that were made before there was more than one driver."""
     structures: dict[str, PlannedStructure] = Field(default_factory=dict)
