@@ -42,7 +42,7 @@ def test_what_is_not_known_is_a_dash_that_is_sorted_as_nothing() -> None:
     ("verdict", "weak"),
     [("better", False), ("worse", False), ("not shown", True), ("no claim", True), ("too small to matter", True)],
 )
-def test_only_what_is_claimed_is_in_full_ink(verdict: Verdict, weak: bool) -> None:  # noqa: FBT001 - a parameter of the test
+def test_only_what_is_claimed_is_in_full_ink(verdict: Verdict, weak: bool) -> None:
     (line,) = effect_lines(Comparison(baseline="a", subjects=("swift",), effects=(effect(verdict, None),), tests=0))
     assert line.weak is weak
 
