@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from results.bands import band_of
 from results.histogram import Histogram
 from results.measurement import Bins, Load, Measurement, Second, Tally
 from suites import Api, Operation
@@ -96,6 +97,7 @@ def _seconds(operation: Operation, values: list[int], size: int, failed: int, le
             errors=failed if second == 0 else 0,
             max_us=max(part, default=0),
             sum_us=sum(part),
+            bands=tuple(sorted(Counter(map(band_of, part)).items())),
         )
         for second in range(length)
         for part in [values[second::length]]
