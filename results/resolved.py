@@ -6,7 +6,7 @@ can grow without making older reports unreadable.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -25,13 +25,30 @@ class PlannedLayout(_Part):
     about: str = ""
     gateway: str
     release: str = ""
+    place: dict[str, Any] = Field(default_factory=dict)
+    """Which hosts each service sits on, as the layout's file says it."""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """What is set of each service, defaults filled in."""
+
+
+class PlannedDisk(_Part):
+    """A disk of a host."""
+
+    bandwidth: float | None = None
+    """Limit in bytes a second, each way."""
+    iops: float | None = None
+    """Limit in requests a second, each way."""
 
 
 class PlannedHost(_Part):
-    """A host of the hardware file."""
+    """A host of the hardware file. None: no limit."""
 
+    cpus: float | None = None
+    memory: float | None = None
+    """In bytes."""
     nic: float | None = None
     """Limit of its NIC in bit/s."""
+    disks: tuple[PlannedDisk, ...] = ()
 
 
 class PlannedHardware(_Part):
