@@ -71,7 +71,7 @@ def derive(run_folder: Path) -> Derived:
     rows = doubted(rows, found)
     findings = find(rows)
     agreed = agreements(rows)
-    store.derived.mkdir(exist_ok=True)
+    store.make_derived()
     summary = store.derived / "summary.csv"
     write_whole(summary, summary_csv(rows))
     if stairs is not None:

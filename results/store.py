@@ -18,27 +18,27 @@ import errno
 import fcntl
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Final, Self
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from ground.errors import InvalidMeasurement, UsageError, WeighbridgeError
 from results.attestation import Attested
 from results.histogram import log_header, log_line
-from results.manifest import MANIFEST_VERSION, ConfigFile, Manifest, RunEvent, Sheet, State
+from results.manifest import ConfigFile, Manifest, RunEvent, Sheet, State
 from results.measurement import Measurement
+from results.reading import read_lines, read_record
 from results.resolved import ResolvedPlan
 from results.step import StepKey, StepResult
 from results.telemetry import LINE, Head, HostSecond, ProbeSecond, Tail, Telemetry, TelemetryLine
 
-Model = TypeVar("Model", bound=BaseModel)
-Line = TypeVar("Line")
-
+_WITHOUT_STEP: Final = "Take it out to go on without its step."
+_WITHOUT_TELEMETRY: Final = "Move the file away to go on without what the hosts used in this step."
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -108,7 +108,7 @@ class RunStore:
     def open(cls, folder: Path) -> RunStore:
         """An existing run folder. Raises UsageError when it is none, or of a version this program does not know."""
         path = folder / "manifest.json"
-        return cls(folder, _load(path, Manifest))
+        return cls(folder, read_record(path, Manifest, advice="" if path.is_file() else f"Is {folder} the folder of a run?"))
 
     # ---- the manifest
 
@@ -132,7 +132,9 @@ class RunStore:
 
     def plan(self) -> ResolvedPlan:
         """What was to be measured. Raises UsageError when the plan cannot be read."""
-        return _load(self.folder / "plan.resolved.json", ResolvedPlan)
+        made_by = self.manifest.weighbridge_version or "of an unknown version"
+        advice = f"The run was made by weighbridge {made_by}; without its plan nothing can be derived."
+        return read_record(self.folder / "plan.resolved.json", ResolvedPlan, advice=advice)
 
     def plan_yaml(self) -> str:
         """The plan as it was given. Raises UsageError when it cannot be read."""
@@ -141,6 +143,8 @@ class RunStore:
             return path.read_text(encoding="utf-8")
         except OSError as error:
             raise UsageError(f"{path}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{path}: byte {error.start}: not UTF-8 text") from error
 
     # ---- what is measured
 
@@ -159,10 +163,7 @@ class RunStore:
     def keep(self, folder: str, name: str, data: bytes) -> None:
         """Keep a file of a driver's tool as `logs/{folder}/{name}`. Raises StoreError."""
         path = self.logs / folder / name
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StoreError(path, error) from error
+        make_folder(path.parent)
         write_whole(path, data)
 
     def event(self, kind: str, text: str, *, layout: str | None = None) -> None:
@@ -174,7 +175,7 @@ class RunStore:
 
         A torn last line is dropped. Raises InvalidMeasurement with file:line about any other line that cannot be read.
         """
-        return tuple(_read_lines(self.folder / "steps.jsonl", StepResult.model_validate_json))
+        return tuple(read_lines(self.folder / "steps.jsonl", StepResult.model_validate_json, advice=_WITHOUT_STEP))
 
     def latest(self) -> dict[StepKey, StepResult]:
         """The last result of each step, in the order the steps were first appended."""
@@ -182,7 +183,7 @@ class RunStore:
 
     def events(self) -> tuple[RunEvent, ...]:
         """All events, in order."""
-        return tuple(_read_lines(self.folder / "events.jsonl", RunEvent.model_validate_json))
+        return tuple(read_lines(self.folder / "events.jsonl", RunEvent.model_validate_json))
 
     # ---- attestation
 
@@ -196,7 +197,7 @@ class RunStore:
 
         Raises InvalidMeasurement with file:line about a line that cannot be read.
         """
-        return tuple(_read_lines(self.folder / "attestation.jsonl", Attested.model_validate_json))
+        return tuple(read_lines(self.folder / "attestation.jsonl", Attested.model_validate_json))
 
     # ---- telemetry
 
@@ -213,7 +214,7 @@ class RunStore:
         Raises InvalidMeasurement with file:line about any other line that cannot be read.
         """
         path = self._telemetry(key)
-        lines = tuple(_read_lines(path, LINE.validate_json))
+        lines = tuple(read_lines(path, LINE.validate_json, advice=_WITHOUT_TELEMETRY))
         if not lines:
             return None
         head, *rest = lines
@@ -238,6 +239,10 @@ class RunStore:
     def derived(self) -> Path:
         """The folder for what can be rebuilt."""
         return self.folder / "derived"
+
+    def make_derived(self) -> Path:
+        """The same, made where it is missing. Raises StoreError."""
+        return make_folder(self.derived)
 
 
 class TelemetryFile:
@@ -278,6 +283,15 @@ class TelemetryFile:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+def make_folder(path: Path) -> Path:
+    """A folder and those above it, made where they are missing. Raises StoreError."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(path, error) from error
+    return path
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -337,46 +351,6 @@ def _whole_length(descriptor: int) -> int:
             return start + found + 1
         end = start
     return 0
-
-
-def _read_lines(path: Path, read: Callable[[bytes], Line]) -> Iterator[Line]:
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from error
-    for number, line in enumerate(data.splitlines(keepends=True), start=1):
-        if not line.endswith(b"\n"):
-            return  # torn by a kill or a full disk: it was never acknowledged
-        try:
-            yield read(line)
-        except ValidationError as error:
-            raise InvalidMeasurement(
-                f"{path}:{number}: {_why(error)}", advice="The line is kept as it is; nothing was left out."
-            ) from None
-
-
-def _load(path: Path, model: type[Model]) -> Model:
-    try:
-        return model.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}", advice=f"Is {path.parent} the folder of a run?") from error
-    except ValidationError as error:
-        raise UsageError(f"{path}: {_why(error)}") from None
-
-
-def _why(error: ValidationError) -> str:
-    """The first fault of a record in words; a version that is not known before all else."""
-    faults = error.errors(include_url=False, include_context=False)
-    for fault in faults:
-        if fault["loc"] and fault["loc"][-1] == "schema_version":
-            return (
-                f"written in version {fault['input']!r} of its format; this program knows version {MANIFEST_VERSION}: "
-                "read it with the weighbridge that wrote it, or a newer one"
-            )
-    place = ".".join(str(part) for part in faults[0]["loc"])
-    return f"{place}: {faults[0]['msg']}" if place else str(faults[0]["msg"])
 
 
 def _interval_log(measurement: Measurement) -> str:

@@ -1,0 +1,70 @@
+"""What a run folder lacks, in sentences: steps that were not measured, lines that are torn, files that are not there.
+
+None of it is an error: what is there can be used, and what is not is unknown, never zero. A run that is still being made has gaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from results.reading import torn
+from results.resolved import ResolvedPlan
+from results.step import StepResult
+from results.store import RunStore
+
+
+def gaps(store: RunStore, plan: ResolvedPlan, steps: Iterable[StepResult]) -> tuple[str, ...]:
+    """All of them; empty for a run that is whole. `steps` are the last result of each. Raises UsageError on unreadable files."""
+    found = list(steps)
+    return (*_unmeasured(store, plan, found), *_torn(store), *_missing(store, found))
+
+
+def _unmeasured(store: RunStore, plan: ResolvedPlan, found: Sequence[StepResult]) -> Iterator[str]:
+    """How the run ended, where it did not end well, and how many of its steps are there."""
+    visits = [workload for layout in plan.layouts for one in plan.passes_of(layout.name) for workload in one.workloads]
+    planned = plan.suite.repeats * sum(len(workload.workers) for workload in visits)
+    there = f"{len(found)} of {planned} steps are there"
+    state = store.manifest.state
+    if state == "running":
+        yield f"the run is still being made, or was killed: {there}"
+    elif state != "done":
+        why = store.manifest.error.partition("\n")[0]
+        yield f"the run {'failed' if state == 'failed' else 'was interrupted'}{f' ({why})' if why else ''}: {there}"
+    elif len(found) < planned:
+        yield f"the run is done, and {there}"
+
+
+def _torn(store: RunStore) -> Iterator[str]:
+    for name in ("steps.jsonl", "events.jsonl", "attestation.jsonl"):
+        if torn(store.folder / name):
+            yield f"{name}: its last line is torn and was left out"
+
+
+def _missing(store: RunStore, found: Sequence[StepResult]) -> Iterator[str]:
+    """Files of measured steps that are not there; telemetry only where some step has it: it can be left out of a run."""
+    measured = [step for step in found if step.measurement is not None]
+    kinds = (
+        ("latency", "hlog", "their histograms are in steps.jsonl too", [one for one in measured if _has_histogram(one)]),
+        ("series", "jsonl", "their seconds are in steps.jsonl too", measured),
+        ("telemetry", "jsonl", "what the hosts used in these steps is not known", measured),
+    )
+    for folder, ending, meaning, wanted in kinds:
+        paths = [store.folder / folder / f"{step.key.file_name}.{ending}" for step in wanted]
+        lacking = [path for path in paths if not path.exists()]
+        if lacking and (folder != "telemetry" or len(lacking) < len(paths)):
+            yield f"{_named(lacking, len(paths), store.folder)}: {meaning}"
+        if folder == "telemetry":
+            cut = [path for path in paths if torn(path)]
+            if cut:
+                yield f"{_named(cut, len(paths), store.folder, 'torn')}: their last lines were left out"
+
+
+def _has_histogram(step: StepResult) -> bool:
+    return step.measurement is not None and any(tally.latency is not None for tally in step.measurement.tallies)
+
+
+def _named(paths: Sequence[Path], of: int, folder: Path, what: str = "missing") -> str:
+    """`series: 2 of 40 files are missing (the first: series/swift.jsonl)`."""
+    first = paths[0].relative_to(folder)
+    return f"{first.parts[0]}: {len(paths)} of {of} files {'is' if len(paths) == 1 else 'are'} {what} (the first: {first})"
