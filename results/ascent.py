@@ -11,7 +11,7 @@ from results.figures import show_figure
 from results.findings import kind_of, subjects
 from results.resolved import PlannedLayout, PlannedStructure, ResolvedPlan
 from results.staircase import HARDWARE, NAMES, Doubt, Level, Staircase, Step, above
-from results.summary import WITH_BODIES, Row
+from results.summary import NOT_STEADY, NOT_VALID, WITH_BODIES, Row
 from results.use import limit_brief
 from suites import Api, Operation
 
@@ -49,15 +49,18 @@ def beside(layers: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def doubted(rows: Sequence[Row], stairs: Iterable[Staircase]) -> tuple[Row, ...]:
-    """The rows, with a note on each that is above a layer below it."""
+    """The rows, with a note on each that is above a layer below it; what is not believable before it is explained is not ranked."""
     known = {(stair.kind, stair.layout): stair for stair in stairs}
     made = []
     for row in rows:
         stair = known.get((kind_of(row), row.layout))
         doubt = None
-        if stair is not None and row.valid and row.throughput_ops_s:
+        if stair is not None and row.ranked and row.throughput_ops_s:
             doubt = above(row.throughput_ops_s, stair.steps[:-1], row.operation, stair.daemons)
-        made.append(row if doubt is None else row.model_copy(update={"notes": (*row.notes, f"{doubt.verdict}: {doubt.text}")}))
+        if doubt is not None:
+            told = {"notes": (*row.notes, f"{doubt.verdict}: {doubt.text}")}
+            row = row.model_copy(update=told | ({"doubt": doubt.text} if doubt.verdict == "not believable" else {}))  # noqa: PLW2901 - the same row, more of it known
+        made.append(row)
     return tuple(made)
 
 
@@ -139,26 +142,26 @@ def _rated(kind: HardwareKind, found: Ceiling, size_bytes: float) -> Step:
 def _best(rows: Sequence[Row], level: Level, structure: PlannedStructure | None) -> Step:
     """The best of the worker counts of what the suite itself is about."""
     name = structure.front if level == "front" and structure is not None and structure.front else NAMES[level]
-    valid = [row for row in rows if row.valid and row.throughput_ops_s]
-    if not valid:
+    ranked = [row for row in rows if row.ranked and row.throughput_ops_s]
+    if not ranked:
         return Step(level=level, name=name, note=_why_not(rows))
-    best = max(valid, key=lambda row: row.throughput_ops_s or 0.0)
+    best = max(ranked, key=lambda row: row.throughput_ops_s or 0.0)
     return _measured(best, level, name, structure, 1)
 
 
 def _layer(plan: ResolvedPlan, rows: Sequence[Row], level: Level, structure: PlannedStructure | None) -> Step:
     """A layer that was replayed by itself."""
-    valid = [row for row in rows if row.valid and row.throughput_ops_s]
-    if not valid:
+    ranked = [row for row in rows if row.ranked and row.throughput_ops_s]
+    if not ranked:
         unasked = "cannot be asked this" if level in plan.suite.layers else f"not measured: --layers {level}"
         why = _why_not(rows) if rows else unasked
         return Step(level=level, name=NAMES[level], note=why)
     times = 1
-    if level == "object-server" and valid[0].operation == "write":
+    if level == "object-server" and ranked[0].operation == "write":
         if structure is None:
             return Step(level=level, name=NAMES[level], note="how often a write is kept is not known")
         times = structure.replicas
-    step = _measured(valid[0], level, NAMES[level], structure, times)
+    step = _measured(ranked[0], level, NAMES[level], structure, times)
     if level == "gateway" and structure is not None and structure.daemons > 1:
         return step.model_copy(update={"note": _joined(step.note, f"one of {structure.daemons} daemons")})
     return step
@@ -189,7 +192,7 @@ def _held(row: Row, level: Level, structure: PlannedStructure | None) -> str:
 
 def _why_not(rows: Sequence[Row]) -> str:
     """Why none of the rows has a figure."""
-    notes = [next((note for note in row.notes if note != "not valid"), "not valid") for row in rows]
+    notes = [next((note for note in row.notes if note not in (NOT_VALID, NOT_STEADY)), NOT_VALID) for row in rows]
     return notes[0] if notes else "not measured"
 
 

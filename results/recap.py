@@ -160,7 +160,7 @@ def _cell(down: str, before: Row, after: Row) -> RecapCell:
         "workers": before.workers,
     }
     for row in (before, after):
-        if not row.valid:
+        if not row.ranked:
             return RecapCell(**head, ratio=None, verdict="missing", why=f"{row.layout}: {'; '.join(row.notes) or 'not measured'}")
     a, b = (_throughputs(row) for row in (after, before))
     if not a or not b or min(*a, *b) <= 0:
@@ -170,7 +170,7 @@ def _cell(down: str, before: Row, after: Row) -> RecapCell:
 
 
 def _throughputs(row: Row) -> list[float]:
-    return [point.throughput_ops_s for point in row.points if point.valid]
+    return [point.throughput_ops_s for point in row.used]
 
 
 def _signed(value: float) -> str:

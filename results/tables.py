@@ -23,12 +23,13 @@ class Column(Record):
 
 
 class Line(Record):
-    """One line: a cell for each column. Lines that are not valid must not look like those that are."""
+    """One line: a cell for each column. Lines that are not ranked must not look like those that are."""
 
     cells: tuple[str, ...]
     values: tuple[float | str | None, ...]
     """What to sort by, a value a cell."""
     valid: bool
+    ranked: bool
     notes: tuple[str, ...] = ()
 
 
@@ -106,8 +107,14 @@ _ABOUT = (
     ),
     Column(title="Repeats", numeric=True, about="How many repeats the figures are made of."),
     Column(
+        title="Steady",
+        about="Whether throughput was the same all through the window: MSER-5 finds no warm-up left in it, and fifths of it and a "
+        "fitted line stay within 20 % and 10 % of its mean or within the scatter. –: too short, or too much scatter, to tell.",
+    ),
+    Column(
         title="Valid",
-        about="Whether the figures may be ranked: failures, the driver’s own load and Little’s law were within bounds.",
+        about="Whether failures, CPU and NIC of the driver’s host and Little’s law were within bounds. Ranked is what is valid, "
+        "not unsteady, and not above what it stands on.",
     ),
 )
 
@@ -123,6 +130,7 @@ def _line(row: Row) -> Line:
     limit = limit_brief(row.resources)
     latencies = ((row.p50_ms, row.p50_in), (row.p90_ms, row.p90_in), (row.p99_ms, row.p99_in), (row.max_ms, row.max_in))
     valid = "yes" if row.valid else "no"
+    steady = None if row.steady is None else "yes" if row.steady else "no"
     return Line(
         cells=(
             row.workload,
@@ -140,6 +148,7 @@ def _line(row: Row) -> Line:
             *(show_figure(value) for value in cpu_s),
             limit or UNKNOWN,
             str(row.repeats),
+            steady or UNKNOWN,
             valid,
         ),
         values=(
@@ -158,9 +167,11 @@ def _line(row: Row) -> Line:
             *cpu_s,
             limit,
             row.repeats,
+            steady,
             valid,
         ),
         valid=row.valid,
+        ranked=row.ranked,
         notes=row.notes,
     )
 

@@ -39,6 +39,9 @@ COVERED: Final = 0.5
 WAITING: Final = 1.0
 """Requests that wait in a daemon's queue, on average: from so many on they are worth a word."""
 
+NIC_FULL: Final = 0.8
+"""Share of a NIC on a driver's host from which on it, not the gateway, may have been the limit: as of its CPU."""
+
 BESIDE: Final = 0.2
 """Share of a machine's CPUs that are used beside its hosts: from there on it is said, since the hosts may have lacked them."""
 
@@ -162,6 +165,11 @@ def over_repeats(uses: Sequence[StepUse]) -> tuple[Resource, ...]:
 def saturated(resources: Iterable[Resource]) -> tuple[Resource, ...]:
     """Those that may have been the limit, the most used first."""
     return tuple(sorted((one for one in resources if one.saturated), key=lambda one: -one.share))
+
+
+def full_nics(resources: Iterable[Resource]) -> tuple[Resource, ...]:
+    """The NICs of hosts that make the load which leave it no headroom."""
+    return tuple(one for one in resources if (one.what, one.tier) == ("network", "client") and one.share >= NIC_FULL)
 
 
 def limit_words(resources: Sequence[Resource]) -> str | None:

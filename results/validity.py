@@ -39,7 +39,7 @@ CUT_US: Final[Mapping[str, int]] = {"cosbench": 1000}
 CUT_REQUESTS: Final[Mapping[str, int]] = {"cosbench": 2}
 """Requests of each worker that a driver leaves out at the ends of its window; 1 of others."""
 
-ASIDES: Final = ("too few samples", "tells no percentiles", "CPU is not known")
+ASIDES: Final = ("too few samples", "tells no percentiles", "CPU is not known", "steadiness is not known")
 """What notes have in them that are no reason for a step not to be valid."""
 
 _TOOLS: Final[Mapping[str, str]] = {

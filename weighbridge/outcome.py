@@ -14,7 +14,7 @@ from results.derivation import Derived
 from results.figures import UNKNOWN, show_figure
 from results.findings import DRIVERS
 from results.interval import show_latency
-from results.summary import Row
+from results.summary import NOT_STEADY, NOT_VALID, Row
 from results.use import limit_brief, saturated
 from results.validity import ASIDES
 from weighbridge.study_outcome import print_study
@@ -46,9 +46,10 @@ def print_outcome(derived: Derived, console: Console) -> None:
         _print_parts(rows, console)
     reasons = []
     for row in rows:
-        if not row.valid:
+        if not row.ranked:
             by = f" by {DRIVERS[row.driver]}" if several else ""
-            reasons.append(f"not valid: {row.layout}{by}, {row.workload}, {row.workers} workers: {'; '.join(_faults(row))}")
+            what = "not ranked" if row.valid else "not valid"
+            reasons.append(f"{what}: {row.layout}{by}, {row.workload}, {row.workers} workers: {'; '.join(_faults(row))}")
     for reason in dict.fromkeys(reasons):
         console.print(reason, style="yellow", markup=False, highlight=False)
     for finding in derived.findings:
@@ -94,7 +95,7 @@ def _table(rows: Sequence[Row], titles: Sequence[str], cells: Callable[[Row], tu
         before = name
         ways = (*([row.api] if several_apis else []), *([DRIVERS[row.driver]] if several_drivers else []))
         drawn.add_row(
-            *map(escape, (name, *ways, row.layout, str(row.workers), *cells(row))), style="" if row.valid else "dim italic"
+            *map(escape, (name, *ways, row.layout, str(row.workers), *cells(row))), style="" if row.ranked else "dim italic"
         )
     return drawn
 
@@ -117,5 +118,5 @@ def _used(row: Row) -> tuple[str, ...]:
 def _faults(row: Row) -> list[str]:
     """Why a line is not valid, without what is only to be known about it."""
     remarks = tuple(remark for point in row.points for remark in point.remarks)
-    told = [note for note in row.notes if note != "not valid" and not any(aside in note for aside in ASIDES)]
+    told = [note for note in row.notes if note not in (NOT_VALID, NOT_STEADY) and not any(aside in note for aside in ASIDES)]
     return [note.splitlines()[0] for note in told if not note.endswith(remarks)]

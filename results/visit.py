@@ -1,0 +1,145 @@
+"""What is kept of one step of one repeat when its histograms and series have been read: points, verdicts and what the hosts used.
+
+`steps.jsonl` keeps what was measured and what was said of it then. Verdicts that need a whole window, or what the hosts used, are
+made here, so that they are made anew whenever the rest is: whether the step was steady, and whether the NIC of the driver's host
+may have been the limit. A histogram that cannot be read spoils its own step alone: no figure of it is ranked, and a note says so.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic import NonNegativeFloat, NonNegativeInt
+
+from ground.errors import InvalidMeasurement
+from ground.record import Record
+from results.histogram import Histogram
+from results.interval import Interval, percentile
+from results.measurement import Tally
+from results.steadiness import Steadiness, steadiness
+from results.step import StepKey, StepResult
+from results.use import StepUse, full_nics
+from results.validity import enough_samples, samples_needed
+from suites import Operation
+
+WITH_BODIES: Final = ("read", "write")
+
+
+class Point(Record):
+    """One operation in one repeat of one step. Bandwidth is in MB/s of 10^6 bytes, of complete bodies of reads and writes."""
+
+    repeat: NonNegativeInt
+    valid: bool
+    steady: bool | None = None
+    """None: it cannot be told."""
+    notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    """What the driver said beside its figures: never why a repeat is not valid."""
+    throughput_ops_s: NonNegativeFloat
+    bandwidth_mb_s: NonNegativeFloat | None = None
+    p50_ms: NonNegativeFloat | None = None
+    p90_ms: NonNegativeFloat | None = None
+    p99_ms: NonNegativeFloat | None = None
+    max_ms: NonNegativeFloat | None = None
+    p50_in: Interval | None = None
+    p90_in: Interval | None = None
+    p99_in: Interval | None = None
+    max_in: Interval | None = None
+    total_ms: NonNegativeFloat | None
+    """Sum of all latencies; None where the driver tells none."""
+    samples: NonNegativeInt
+    errors: NonNegativeInt
+    gateway_cpu_s_per_1000_ops: NonNegativeFloat | None = None
+    storage_cpu_s_per_1000_ops: NonNegativeFloat | None = None
+    """CPU seconds of all hosts of the tier by all operations of the step that succeeded, whatever their kind."""
+
+    @property
+    def ranked(self) -> bool:
+        """Whether anything may be concluded from it: it is valid, and not known to be unsteady."""
+        return self.valid and self.steady is not False
+
+
+class Visit(Record):
+    """One step of one repeat. `notes` are its own and those that were made here, the gravest first."""
+
+    key: StepKey
+    valid: bool
+    steady: bool | None = None
+    notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    """What the driver said beside its figures."""
+    use: StepUse | None = None
+    points: dict[Operation, Point]
+
+    @property
+    def ranked(self) -> bool:
+        """Whether anything may be concluded from it."""
+        return self.valid and self.steady is not False
+
+
+def visit(step: StepResult, use: StepUse | None = None, *, closed_loop: bool = True, place: str = "steps.jsonl") -> Visit:
+    """What is kept of a step. `closed_loop`: its workload names no rate. `place`: where it is read from, for what is said of it."""
+    measurement = step.measurement
+    if measurement is None:
+        return Visit(key=step.key, valid=False, notes=step.notes, use=use, points={})
+    latencies: dict[Operation, Histogram | None] = {}
+    faults: list[str] = []
+    for tally in measurement.tallies:
+        try:
+            latencies[tally.operation] = None if tally.latency is None else Histogram.decode(tally.latency)
+        except InvalidMeasurement as error:
+            latencies[tally.operation] = None
+            faults.append(f"{place}: latencies of {tally.operation}: {error}")
+    if use is not None:
+        faults += [f"the driver’s {one.words}: it may have been the limit" for one in full_nics(use.resources)]
+    found = Steadiness(steady=None) if faults or not step.valid else steadiness(measurement, closed_loop=closed_loop)
+    valid = step.valid and not faults
+    notes = (*faults, *found.notes, *step.notes)
+    done = sum(tally.count for tally in measurement.tallies)
+    points = {
+        tally.operation: Point(
+            repeat=step.key.repeat,
+            valid=valid,
+            steady=found.steady,
+            notes=notes,
+            remarks=measurement.notes,
+            throughput_ops_s=tally.count / measurement.window_s,
+            bandwidth_mb_s=tally.bytes / 1e6 / measurement.window_s if tally.operation in WITH_BODIES else None,
+            max_ms=None if tally.max_us is None else tally.max_us / 1000,
+            max_in=percentile(tally.bins, 100) if tally.max_us is None and tally.bins is not None else None,
+            total_ms=None if tally.sum_us is None else tally.sum_us / 1000,
+            samples=tally.count,
+            errors=tally.failed,
+            gateway_cpu_s_per_1000_ops=None if use is None else _per_1000(use.gateway_cpu_s, done),
+            storage_cpu_s_per_1000_ops=None if use is None else _per_1000(use.storage_cpu_s, done),
+            **{f"p{percent}_ms": value for percent, value in _percentiles_ms(tally, latencies[tally.operation]).items()},
+            **{f"p{percent}_in": within for percent, within in _percentiles_in(tally).items()},
+        )
+        for tally in measurement.tallies
+    }
+    return Visit(key=step.key, valid=valid, steady=found.steady, notes=notes, remarks=measurement.notes, use=use, points=points)
+
+
+def _per_1000(value: float | None, done: int) -> float | None:
+    return value / done * 1000 if value is not None and done else None
+
+
+def _percentiles_ms(tally: Tally, latency: Histogram | None) -> dict[int, float | None]:
+    """p50, p90 and p99 in ms, None where too few samples lie beyond. A bucket's top is never above the exact max."""
+    wanted: dict[int, float | None] = dict.fromkeys((50, 90, 99))
+    if latency is None or tally.max_us is None or tally.count < samples_needed(50):
+        return wanted
+    for percent in wanted:
+        if enough_samples(latency.count, percent):
+            wanted[percent] = min(latency.percentile_us(percent), tally.max_us) / 1000
+    return wanted
+
+
+def _percentiles_in(tally: Tally) -> dict[int, Interval | None]:
+    """The same of a tally with bins and without a histogram: what each lies in."""
+    wanted: dict[int, Interval | None] = dict.fromkeys((50, 90, 99))
+    if tally.latency is None and tally.bins is not None:
+        for percent in wanted:
+            if enough_samples(tally.bins.count, percent):
+                wanted[percent] = percentile(tally.bins, percent)
+    return wanted
