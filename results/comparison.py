@@ -17,8 +17,9 @@ Metric = Literal["throughput", "p90"]
 
 Verdict = Literal["better", "worse", "too small to matter", "not shown", "no claim", "not comparable"]
 """`better` and `worse`: shown (the corrected p-value and the interval say so), beyond the practical threshold, of enough repeats.
-`too small to matter`: shown, but within the threshold. `not shown`: this many repeats show no difference, which is not the same as
-there being none. `no claim`: fewer than 5 repeats of a side. `not comparable`: a side is missing, not valid or not steady.
+`too small to matter`: shown, but within the threshold. `not shown`: this many repeats show no difference, or none that is beyond
+the rig's noise floor, which is not the same as there being none. `no claim`: fewer than 5 repeats of a side. `not comparable`: a
+side is missing, not valid or not steady.
 """
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -44,9 +45,10 @@ class Effect(Record):
     baseline_value: NonNegativeFloat | None = None
     subject_value: NonNegativeFloat | None = None
     ratio: Ratio | None = None
-    """None where the sides cannot be compared; without an interval where a side has one repeat."""
+    """None where the sides cannot be compared; without an interval where a side has one repeat. Of latencies that are told in bins
+    its ends are what the bins allow the ratio of the medians to be."""
     p: Share | None = None
-    """Of Welch's test on the logarithms, two-sided."""
+    """Of Welch's test on the logarithms, two-sided; of latencies told in bins the largest that the rank test could come to."""
     q: Share | None = None
     """The same after Benjamini and Hochberg's correction over all cells of the map."""
     rank_p: Share | None = None
@@ -72,6 +74,8 @@ class NoiseFloor(Record):
     """The largest ratio either way, over all cells."""
     typical: PositiveFloat
     """The geometric mean of the cells' ratios either way."""
+    overall: PositiveFloat | None = None
+    """The largest of the ratios over all worker counts, either way; None where nothing is known of them."""
     cells: PositiveInt
     shown: NonNegativeInt
     """In how many cells a difference was shown: where it is not 0, the rig or the statistics are not to be trusted."""
@@ -86,6 +90,6 @@ class Comparison(Record):
     effects: tuple[Effect, ...]
     noise: tuple[NoiseFloor, ...] = ()
     tests: NonNegativeInt
-    """How many cells the correction was made over."""
+    """How many tests of cells there were, of all metrics; those of a metric are corrected for their number."""
     unlike: tuple[str, ...] = ()
     """Guard facts in which two runs differ that were compared all the same, in words; empty within a run."""

@@ -1,49 +1,46 @@
 """Findings in plain words: how many times one layout is another, cell by cell and over all worker counts of a workload.
 
-A ratio is of the geometric means of the repeats' throughputs; over worker counts it is the geometric mean of the ratios,
-and its interval comes from each repeat's own geometric mean. With fewer than 5 repeats a sentence says that it makes no
-claim; where something is not valid or missing, it says so instead of a number. Layouts are compared within a driver, never
-one driver's figures with another's. Latencies that a driver told in bins are compared as the intervals that they lie in: where
-two touch, neither is called the higher.
+They are the throughputs of a comparison (`results.comparing`) with the faster layout first: the same ratios, the same verdicts
+and the same sentences. A headline counts only what those verdicts allow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ground.quantities import show_bytes
 from ground.record import Record
-from results.figures import show_ms, show_ratio
-from results.interval import Interval
-from results.statistics import REPEATS_FOR_A_CLAIM, Ratio, geometric_mean, ratio
-from results.summary import WITH_BODIES, Row
-from suites import Api, DriverName, Operation
+from results.comparing import NO_TWINS, compare
+from results.comparison import Comparison, Effect, Verdict
+from results.contrast import comparable, reason
+from results.figures import show_ratio
+from results.kinds import DRIVERS, Kind, kind_of, subjects
+from results.sentence import percent, told_apart
+from results.statistics import REPEATS_FOR_A_CLAIM, Ratio
+from results.summary import Row
+from suites import Api, Bounds, DriverName, Operation
+
+__all__ = [
+    "DRIVERS",
+    "NEAR",
+    "Finding",
+    "Kind",
+    "Lead",
+    "comparable",
+    "find",
+    "findings_of",
+    "headline",
+    "kind_of",
+    "lead",
+    "leads_by_driver",
+    "overall",
+    "reason",
+    "subjects",
+    "told_apart",
+]
 
 NEAR: Final = 0.05
-"""Ratios nearer to 1 than this are of no practical weight, whatever their interval."""
-
-_NOUNS: Final[dict[Operation, str]] = {
-    "read": "reads",
-    "write": "writes",
-    "delete": "deletes",
-    "list": "listings",
-    "head": "HEAD requests",
-}
-_APIS: Final[dict[Api, str]] = {
-    "swift": "the Swift API",
-    "s3": "the S3 API",
-    "rados": "RADOS",
-    "object-server": "Swift’s object servers",
-    "rbd": "RBD",
-    "cephfs": "CephFS",
-}
-DRIVERS: Final[dict[DriverName, str]] = {"locust": "Locust", "cosbench": "COSBench", "rados": "Ceph’s benches", "fio": "fio"}
-
-Sides = Sequence[tuple[Row, Row]]
-Kind = tuple[str, Operation, Api, DriverName]
-"""A kind of requests: workload, operation, API, and the driver that makes them."""
+"""Ratios nearer to 1 than this are of no practical weight, whatever their interval, where a suite does not say otherwise."""
 
 
 class Finding(Record):
@@ -62,54 +59,54 @@ class Finding(Record):
     faster: str
     slower: str
     ratio: Ratio | None
+    verdict: Verdict
+    """Of the layout that is compared with the baseline."""
     brief: str
     text: str
 
+    @property
+    def shown(self) -> bool:
+        """Whether it may be claimed that the one is faster: shown after correction, and by more than the rig's noise."""
+        return self.verdict in ("better", "worse")
 
-def find(rows: Sequence[Row]) -> tuple[Finding, ...]:
+
+def find(rows: Sequence[Row], twins: Mapping[str, str] = NO_TWINS, bounds: Bounds | None = None) -> tuple[Finding, ...]:
     """The findings of a table: for each workload and operation one over all worker counts, then one a worker count.
 
     Every layout is compared with the first; rows must be in the order that `summarize` gives.
     """
-    found: list[Finding] = []
-    names = subjects(rows)
-    for kind, group in groupby(rows, key=kind_of):
-        cells = list(group)
-        about = names[kind]
-        by_layout = {name: [row for row in cells if row.layout == name] for name in dict.fromkeys(row.layout for row in cells)}
-        first, *others = by_layout.values()
-        for other in others:
-            sides = list(zip(first, other, strict=True))
-            found.append(_overall(about, sides))
-            found += [_cell(about, a, b) for a, b in sides]
-    return tuple(found)
+    return findings_of(compare(rows, twins, bounds)) if any(row.layout not in twins for row in rows) else ()
 
 
-def kind_of(row: Row | Finding) -> Kind:
-    """The kind of requests that a row or a finding is about."""
-    return row.workload, row.operation, row.api, row.driver
+def findings_of(comparison: Comparison) -> tuple[Finding, ...]:
+    """The findings of a comparison, in its order."""
+    return tuple(_finding(effect) for effect in comparison.effects if effect.metric == "throughput")
 
 
-def subjects(rows: Sequence[Row]) -> dict[Kind, str]:
-    """What each kind of requests is called: `1 MB reads`, `listings`.
-
-    API and driver are named where there are two, and the workload where two would be called the same.
-    """
-    apis, drivers = (
-        len({row.api for row in rows}) > 1,
-        len({(row.api, row.driver) for row in rows}) > len({row.api for row in rows}),
+def _finding(effect: Effect) -> Finding:
+    up = effect.ratio is not None and effect.ratio.value > 1
+    faster, slower = (effect.subject, effect.baseline) if up else (effect.baseline, effect.subject)
+    measure = effect.ratio if up or effect.ratio is None else effect.ratio.inverted
+    if measure is None:
+        brief = f"{faster}, {slower}: not comparable"
+    elif measure.value < 1 + NEAR:
+        brief = f"{faster} and {slower} within {percent(measure)}"
+    else:
+        brief = f"{faster} {show_ratio(measure.value)} {slower}{', not shown' if effect.verdict == 'not shown' else ''}"
+    return Finding(
+        workload=effect.workload,
+        operation=effect.operation,
+        api=effect.api,
+        driver=effect.driver,
+        workers=effect.workers,
+        baseline=effect.baseline,
+        faster=faster,
+        slower=slower,
+        ratio=measure,
+        verdict=effect.verdict,
+        brief=brief,
+        text=effect.text,
     )
-    names = {kind_of(row): _subject(row, api=apis, driver=drivers) for row in rows}
-    called = list(names.values())
-    return {kind: f"{name} of {kind[0]}" if called.count(name) > 1 else name for kind, name in names.items()}
-
-
-def _subject(row: Row, *, api: bool, driver: bool) -> str:
-    noun = _NOUNS[row.operation]
-    if row.operation in WITH_BODIES and row.object_size_bytes is not None:
-        noun = f"{show_bytes(row.object_size_bytes)} {noun}"
-    noun = f"{noun} over {_APIS[row.api]}" if api else noun
-    return f"{noun} by {DRIVERS[row.driver]}" if driver else noun
 
 
 class Lead(Record):
@@ -122,16 +119,28 @@ class Lead(Record):
 def lead(pairs: Sequence[Finding]) -> Lead | None:
     """Which layout leads by the findings over all worker counts of one kind of requests; None where nothing could be compared.
 
-    Too close to call are leads of less than NEAR, and those that enough repeats for a claim do not show.
+    Too close to call are leads of less than NEAR, and those that enough repeats for a claim do not show. Between two layouts that
+    were both compared with a third a lead is shown where their intervals against it do not overlap, which is more than is needed.
     """
     scores = _scores(pairs)
     if len(scores) < 2:
         return None
-    (leader, best), (_, second) = sorted(scores.items(), key=lambda item: -item[1])[:2]
-    nearest = min((pair.ratio for pair in pairs if pair.ratio and leader in (pair.faster, pair.slower)), key=lambda one: one.value)
-    if best >= second * (1 + NEAR) and (nearest.shown or nearest.repeats < REPEATS_FOR_A_CLAIM):
-        return Lead(layout=leader, margin=best / second)
+    (leader, best), (other, second) = sorted(scores.items(), key=lambda item: -item[1].value)[:2]
+    if best.value >= second.value * (1 + NEAR) and _ahead(pairs, (leader, best), (other, second)):
+        return Lead(layout=leader, margin=best.value / second.value)
     return Lead(layout=None)
+
+
+def _ahead(pairs: Sequence[Finding], leader: tuple[str, Ratio], other: tuple[str, Ratio]) -> bool:
+    """Whether the one may be said to lead the other; with too few repeats for a claim, by its figures alone."""
+    names = {leader[0], other[0]}
+    direct = next((pair for pair in pairs if {pair.faster, pair.slower} == names), None)
+    if direct is not None:
+        return direct.shown or direct.verdict == "no claim"
+    best, second = leader[1], other[1]
+    if min(best.repeats, second.repeats) < REPEATS_FOR_A_CLAIM:
+        return True
+    return best.low is not None and second.high is not None and best.low > second.high
 
 
 def leads_by_driver(findings: Sequence[Finding]) -> dict[tuple[str, Operation, Api], tuple[Lead | None, ...]]:
@@ -181,151 +190,16 @@ def headline(findings: Sequence[Finding]) -> str:
     return ", ".join(parts) if leads else f"No layout leads: {', '.join(parts)}"
 
 
-def _scores(pairs: Sequence[Finding]) -> dict[str, float]:
+def _scores(pairs: Sequence[Finding]) -> dict[str, Ratio]:
     """How many times the baseline each layout is, of those that could be compared with it."""
-    scores = {pair.baseline: 1.0 for pair in pairs}
-    for pair in pairs:
-        if pair.ratio is not None and pair.faster == pair.baseline:
-            scores[pair.slower] = 1 / pair.ratio.value
-        elif pair.ratio is not None:
-            scores[pair.faster] = pair.ratio.value
+    known = [(pair, pair.ratio) for pair in pairs if pair.ratio is not None]
+    scores = {pair.baseline: Ratio(value=1.0, low=1.0, high=1.0, repeats=ratio.repeats) for pair, ratio in known}
+    for pair, ratio in known:
+        if pair.faster == pair.baseline:
+            scores[pair.slower] = ratio.inverted
+        else:
+            scores[pair.faster] = ratio
     return scores
-
-
-def comparable(*rows: Row) -> bool:
-    """Whether each of these rows has throughputs that may be set against another's."""
-    return all(row.valid and min((point.throughput_ops_s for point in row.used), default=0) > 0 for row in rows)
-
-
-def _ratio(a: Row, b: Row) -> Ratio:
-    return ratio([point.throughput_ops_s for point in a.used], [point.throughput_ops_s for point in b.used])
-
-
-def _cell(about: str, a: Row, b: Row) -> Finding:
-    at = f"at {_workers(a.workers)}"
-    if not comparable(a, b):
-        reasons = "; ".join(f"{row.layout}: {reason(row)}" for row in (a, b) if not comparable(row))
-        return _finding(a, (a, b), None, a.workers, f"{_upper(about)} {at} cannot be compared ({reasons}).")
-    fast, slow = (a, b) if _ratio(a, b).value >= 1 else (b, a)
-    measure = _ratio(fast, slow)
-    text = f"{_relation(measure, fast, slow, about)} {at}{_latencies(fast, slow, '')}; {_strength(measure)}."
-    return _finding(a, (fast, slow), measure, a.workers, text)
-
-
-def _overall(about: str, sides: Sides) -> Finding:
-    a, b = sides[0]
-    usable = [pair for pair in sides if comparable(*pair)]
-    if not usable:
-        reasons = "; ".join(f"{row.layout} at {_workers(row.workers)}: {reason(row)}" for row in sides[-1] if not comparable(row))
-        why = f" ({reasons})" if reasons else ""
-        text = f"{_upper(about)}: {a.layout} and {b.layout} cannot be compared at any worker count{why}."
-        return _finding(a, (a, b), None, None, text)
-    if _over_counts(usable).value < 1:
-        usable = [(two, one) for one, two in usable]
-    measure = _over_counts(usable)
-    fast, slow = usable[-1]
-    counts = [one.workers for one, _ in usable]
-    ratios = [_ratio(one, two).value for one, two in usable]
-    text = f"{_relation(measure, fast, slow, about)} {_span(counts)}"
-    if len(counts) > 1:
-        text += f" ({show_ratio(min(ratios))} to {show_ratio(max(ratios))} by worker count)"
-        behind = [str(count) for count, one in zip(counts, ratios, strict=True) if one * (1 + NEAR) < 1]
-        if behind:
-            text += f", but {slow.layout} leads at {_listed(behind)}"
-    text += _latencies(fast, slow, f" at {_workers(fast.workers)}" if len(counts) > 1 else "")
-    text += f"; {_strength(measure)}."
-    left = [str(one.workers) for one, two in sides if not comparable(one, two)]
-    if left:
-        text += f" Not comparable at {_listed(left)} {'worker' if left == ['1'] else 'workers'}."
-    return _finding(a, (fast, slow), measure, None, text)
-
-
-def _over_counts(usable: Sides) -> Ratio:
-    """The geometric mean of the ratios over worker counts; its interval from the repeats that are whole at every count."""
-    value = geometric_mean([_ratio(a, b).value for a, b in usable])
-    means: list[list[float]] = []
-    for rows in zip(*usable, strict=True):
-        by_repeat = [{point.repeat: point.throughput_ops_s for point in row.used} for row in rows]
-        whole = [repeat for repeat in by_repeat[0] if all(repeat in rates for rates in by_repeat)]
-        means.append([geometric_mean([rates[repeat] for rates in by_repeat]) for repeat in whole])
-    if not all(means):
-        return Ratio(value=value, repeats=1)
-    measure = ratio(*means)
-    # The value is of all valid repeats, the interval of those that are whole: keep both about the same middle.
-    shift = value / measure.value
-    return Ratio(
-        value=value,
-        low=None if measure.low is None else measure.low * shift,
-        high=None if measure.high is None else measure.high * shift,
-        repeats=measure.repeats,
-    )
-
-
-def _relation(measure: Ratio, fast: Row, slow: Row, about: str) -> str:
-    if measure.value < 1 + NEAR:
-        return f"{fast.layout} and {slow.layout} serve {about} within {_percent(measure)} of each other"
-    return f"{fast.layout} serves {show_ratio(measure.value)} {slow.layout}’s {about}"
-
-
-def _percent(measure: Ratio) -> str:
-    return f"{max(1, round((measure.value - 1) * 100))} %"
-
-
-def _latencies(fast: Row, slow: Row, at: str) -> str:
-    if fast.p90_in is not None and slow.p90_in is not None:
-        return f", p90{at} {told_apart(fast.p90_in, slow.p90_in)}"
-    if fast.p90_ms is None or slow.p90_ms is None:
-        return ""
-    return f", p90{at} {show_ms(fast.p90_ms)} against {show_ms(slow.p90_ms)} ms"
-
-
-def told_apart(one: Interval, other: Interval) -> str:
-    """Two latencies of which only intervals are known, ranked where those do not touch."""
-    if one == other:
-        return f"not told apart: both in {one} ms"
-    if one.touches(other):
-        return f"not told apart: in {one} and {other} ms"
-    return f"in {one} against {other} ms"
-
-
-def _strength(measure: Ratio) -> str:
-    interval = ""
-    if measure.low is not None and measure.high is not None:
-        interval = f"95 % interval {show_ratio(measure.low)} to {show_ratio(measure.high)}, "
-    if measure.repeats < REPEATS_FOR_A_CLAIM:
-        return f"{interval}n = {measure.repeats}: no claim with fewer than {REPEATS_FOR_A_CLAIM} repeats"
-    return f"{interval}n = {measure.repeats}" + ("" if measure.shown else ": no difference shown")
-
-
-def reason(row: Row) -> str:
-    """Why a row cannot be compared, as short as it can be said: of an error the first line, not what to do about it."""
-    if row.valid:
-        return "nothing succeeded"
-    note = next((note for note in row.notes if note != "not valid"), "not valid")
-    return note.splitlines()[0]
-
-
-def _finding(a: Row, order: tuple[Row, Row], measure: Ratio | None, workers: int | None, text: str) -> Finding:
-    fast, slow = (row.layout for row in order)
-    if measure is None:
-        brief = f"{fast}, {slow}: not comparable"
-    elif measure.value < 1 + NEAR:
-        brief = f"{fast} and {slow} within {_percent(measure)}"
-    else:
-        brief = f"{fast} {show_ratio(measure.value)} {slow}"
-    return Finding(
-        workload=a.workload,
-        operation=a.operation,
-        api=a.api,
-        driver=a.driver,
-        workers=workers,
-        baseline=a.layout,
-        faster=fast,
-        slower=slow,
-        ratio=measure,
-        brief=brief,
-        text=text,
-    )
 
 
 def overall(findings: Sequence[Finding]) -> dict[Kind, list[Finding]]:
@@ -335,19 +209,3 @@ def overall(findings: Sequence[Finding]) -> dict[Kind, list[Finding]]:
         if finding.workers is None:
             kinds.setdefault(kind_of(finding), []).append(finding)
     return kinds
-
-
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _span(counts: Sequence[int]) -> str:
-    return f"at {_workers(counts[0])}" if len(counts) == 1 else f"at {counts[0]} to {counts[-1]} workers"
-
-
-def _workers(count: int) -> str:
-    return "1 worker" if count == 1 else f"{count} workers"
-
-
-def _listed(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

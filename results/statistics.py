@@ -1,7 +1,8 @@
-"""The little statistics that a comparison needs: ratios of geometric means with Welch's interval on logarithms.
+"""The statistics of a comparison: Welch's interval and test on logarithms, rank tests, and the correction for many of them.
 
-Throughputs of repeats differ by factors, not by sums, so they are compared as logarithms. Welch's interval (B. L. Welch,
-Biometrika 34, 1947) keeps its coverage at 2 to 10 repeats, where bootstrap intervals of so few values are too narrow.
+Throughputs and latencies of repeats differ by factors, not by sums, so they are compared as logarithms. Welch's interval (B. L.
+Welch, Biometrika 34, 1947) keeps its coverage at 2 to 10 repeats, where bootstrap intervals of so few values are too narrow.
+SciPy is imported where it is needed: that takes longer than all else that a command imports.
 """
 
 from __future__ import annotations
@@ -9,15 +10,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from ground.record import Record
 
 REPEATS_FOR_A_CLAIM: Final = 5
 """Fewer repeats of either side make no claim, whatever their interval (3 can never reach p < 0.1 in a rank test)."""
 CONFIDENCE: Final = 0.95
+LEVEL: Final = 0.05
+"""The p-value, corrected for the number of tests, up to which a difference is shown."""
+POWER: Final = 0.8
+"""How often the smallest difference that a run can show would be shown."""
+_FARTHEST: Final = 300.0
+"""Nothing is known beyond e^300, and nothing beyond e^709 is a number."""
 
 
 class Ratio(Record):
@@ -36,25 +43,77 @@ class Ratio(Record):
 
     @property
     def claim(self) -> bool:
-        """Whether a difference may be claimed: it was shown, with enough repeats."""
+        """Whether a difference may be claimed by this comparison alone: it was shown, with enough repeats."""
         return self.shown and self.repeats >= REPEATS_FOR_A_CLAIM
+
+    @property
+    def either_way(self) -> float:
+        """How far the two are apart, whichever is the higher: never below 1."""
+        return max(self.value, 1 / self.value)
+
+    @property
+    def inverted(self) -> Ratio:
+        """How many times `b` is `a`."""
+        low, high = (None if end is None else 1 / end for end in (self.high, self.low))
+        return Ratio(value=1 / self.value, low=low, high=high, repeats=self.repeats)
+
+
+class Welch(Record):
+    """Two sets of logarithms: the difference of their means, its standard error, and Welch's degrees of freedom."""
+
+    difference: float
+    error: NonNegativeFloat
+    freedom: Annotated[float, Field(ge=1)]
+    repeats: Annotated[int, Field(ge=2)]
+    """Values of the set that has fewer."""
+
+    @property
+    def p(self) -> float:
+        """How often chance alone would make a difference at least as large, two-sided. Of sets without any spread 0 or 1."""
+        from scipy.special import stdtr  # noqa: PLC0415 - as the head of the file says
+
+        if self.error == 0:
+            return float(self.difference == 0)
+        return min(1.0, 2 * float(stdtr(self.freedom, -abs(self.difference) / self.error)))
+
+    @property
+    def ratio(self) -> Ratio:
+        """The difference as a ratio, with the interval that leaves 1 out where p is below 0.05."""
+        reach = min(t_quantile((1 + CONFIDENCE) / 2, self.freedom) * self.error if self.error else 0.0, _FARTHEST)
+        ends = (math.exp(self.difference + way * reach) for way in (0, -1, 1))
+        value, low, high = ends
+        return Ratio(value=value, low=low, high=high, repeats=self.repeats)
+
+    @property
+    def smallest(self) -> float:
+        """The smallest ratio that so many repeats of such a spread show by this test alone: see `smallest_ratio`."""
+        return smallest_ratio(self.error * math.sqrt(self.repeats / 2), self.repeats)
+
+
+def welch(a: Sequence[float], b: Sequence[float]) -> Welch:
+    """Welch's comparison of two sets of at least 2 values, all above 0. Raises ValueError on others."""
+    logs_a, logs_b = _logs(a), _logs(b)
+    if min(len(a), len(b)) < 2:
+        raise ValueError("a set of one value has no spread")
+    part_a, part_b = (_variance(logs) / len(logs) for logs in (logs_a, logs_b))
+    freedom = float(len(a) + len(b) - 2)
+    if part_a + part_b > 0:
+        # As shares of their sum, so that tiny variances do not vanish when they are squared.
+        share_a, share_b = part_a / (part_a + part_b), part_b / (part_a + part_b)
+        freedom = 1 / (share_a**2 / (len(a) - 1) + share_b**2 / (len(b) - 1))
+    return Welch(
+        difference=_mean(logs_a) - _mean(logs_b),
+        error=math.sqrt(part_a + part_b),
+        freedom=freedom,
+        repeats=min(len(a), len(b)),
+    )
 
 
 def ratio(a: Sequence[float], b: Sequence[float]) -> Ratio:
     """The ratio of two sets of repeats, all above 0. Raises ValueError on an empty one or one with values not above 0."""
-    logs_a, logs_b = _logs(a), _logs(b)
-    middle = _mean(logs_a) - _mean(logs_b)
-    repeats = min(len(a), len(b))
-    if repeats < 2:
-        return Ratio(value=math.exp(middle), repeats=repeats)
-    part_a, part_b = (_variance(logs) / len(logs) for logs in (logs_a, logs_b))
-    reach = 0.0
-    if part_a + part_b > 0:
-        freedom = (part_a + part_b) ** 2 / (part_a**2 / (len(a) - 1) + part_b**2 / (len(b) - 1))
-        reach = t_quantile((1 + CONFIDENCE) / 2, freedom) * math.sqrt(part_a + part_b)
-    # Nothing is known beyond e^300, and nothing beyond e^709 is a number.
-    reach = min(reach, 300.0)
-    return Ratio(value=math.exp(middle), low=math.exp(middle - reach), high=math.exp(middle + reach), repeats=repeats)
+    if min(len(a), len(b)) >= 2:
+        return welch(a, b).ratio
+    return Ratio(value=math.exp(_mean(_logs(a)) - _mean(_logs(b))), repeats=max(1, min(len(a), len(b))))
 
 
 def geometric_mean(values: Sequence[float]) -> float:
@@ -64,25 +123,92 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 @lru_cache(maxsize=1024)
 def t_quantile(share: float, freedom: float) -> float:
-    """The quantile of Student's t for 0.5 <= share < 1, to about 8 digits.
+    """The quantile of Student's t for 0.5 <= share < 1. Raises ValueError on others."""
+    from scipy.special import stdtrit  # noqa: PLC0415 - as above
 
-    With t = sqrt(v) tan(x) the density becomes cos(x)^(v - 1), smooth on a closed range, which Simpson's rule integrates.
-    """
     if not 0.5 <= share < 1 or freedom < 1:
         raise ValueError(f"no quantile of t for share {share} and {freedom} degrees of freedom")
-    scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(math.pi)
+    return float(stdtrit(freedom, share))
 
-    def reached(angle: float, steps: int = 160) -> float:
-        width = angle / steps
-        ends = 1 + math.cos(angle) ** (freedom - 1)
-        inner = sum((4 if step % 2 else 2) * math.cos(step * width) ** (freedom - 1) for step in range(1, steps))
-        return float(0.5 + scale * (ends + inner) * width / 3)
 
-    low, high = 0.0, math.pi / 2
-    for _ in range(48):
-        middle = (low + high) / 2
-        low, high = (middle, high) if reached(middle) < share else (low, middle)
-    return math.sqrt(freedom) * math.tan(low)
+def smallest_ratio(spread: float, repeats: int) -> float:
+    """The smallest ratio above 1 that is shown 8 times in 10 where logarithms of repeats have this standard deviation.
+
+    By a two-sided test at 5 % of two sides with so many repeats and an equal spread; that is Student's t with 2n - 2 degrees of
+    freedom, whose power is a value of the noncentral t. Welch's test has a little less of it. One comparison alone: a correction
+    for many wants a larger difference. Raises ValueError for fewer than 2 repeats or a spread below 0.
+    """
+    if repeats < 2 or not 0 <= spread < math.inf:
+        raise ValueError(f"no smallest ratio for {repeats} repeats with a spread of {spread}")
+    return math.exp(min(_noncentrality(repeats) * spread * math.sqrt(2 / repeats), _FARTHEST))
+
+
+@lru_cache(maxsize=256)
+def _noncentrality(repeats: int) -> float:
+    """By how many standard errors two sides must differ to be told apart with POWER."""
+    from scipy.special import nctdtrinc  # noqa: PLC0415 - as above
+
+    freedom = 2.0 * repeats - 2
+    return float(nctdtrinc(freedom, 1 - POWER, t_quantile((1 + CONFIDENCE) / 2, freedom)))
+
+
+def rank_p(a: Sequence[float], b: Sequence[float]) -> float:
+    """The two-sided Mann-Whitney test: exact where a side has at most 8 values and none are equal, else the normal one for ties.
+
+    Raises ValueError on an empty side.
+    """
+    from scipy.stats import mannwhitneyu  # noqa: PLC0415 - as above
+
+    if not a or not b:
+        raise ValueError("at least one value of each side is wanted")
+    if min(a) == max(a) == min(b) == max(b):
+        return 1.0  # the normal approximation divides by the spread of ranks, which is none
+    return min(1.0, float(mannwhitneyu(a, b, alternative="two-sided").pvalue))
+
+
+@lru_cache(maxsize=4096)
+def rank_p_of(wins: int, of_a: int, of_b: int) -> float:
+    """The same, exact, from the number of pairs in which a value of the first side is the higher, none being equal."""
+    if not 0 <= wins <= of_a * of_b:
+        raise ValueError(f"{wins} pairs of {of_a * of_b}")
+    ways = _ways(of_a, of_b)
+    tail = sum(ways[: min(wins, of_a * of_b - wins) + 1])
+    return min(1.0, 2 * tail / sum(ways))
+
+
+@lru_cache(maxsize=256)
+def _ways(of_a: int, of_b: int) -> tuple[int, ...]:
+    """In how many orders of two sides' values the first wins 0, 1, 2 ... pairs (H. B. Mann and D. R. Whitney 1947)."""
+    if of_a == 0 or of_b == 0:
+        return (1,)
+    counts = [0] * (of_a * of_b + 1)
+    # The highest of all is either of the first side, and wins against all of the second, or of the second, and wins none.
+    for shift, rest in ((of_b, _ways(of_a - 1, of_b)), (0, _ways(of_a, of_b - 1))):
+        for number, ways in enumerate(rest):
+            counts[number + shift] += ways
+    return tuple(counts)
+
+
+def cliffs_delta(a: Sequence[float], b: Sequence[float]) -> float:
+    """The share of pairs in which `a` is the higher less that in which it is the lower (N. Cliff 1993): 1 where all of it is.
+
+    Raises ValueError on an empty side.
+    """
+    if not a or not b:
+        raise ValueError("at least one value of each side is wanted")
+    return sum((one > other) - (one < other) for one in a for other in b) / (len(a) * len(b))
+
+
+def corrected(p_values: Sequence[float]) -> tuple[float, ...]:
+    """The p-values of one map after Benjamini and Hochberg's correction (J. R. Statist. Soc. B 57, 1995), in their order.
+
+    Of the differences that are claimed where these are at most 5 %, at most 5 % are expected to be none; of a map without any
+    difference at most 5 % make a claim. Cells of a map share the machine and its drift, so they lean the same way if at all; for
+    such the procedure holds as well (Benjamini and Yekutieli 2001).
+    """
+    from scipy.stats import false_discovery_control  # noqa: PLC0415 - as above
+
+    return tuple(min(1.0, float(value)) for value in false_discovery_control(p_values)) if p_values else ()
 
 
 def _logs(values: Sequence[float]) -> list[float]:

@@ -36,10 +36,14 @@ class Every(Record):
 
 
 class Bounds(Record):
-    """What a step may show and still be valid."""
+    """What a step may show and still be valid, and by how much two must differ for it to matter."""
 
     error_share: Annotated[float, Field(ge=0, le=1)] = 0.001
     """Share of operations that may fail (0.1 %: design rule 20)."""
+    throughput_ratio: Annotated[float, Field(ge=1)] = 1.05
+    """Throughputs nearer to each other than this are of no practical weight, however sure the difference is (design rule 16)."""
+    p90_ratio: Annotated[float, Field(ge=1)] = 1.10
+    """The same of 90th percentiles."""
 
 
 class RadosBench(Record):

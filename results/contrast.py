@@ -1,0 +1,198 @@
+"""Two sides measured against each other, before anything is concluded: ratio, tests, and what a sentence about them needs.
+
+Throughputs are compared by the geometric means of the repeats; so are the repeats' own 90th percentiles, which are never averaged.
+Over worker counts a ratio is the geometric mean of the counts' ratios, and its tests are of each repeat's own geometric mean over
+the counts, of the repeats that are whole at every count.
+
+Of latencies that a driver told in bins nothing is known within a bin. The sides are then compared pair by pair: one is the higher
+where the bins do not touch. The p-value is the largest that the rank test could come to, whatever the latencies within the bins.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, get_args
+
+from results.comparison import Metric
+from results.interval import Interval
+from results.statistics import Ratio, Welch, cliffs_delta, geometric_mean, rank_p, rank_p_of, ratio, welch
+from results.summary import Point, Row
+
+Pair = tuple[Row, Row]
+"""Baseline and subject."""
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """One metric of two sides. `ratio` is how many times the baseline's the subject's is; None where they cannot be compared."""
+
+    metric: Metric
+    baseline: Row
+    subject: Row
+    """Of a contrast over all worker counts, those of the highest that can be compared."""
+    workers: int | None
+    ratio: Ratio | None = None
+    p: float | None = None
+    rank_p: float | None = None
+    delta: float | None = None
+    smallest: float | None = None
+    values: tuple[float | None, float | None] = (None, None)
+    by_count: tuple[tuple[int, float], ...] = ()
+    """Over all worker counts: each that could be compared, and its ratio."""
+    lacking: tuple[int, ...] = ()
+    """Over all worker counts: those that could not be compared."""
+    reasons: str = ""
+    """Why there is no ratio."""
+
+    @property
+    def bins(self) -> tuple[Interval, Interval] | None:
+        """What the two latencies lie in, where they are told in bins."""
+        within = (self.baseline.p90_in, self.subject.p90_in)
+        return (within[0], within[1]) if self.metric == "p90" and within[0] is not None and within[1] is not None else None
+
+    @property
+    def least(self) -> float:
+        """How far the two are apart, as a ratio above 1; of latencies in bins at the very least. 1 where nothing is known."""
+        if self.ratio is None:
+            return 1.0
+        if self.bins is None:
+            return self.ratio.either_way
+        return max(1.0, self.ratio.low or 0.0, 1 / self.ratio.high if self.ratio.high is not None else 0.0)
+
+
+METRICS: Final[tuple[Metric, ...]] = get_args(Metric)
+_VALUES: Final[dict[Metric, Callable[[Point], float | None]]] = {
+    "throughput": lambda point: point.throughput_ops_s,
+    "p90": lambda point: point.p90_ms,
+}
+_FIGURES: Final[dict[Metric, Callable[[Row], float | None]]] = {
+    "throughput": lambda row: row.throughput_ops_s,
+    "p90": lambda row: row.p90_ms,
+}
+
+
+def comparable(*rows: Row) -> bool:
+    """Whether each of these rows has throughputs that may be set against another's."""
+    return all(row.valid and min((point.throughput_ops_s for point in row.used), default=0) > 0 for row in rows)
+
+
+def reason(row: Row) -> str:
+    """Why a row cannot be compared, as short as it can be said: of an error the first line, not what to do about it."""
+    if row.valid:
+        return "nothing succeeded"
+    note = next((note for note in row.notes if note != "not valid"), "not valid")
+    return note.splitlines()[0]
+
+
+def at_workers(metric: Metric, baseline: Row, subject: Row) -> Contrast:
+    """Two sides at one worker count."""
+    head = Contrast(metric=metric, baseline=baseline, subject=subject, workers=subject.workers)
+    if not comparable(baseline, subject):
+        reasons = "; ".join(f"{row.layout}: {reason(row)}" for row in (baseline, subject) if not comparable(row))
+        return replace(head, reasons=reasons)
+    if head.bins is not None:
+        return _in_bins(head)
+    base, sub = (_known(row, metric) for row in (baseline, subject))
+    if base is None or sub is None:
+        lack = "; ".join(f"{row.layout}: too few samples" for row, values in ((baseline, base), (subject, sub)) if values is None)
+        return replace(head, reasons=lack)
+    figure = _FIGURES[metric]
+    return replace(_tested(head, sub, base), values=(figure(baseline), figure(subject)))
+
+
+def over_all(metric: Metric, pairs: Sequence[Pair]) -> Contrast:
+    """Two sides over all worker counts; pairs are those of each count, in order, and at least one."""
+    cells = [at_workers(metric, *pair) for pair in pairs]
+    usable = [cell for cell in cells if cell.ratio is not None and cell.bins is None]
+    if not usable:
+        last = cells[-1]
+        if any(cell.bins is not None for cell in cells):
+            reasons = "told in bins: compared at each worker count alone"
+        else:
+            told = [row for row in pairs[-1] if not comparable(row)]
+            reasons = "; ".join(f"{row.layout} at {workers_words(row.workers)}: {reason(row)}" for row in told) or last.reasons
+        return Contrast(metric=metric, baseline=last.baseline, subject=last.subject, workers=None, reasons=reasons)
+    by_count = tuple((cell.subject.workers, cell.ratio.value) for cell in usable if cell.ratio is not None)
+    head = Contrast(
+        metric=metric,
+        baseline=usable[-1].baseline,
+        subject=usable[-1].subject,
+        workers=None,
+        by_count=by_count,
+        lacking=tuple(cell.subject.workers for cell in cells if cell not in usable),
+    )
+    middle = geometric_mean([value for _, value in by_count])
+    sub, base = (_by_repeat(rows, metric) for rows in ([cell.subject for cell in usable], [cell.baseline for cell in usable]))
+    if not sub or not base:
+        return replace(head, ratio=Ratio(value=middle, repeats=1))
+    # The value is of all valid repeats, the tests of those that are whole: keep both about the same middle.
+    return _tested(head, sub, base, middle=middle)
+
+
+def workers_words(count: int) -> str:
+    """`1 worker`, `8 workers`."""
+    return "1 worker" if count == 1 else f"{count} workers"
+
+
+def _by_repeat(rows: Sequence[Row], metric: Metric) -> list[float]:
+    """The geometric mean over the rows of each repeat that all of them have."""
+    of = _VALUES[metric]
+    found = [{point.repeat: value for point in row.used if (value := of(point)) is not None} for row in rows]
+    return [geometric_mean([one[repeat] for one in found]) for repeat in found[0] if all(repeat in one for one in found)]
+
+
+def _known(row: Row, metric: Metric) -> list[float] | None:
+    """The repeats' own figures; None where one of them is unknown: the others would be another set of repeats."""
+    values = [_VALUES[metric](point) for point in row.used]
+    known = [value for value in values if value is not None and value > 0]
+    return known if known and len(known) == len(values) else None
+
+
+def _tested(head: Contrast, subject: Sequence[float], baseline: Sequence[float], *, middle: float | None = None) -> Contrast:
+    """The contrast with its tests. `middle`: what the ratio is, where it is not that of these values alone."""
+    head = replace(head, rank_p=rank_p(subject, baseline), delta=cliffs_delta(subject, baseline))
+    if min(len(subject), len(baseline)) < 2:
+        found = ratio(subject, baseline)
+        return replace(head, ratio=found if middle is None else Ratio(value=middle, repeats=found.repeats))
+    tested = welch(subject, baseline)
+    if middle is not None:
+        tested = Welch.model_validate({**tested.model_dump(), "difference": math.log(middle)})
+    return replace(head, ratio=tested.ratio, p=tested.p, smallest=tested.smallest)
+
+
+def _in_bins(head: Contrast) -> Contrast:
+    """Two sides of which each repeat's percentile is known to lie in a bin."""
+    sub, base = ([point.p90_in for point in row.used if point.p90_in is not None] for row in (head.subject, head.baseline))
+    if len(sub) < len(head.subject.used) or len(base) < len(head.baseline.used):
+        return replace(head, reasons="too few samples in a repeat")
+    pairs = [(one, other) for one in sub for other in base if not one.touches(other)]
+    won = sum(one.low_ms > other.low_ms for one, other in pairs)
+    lost, untold = len(pairs) - won, len(sub) * len(base) - len(pairs)
+    # Whatever the pairs that touch come to, the test comes to no more than with those that bring it nearest to half.
+    nearest = min(range(won, won + untold + 1), key=lambda wins: abs(2 * wins - len(sub) * len(base)))
+    p = rank_p_of(nearest, len(sub), len(base)) if min(len(sub), len(base)) >= 2 else None
+    allowed = _allowed(head, min(len(sub), len(base)))
+    if allowed is None:
+        return replace(head, reasons="beyond the last bin")
+    return replace(
+        head,
+        ratio=allowed,
+        p=p,
+        rank_p=p,
+        delta=(won - lost) / (len(sub) * len(base)),
+    )
+
+
+def _allowed(head: Contrast, repeats: int) -> Ratio | None:
+    """What the ratio of the medians may be; its middle is that of the bins' middles. None where a bin has no end."""
+    if head.bins is None:
+        return None
+    base, sub = head.bins
+    if base.high_ms is None or sub.high_ms is None:
+        return None
+    middle = (sub.low_ms + sub.high_ms) / (base.low_ms + base.high_ms)
+    if sub.low_ms == 0 or base.low_ms == 0:
+        return Ratio(value=middle, repeats=repeats)
+    return Ratio(value=middle, low=sub.low_ms / base.high_ms, high=sub.high_ms / base.low_ms, repeats=repeats)
