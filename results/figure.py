@@ -60,7 +60,7 @@ class Figure(Record):
         characters = WIDE_CHARACTERS if wide or max((plot.width for plot in self.plots), default=0) > WIDTH else 38
         drawn = [
             {
-                **plot.spec,
+                **{part: content for part, content in plot.spec.items() if part != "datasets"},
                 "width": plot.width,
                 "height": plot.height,
                 "title": {
@@ -74,9 +74,12 @@ class Figure(Record):
             }
             for plot in self.plots
         ]
+        # Altair names datasets by what is in them, and Vega-Lite looks for them only at the top of a spec.
+        datasets = {name: values for plot in self.plots for name, values in plot.spec.get("datasets", {}).items()}
         title = {"text": in_lines(self.finding, characters), "subtitle": in_lines(self.caption, round(characters * 2.3))}
         return {
             "$schema": alt.SCHEMA_URL,
+            "datasets": datasets,
             "concat": drawn,
             "columns": self.columns if wide else 1,
             "title": title,
