@@ -9,20 +9,18 @@ import altair as alt
 
 from ground.record import Record
 from results.baseline import TITLES, Baseline, Figure, Group, baseline_csv, oddities
-from results.chart_theme import INK, MUTED, config
+from results.chart_theme import LIGHT, Look, config
 from results.figure import in_lines
 
 WIDTH: Final = 620
 BAR_PX: Final = 22
 MOST_BARS: Final = 40
 """Of a group; with more its lowest are drawn, since those are what one looks for."""
-COLOURS: Final[dict[Group, str]] = {
-    "cpu": "#5B5B66",
-    "disk": "#009E73",
-    "disks": "#00695C",
-    "network": "#56B4E9",
-    "fabric": "#0072B2",
+COLOURS: Final[dict[str, dict[Group, str]]] = {
+    "light": {"cpu": "#5B5B66", "disk": "#00875F", "disks": "#00574A", "network": "#139CB6", "fabric": "#0072B2"},
+    "dark": {"cpu": "#A2A2AD", "disk": "#2FC08F", "disks": "#7FD6C2", "network": "#7BDDF9", "fabric": "#35A1E7"},
 }
+"""Of each group, by look."""
 
 
 class BaselineChart(Record):
@@ -33,10 +31,16 @@ class BaselineChart(Record):
     caption: str
     csv: str
     figures: tuple[Figure, ...]
+    look: Look = LIGHT
 
     def spec(self) -> dict[str, Any]:
         """The Vega-Lite spec: a panel for each group and unit, each with a scale of its own."""
-        panels = [_panel(group, own) for group in TITLES for own in [[one for one in self.figures if one.group == group]] if own]
+        panels = [
+            _panel(group, own, self.look)
+            for group in TITLES
+            for own in [[one for one in self.figures if one.group == group]]
+            if own
+        ]
         title = alt.Title(in_lines(self.finding, 58), subtitle=in_lines(self.caption, 100))
         spec: dict[str, Any] = (
             alt.vconcat(*panels, spacing=34)
@@ -44,10 +48,10 @@ class BaselineChart(Record):
             .properties(title=title)
             .to_dict(validate=False)
         )
-        return {**spec, "config": config()}
+        return {**spec, "config": config(self.look)}
 
 
-def baseline_chart(baseline: Baseline) -> BaselineChart:
+def baseline_chart(baseline: Baseline, look: Look = LIGHT) -> BaselineChart:
     """The chart of a baseline; its title is the first thing that is odd."""
     odd = oddities(baseline.figures)
     more = f"; {len(odd) - 1} more {'things are' if len(odd) > 2 else 'thing is'} odd" if len(odd) > 1 else ""
@@ -59,10 +63,11 @@ def baseline_chart(baseline: Baseline) -> BaselineChart:
         caption=f"What the hosts of {baseline.hardware} can do without a gateway. Upright line: what the hardware file promises.",
         csv=baseline_csv(baseline.figures),
         figures=baseline.figures,
+        look=look,
     )
 
 
-def _panel(group: Group, figures: Sequence[Figure]) -> alt.LayerChart | alt.FacetChart:
+def _panel(group: Group, figures: Sequence[Figure], look: Look) -> alt.LayerChart | alt.FacetChart:
     shown = sorted(sorted(figures, key=lambda one: one.value)[:MOST_BARS], key=figures.index)
     left = f" (the lowest {len(shown)} of {len(figures)})" if len(shown) < len(figures) else ""
     values = [
@@ -86,10 +91,10 @@ def _panel(group: Group, figures: Sequence[Figure]) -> alt.LayerChart | alt.Face
         axis=alt.Axis(labelLimit=420, ticks=False, domain=False, labelFontSize=14),
     )
     base = alt.Chart(alt.InlineData(values=values))
-    bars = base.mark_bar(color=COLOURS[group], height=BAR_PX * 0.7).encode(x=x, y=y)
-    words = base.mark_text(align="left", dx=6, fontSize=13, color=INK).encode(x=edge, y=y, text="label:N")
+    bars = base.mark_bar(color=COLOURS[look.name][group], height=BAR_PX * 0.7).encode(x=x, y=y)
+    words = base.mark_text(align="left", dx=6, fontSize=13, color=look.ink).encode(x=edge, y=y, text="label:N")
     promises = (
-        base.mark_tick(color=MUTED, thickness=2, size=BAR_PX * 0.9).encode(x=promised, y=y).transform_filter("datum.promised")
+        base.mark_tick(color=look.muted, thickness=2, size=BAR_PX * 0.9).encode(x=promised, y=y).transform_filter("datum.promised")
     )
     return alt.layer(bars, promises, words).properties(
         width=WIDTH,

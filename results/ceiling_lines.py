@@ -13,7 +13,7 @@ from typing import Any, Final
 import altair as alt
 
 from results.chart_data import CeilingLine, spread
-from results.chart_theme import MUTED, Style
+from results.chart_theme import LIGHT, Look, Style
 from results.figures import show_figure
 from results.staircase import LAYER_BOUND, PLAIN, Level, Staircase
 
@@ -60,12 +60,14 @@ def stretched(largest: float, lines: Iterable[CeilingLine]) -> float:
     return max([largest, *(line.value for line in lines if line.value <= NEAR * largest)])
 
 
-def ceiling_layers(lines: Sequence[CeilingLine], look: Sequence[Style], y: alt.Y, top: float, height: int) -> list[alt.Chart]:
+def ceiling_layers(
+    lines: Sequence[CeilingLine], styled: Sequence[Style], y: alt.Y, top: float, height: int, look: Look = LIGHT
+) -> list[alt.Chart]:
     """What is drawn of the ceilings in a panel whose scale ends at `top`."""
     near = [line for line in lines if line.value <= top]
     far = [line for line in lines if line.value > top]
-    colours = {style.layout: style.colour for style in look}
-    marked = [_coloured(line, colours) for line in near]
+    colours = {style.layout: style.colour for style in styled}
+    marked = [_coloured(line, colours, look.muted) for line in near]
     rules = alt.Chart(alt.InlineData(values=marked)).mark_rule(strokeDash=[5, 4], strokeWidth=1.4, opacity=0.9)
     gap = LABEL_PX / height
     # A label stands on its line; where lines are near one another the labels are moved apart.
@@ -75,20 +77,20 @@ def ceiling_layers(lines: Sequence[CeilingLine], look: Sequence[Style], y: alt.Y
     colour = alt.Color("colour:N", scale=None)
     drawn = [
         rules.encode(x=alt.value(0), x2=alt.value("width"), y=y, color=colour),
-        # A white edge keeps a label readable where it lies on a line.
-        names.mark_text(align="left", baseline="middle", fontSize=12.5, stroke="white", strokeWidth=4, clip=False),
+        # An edge in the colour of the background keeps a label readable where it lies on a line.
+        names.mark_text(align="left", baseline="middle", fontSize=12.5, stroke=look.background, strokeWidth=4, clip=False),
         names.mark_text(align="left", baseline="middle", fontSize=12.5, clip=False).encode(color=colour),
     ]
     if far:
         words = alt.Chart(alt.InlineData(values=[{"text": _beyond(far)}]))
-        mark = words.mark_text(align="right", baseline="bottom", dx=70, fontSize=12.5, color=MUTED, clip=False)
+        mark = words.mark_text(align="right", baseline="bottom", dx=70, fontSize=12.5, color=look.muted, clip=False)
         drawn.append(mark.encode(x=alt.value("width"), y=alt.value(-7), text="text:N"))
     return drawn if near or far else []
 
 
-def _coloured(line: CeilingLine, colours: Mapping[str, str]) -> dict[str, Any]:
+def _coloured(line: CeilingLine, colours: Mapping[str, str], grey: str) -> dict[str, Any]:
     """A line of one layout in its colour, one of several in grey."""
-    colour = colours.get(line.layouts[0], MUTED) if len(line.layouts) == 1 and len(colours) > 1 else MUTED
+    colour = colours.get(line.layouts[0], grey) if len(line.layouts) == 1 and len(colours) > 1 else grey
     return {"value": line.value, "colour": colour, "text": f"{line.label} {show_figure(line.value)}"}
 
 

@@ -8,14 +8,17 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from statistics import fmean, stdev
 from types import MappingProxyType
 
 from ground.record import Record
 from results.figures import show_ms
 from results.findings import Finding, kind_of, overall, subjects, told_apart
 from results.interval import Interval
+from results.statistics import CONFIDENCE, t_quantile
 from results.summary import Row, csv_cell, interval_ends
 from results.validity import samples_needed
 
@@ -33,6 +36,13 @@ class Mark(Record):
     """What p90 lies in where the driver tells bins: `value` is None then, and a bar is drawn from end to end."""
     top_within: Interval | None = None
     """The same of the max."""
+    low: float | None = None
+    high: float | None = None
+    """The 95 % interval of what the repeats say of `value`, of throughput with at least two of them."""
+    steady: bool | None = None
+    """Whether it kept its level over the window; None: that cannot be told."""
+    alone: bool = False
+    """Whether no neighbour is joined to it."""
     valid: bool
     stretch: int | None
     note: str
@@ -75,13 +85,16 @@ class Panel(Record):
 def throughput_panels(
     rows: Sequence[Row], findings: Sequence[Finding], ceilings: Mapping[str, tuple[CeilingLine, ...]] = MappingProxyType({})
 ) -> tuple[Panel, ...]:
-    """Panels of throughput in op/s, with every repeat as a dot, and the ceilings that there are, by the panels' keys."""
+    """Panels of throughput in op/s, with every repeat as a dot, the interval that they make, and the ceilings that there are, by the panels' keys."""
     panels = _panels(rows, findings, "throughput_ops_s", None)
     return tuple(panel.model_copy(update={"ceilings": ceilings.get(panel.key, ())}) for panel in panels)
 
 
 def latency_panels(rows: Sequence[Row], findings: Sequence[Finding]) -> tuple[Panel, ...]:
-    """Panels of p90 and max in ms. A p90 of too few samples is None; its max is there all the same."""
+    """Panels of p90 and max in ms. A p90 of too few samples is None; its max is there all the same.
+
+    Each repeat's own p90 is a dot.
+    """
     return _panels(rows, findings, "p90_ms", "max_ms")
 
 
@@ -103,6 +116,7 @@ def _panel(cells: Sequence[Row], about: str, mine: Sequence[Finding], field: str
             if not good and joined:
                 stretch += 1
             joined = good
+            low, high = (None, None) if top is not None else interval_of([one.throughput_ops_s for one in row.used])
             marks.append(
                 Mark(
                     layout=layout,
@@ -111,23 +125,29 @@ def _panel(cells: Sequence[Row], about: str, mine: Sequence[Finding], field: str
                     top=None if top is None else getattr(row, top),
                     within=within,
                     top_within=top_within,
+                    low=low if good else None,
+                    high=high if good else None,
+                    steady=getattr(row, "steady", None),
                     valid=row.valid,
                     stretch=stretch if good else None,
                     note="; ".join(row.notes),
                 )
             )
-            if top is None:
-                dots += [
-                    Dot(layout=layout, workers=row.workers, repeat=one.repeat + 1, value=one.throughput_ops_s, valid=one.valid)
-                    for one in row.points
-                ]
+            # A repeat of p90 that was told in a bin has no place of its own.
+            known = ((one, one.throughput_ops_s if top is None else one.p90_ms) for one in row.points)
+            dots += [
+                Dot(layout=layout, workers=row.workers, repeat=one.repeat + 1, value=figure, valid=one.valid)
+                for one, figure in known
+                if figure is not None
+            ]
+    sizes = Counter((mark.layout, mark.stretch) for mark in marks)
     return Panel(
         key="-".join(kind_of(head)),
         title=f"{about[:1].upper()}{about[1:]}",
         finding=_slowest(cells) if top is not None else mine[0].brief if len(mine) == 1 else _best(mine),
         sentences=tuple(finding.text for finding in mine),
         workers=tuple(dict.fromkeys(row.workers for row in cells)),
-        marks=tuple(marks),
+        marks=tuple(mark.model_copy(update={"alone": sizes[mark.layout, mark.stretch] == 1}) for mark in marks),
         dots=tuple(dots),
     )
 
@@ -167,6 +187,17 @@ def _best(findings: Sequence[Finding]) -> str:
         return max(ahead, key=lambda finding: finding.ratio.value if finding.ratio else 0).brief
     known = [finding for finding in findings if finding.ratio is not None]
     return f"{known[0].baseline} is ahead of all" if known else ("not comparable" if findings else "")
+
+
+def interval_of(values: Sequence[float]) -> tuple[float, float] | tuple[None, None]:
+    """The 95 % interval of the geometric mean of repeats, by Student's t on their logarithms; of fewer than two, or of 0, none."""
+    if len(values) < 2 or min(values) <= 0:
+        return None, None
+    logs = [math.log(value) for value in values]
+    reach = t_quantile((1 + CONFIDENCE) / 2, len(logs) - 1) * stdev(logs) / math.sqrt(len(logs))
+    # Nothing is known beyond e^300, and nothing beyond e^709 is a number.
+    middle, reach = fmean(logs), min(reach, 300.0)
+    return math.exp(middle - reach), math.exp(middle + reach)
 
 
 def spread(wanted: Sequence[float], gap: float) -> list[float]:
@@ -214,12 +245,12 @@ def log_ticks(low: float, high: float) -> tuple[float, float, list[float]]:
 
 
 def throughput_csv(rows: Iterable[Row]) -> str:
-    """The figures of the throughput chart: a line for each median (`repeat` empty) and for each repeat."""
+    """The figures of the throughput chart: a line for each median (`repeat` empty, with its interval) and for each repeat."""
     lines: list[tuple[object, ...]] = []
     for row in rows:
         head = (row.layout, row.api, row.driver, row.workload, row.operation, row.object_size_bytes, row.workers)
-        lines.append((*head, None, row.throughput_ops_s, row.valid))
-        lines += [(*head, point.repeat + 1, point.throughput_ops_s, point.valid) for point in row.points]
+        lines.append((*head, None, row.throughput_ops_s, *interval_of([point.throughput_ops_s for point in row.used]), row.valid))
+        lines += [(*head, point.repeat + 1, point.throughput_ops_s, None, None, point.valid) for point in row.points]
     return csv_lines(
         (
             "layout",
@@ -231,6 +262,8 @@ def throughput_csv(rows: Iterable[Row]) -> str:
             "workers",
             "repeat",
             "throughput_ops_s",
+            "low_ops_s",
+            "high_ops_s",
             "valid",
         ),
         lines,

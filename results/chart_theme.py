@@ -1,7 +1,8 @@
 """How charts look: type that can be read from the last row, a colour for each layout that is the same in every chart.
 
-Colours are those of Okabe and Ito (2008), which people with any kind of colour vision can tell apart, and darker kin of
-them: RGW in reds and oranges, Swift in blues. A marker's shape says the same again, for print without colour.
+RGW is drawn in reds, oranges and browns, Swift in blues; orange and blue are those of Okabe and Ito (2008), which people with any
+kind of colour vision can tell apart. A marker's shape says the same again, for print without colour. A dark look has colours of
+the same hues that can be seen on it.
 """
 
 from __future__ import annotations
@@ -16,22 +17,31 @@ from results.resolved import PlannedLayout
 FONT: Final = "Inter, sans-serif"
 """Without the generic family a machine that lacks Inter would draw no text at all."""
 
-FIXED: Final = {
-    "rgw-beast": "#D55E00",
-    "rgw-civetweb": "#E69F00",
-    "rgw-apache-fastcgi": "#A8487E",
-    "rgw-apache-proxy": "#8C3A0E",
-    "rgw-haproxy": "#F0836B",
-    "swift": "#0072B2",
-    "swift-haproxy": "#56B4E9",
-}
+_SHIPPED: Final = (
+    "rgw-beast",
+    "rgw-civetweb",
+    "rgw-apache-fastcgi",
+    "rgw-apache-proxy",
+    "rgw-haproxy",
+    "swift",
+    "swift-haproxy",
+    "swift-s3api",
+)
 """Layouts that ship have their colour in every run."""
 
-_FAMILIES: Final = {
-    "rgw": ("#D55E00", "#E69F00", "#A8487E", "#8C3A0E", "#F0836B", "#C9A227"),
-    "swift": ("#0072B2", "#56B4E9", "#003F66", "#5E7FBF"),
+_COLOURS: Final = {
+    "light": ("#D55E00", "#6B5400", "#8A1668", "#5A2408", "#C2185B", "#0072B2", "#139CB6", "#3D2FB6"),
+    "dark": ("#F4874F", "#8F7410", "#BC3596", "#FFB6A2", "#EA4C78", "#35A1E7", "#7BDDF9", "#7B66EA"),
 }
-_OTHERS: Final = ("#009E73", "#5B5B66", "#7A6F00", "#00695C", "#9A9AA5")
+"""Of the layouts that ship, by look. Each is at least 3:1 from its background, and no two are nearer than 0.07 in Oklab as people
+with any of the three kinds of colour blindness see them: found by a search within each family's hues."""
+
+_SPARE: Final = {
+    "light": {"rgw": ("#9A7F3A",), "swift": ("#3F5F8F",), "": ("#00875F", "#5B5B66", "#7A6F00", "#00574A", "#85858F")},
+    "dark": {"rgw": ("#C7A468",), "swift": ("#8AA0C8",), "": ("#2FC08F", "#A2A2AD", "#A3C644", "#7FD6C2", "#74747F")},
+}
+"""More of a family's hues, and colours for layouts of neither."""
+
 _SHAPES: Final = ("circle", "square", "triangle-up", "diamond", "triangle-down", "triangle-right")
 
 
@@ -44,10 +54,14 @@ class Look(Record):
     muted: str
     grid: str
     axis: str
+    bad: str
+    """Of what is not to be believed."""
 
 
-LIGHT: Final = Look(name="light", background="white", ink="#16181d", muted="#5b6270", grid="#e6e8ec", axis="#9aa0ab")
-DARK: Final = Look(name="dark", background="#14161a", ink="#f2f3f5", muted="#a9b0bd", grid="#2b2f37", axis="#6b7280")
+LIGHT: Final = Look(
+    name="light", background="#ffffff", ink="#16181d", muted="#5b6270", grid="#e6e8ec", axis="#9aa0ab", bad="#a3260f"
+)
+DARK: Final = Look(name="dark", background="#14161a", ink="#f2f3f5", muted="#a9b0bd", grid="#2b2f37", axis="#6b7280", bad="#ff9078")
 
 INK: Final = LIGHT.ink
 MUTED: Final = LIGHT.muted
@@ -62,12 +76,15 @@ class Style(Record):
     shape: str
 
 
-def styles(layouts: Sequence[PlannedLayout]) -> tuple[Style, ...]:
+def styles(layouts: Sequence[PlannedLayout], look: Look = LIGHT) -> tuple[Style, ...]:
     """A style for each layout, in order. No two of up to six layouts look alike."""
-    chosen: dict[str, str] = {layout.name: FIXED[layout.name] for layout in layouts if layout.name in FIXED}
+    shipped = dict(zip(_SHIPPED, _COLOURS[look.name], strict=True))
+    spare = _SPARE[look.name]
+    chosen = {layout.name: shipped[layout.name] for layout in layouts if layout.name in shipped}
     for layout in layouts:
         if layout.name not in chosen:
-            palette = (*_FAMILIES.get(layout.gateway, ()), *_OTHERS)
+            family = tuple(colour for name, colour in shipped.items() if layout.gateway and name.startswith(layout.gateway))
+            palette = (*family, *spare.get(layout.gateway, ()), *spare[""])
             free = [colour for colour in palette if colour not in chosen.values()]
             chosen[layout.name] = (free or palette)[0]
     return tuple(
@@ -113,6 +130,7 @@ def config(look: Look = LIGHT) -> dict[str, Any]:
             "labelOverlap": True,
         },
         "text": {"color": look.ink},
+        "legend": {"labelColor": look.ink, "titleColor": look.muted, "labelFontSize": 15, "titleFontSize": 15},
         "view": {"stroke": None},
         "line": {"strokeWidth": 3, "strokeCap": "round", "strokeJoin": "round"},
         "concat": {"spacing": 44},

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import altair as alt
-import vl_convert as vlc
 
 from ground.record import Record
 from results.bin_bars import bars, ends_of, height_of, told_in_bins
@@ -30,14 +28,16 @@ from results.chart_data import (
     throughput_csv,
     throughput_panels,
 )
-from results.chart_theme import Style, config, font_folder, styles
+from results.chart_theme import LIGHT, Look, Style, config, styles
 from results.figure import in_lines
 from results.figures import show_figure
 from results.findings import Finding, headline, kind_of, subjects, told_apart
+from results.pictures import Drawing, write_charts
 from results.resolved import PlannedLayout
 from results.statistics import REPEATS_FOR_A_CLAIM
-from results.store import write_whole
 from results.summary import Row
+
+__all__ = ["Chart", "Drawing", "charts", "colour_of", "shape_of", "workers_axis", "write_charts"]
 
 WIDTH: Final = 440
 HEIGHT: Final = 260
@@ -57,12 +57,13 @@ class Chart(Record):
     panels: tuple[Panel, ...]
     styles: tuple[Style, ...]
     logarithmic: bool
+    look: Look = LIGHT
 
     def panel_spec(self, panel: Panel) -> dict[str, Any]:
         """The Vega-Lite spec of one panel that takes the width it is given."""
         spec: dict[str, Any] = self._draw(panel, "container").to_dict(validate=False)
         # On a page the panel's title is a heading, and the page gives the margins.
-        return {**spec, "config": {**config(), "padding": 4, "background": None}}
+        return {**spec, "config": {**config(self.look), "padding": 4, "background": None}}
 
     def spec(self) -> dict[str, Any]:
         """The Vega-Lite spec of the whole chart."""
@@ -84,10 +85,10 @@ class Chart(Record):
             )
             .to_dict(validate=False)
         )
-        return {**spec, "config": config()}
+        return {**spec, "config": config(self.look)}
 
     def _draw(self, panel: Panel, width: int | str) -> alt.LayerChart | alt.FacetChart:
-        return (_latency if self.logarithmic else _throughput)(panel, self.styles, width)
+        return (_latency if self.logarithmic else _throughput)(panel, self.styles, self.look, width)
 
 
 def charts(
@@ -97,10 +98,17 @@ def charts(
     *,
     repeats: int,
     ceilings: Mapping[str, tuple[CeilingLine, ...]] = MappingProxyType({}),
+    look: Look = LIGHT,
 ) -> tuple[Chart, ...]:
     """The charts of a table; `ceilings` by the keys of the panels of throughput."""
-    look = styles(layouts)
-    dots = f"median of {repeats} repeats, each repeat a faint dot" if repeats > 1 else "one repeat"
+    styled = styles(layouts, look)
+    dots = (
+        f"line: median of {repeats} repeats, each a faint dot; band: 95 % interval of their geometric mean"
+        if repeats > 1
+        else "one repeat"
+    )
+    each = " Faint dots: p90 of each repeat." if repeats > 1 else ""
+    restless = " Hollow on a line: not steady." if any(getattr(row, "steady", None) is False for row in rows) else ""
     crossed = "× not valid or not measured."
     latencies = latency_panels(rows, findings)
     binned = "Bars: the bin in which either lies, where the driver tells no more. " if told_in_bins(latencies) else ""
@@ -110,67 +118,25 @@ def charts(
             name="throughput-by-workers",
             title="Throughput by workers",
             finding=headline(findings) if len(layouts) > 1 else f"What {layouts[0].name} serves by worker count",
-            caption=f"Operations per second by worker count; {dots}. {crossed}{_CEILINGS if any(ceilings.values()) else ''}{few}",
+            caption=f"Operations per second by worker count; {dots}.{restless} {crossed}{_CEILINGS if any(ceilings.values()) else ''}{few}",
             csv=throughput_csv(rows),
             panels=throughput_panels(rows, findings, ceilings),
-            styles=look,
+            styles=styled,
+            look=look,
             logarithmic=False,
         ),
         Chart(
             name="latency-by-workers",
             title="Latency by workers: p90 and max",
             finding=_latency_headline(rows),
-            caption=f"Filled, joined: p90, where at least 200 samples give one. Hollow: the slowest request. {binned}{crossed}",
+            caption=f"Filled, joined: p90, where at least 200 samples give one. Hollow: the slowest request.{each}{restless} {binned}{crossed}",
             csv=latency_csv(rows),
             panels=latencies,
-            styles=look,
+            styles=styled,
+            look=look,
             logarithmic=True,
         ),
     )
-
-
-class Drawing(Protocol):
-    """What can be written as a picture with its data and its sentence."""
-
-    @property
-    def name(self) -> str:
-        """Of its files."""
-
-    @property
-    def finding(self) -> str:
-        """What it says, in one sentence."""
-
-    @property
-    def caption(self) -> str:
-        """How to read it."""
-
-    @property
-    def csv(self) -> str:
-        """What it is drawn from."""
-
-    def spec(self) -> dict[str, Any]:
-        """Its Vega-Lite spec."""
-
-
-def write_charts(drawn: Sequence[Drawing], folder: Path) -> tuple[Path, ...]:
-    """Write each chart as PNG (2x), SVG, PDF and CSV into a folder, which is made. Raises StoreError."""
-    folder.mkdir(parents=True, exist_ok=True)
-    vlc.register_font_directory(font_folder())
-    written = []
-    for chart in drawn:
-        drawing = vlc.vegalite_to_svg(chart.spec())
-        contents: dict[str, str | bytes] = {
-            "png": vlc.svg_to_png(drawing, scale=2),
-            "svg": drawing,
-            "pdf": vlc.svg_to_pdf(drawing),
-            "csv": chart.csv,
-            "txt": f"{chart.finding}\n{chart.caption}\n",
-        }
-        for ending, content in contents.items():
-            path = folder / f"{chart.name}.{ending}"
-            write_whole(path, content)
-            written.append(path)
-    return tuple(written)
 
 
 def _latency_headline(rows: Sequence[Row]) -> str:
@@ -212,35 +178,33 @@ def _widest_of_bins(rows: Sequence[Row]) -> str:
     return f"p90 differs most in {names[kind_of(fast)]} at {at}: {words}, {fast.layout} against {slow.layout}"
 
 
-def _throughput(panel: Panel, look: Sequence[Style], width: int | str) -> alt.LayerChart | alt.FacetChart:
+def _throughput(panel: Panel, styled: Sequence[Style], look: Look, width: int | str) -> alt.LayerChart | alt.FacetChart:
     largest = max([dot.value for dot in panel.dots] + [mark.value for mark in panel.marks if mark.value is not None], default=0.0)
     top, step = nice_top(stretched(largest, panel.ceilings))
     scale = alt.Scale(domain=[0, top], nice=False)
     ticks = [number * step for number in range(round(top / step) + 1)]
-    y = alt.Y("value:Q", scale=scale, title="op/s", axis=_y_axis(ticks))
-    dots = (
-        alt.Chart(_data([dot.model_dump() for dot in panel.dots]))
-        .mark_point(size=34, filled=True, opacity=0.32)
-        .encode(x=workers_axis(panel.workers), y=y, color=colour_of(look))
-        .transform_filter("datum.valid")
-    )
-    under = [*ceiling_layers(panel.ceilings, look, y, top, HEIGHT), dots]
-    return _layers(panel, look, width, y, under, 0.0, lambda value: value / top, lambda share: share * top, "op/s")
+    y, low = (alt.Y(f"{field}:Q", scale=scale, title="op/s", axis=_y_axis(ticks)) for field in ("value", "low"))
+    under = [
+        *ceiling_layers(panel.ceilings, styled, y, top, HEIGHT, look),
+        *_bands(panel, styled, low, top),
+        _dots(panel, styled, y),
+    ]
+    return _layers(panel, styled, look, width, y, under, 0.0, lambda value: value / top, lambda share: share * top, "op/s")
 
 
-def _latency(panel: Panel, look: Sequence[Style], width: int | str) -> alt.LayerChart | alt.FacetChart:
+def _latency(panel: Panel, styled: Sequence[Style], look: Look, width: int | str) -> alt.LayerChart | alt.FacetChart:
     known = [value for mark in panel.marks for value in (mark.value, mark.top) if value] + ends_of(panel)
     low, high, ticks = log_ticks(min(known, default=1.0), max(known, default=10.0))
     scale = alt.Scale(type="log", domain=[low, high], nice=False)
     y = alt.Y("value:Q", scale=scale, title="ms (log scale)", axis=_y_axis(ticks))
     tops = (
         alt.Chart(_data([mark.model_dump() for mark in panel.marks if mark.top]))
-        .mark_point(size=85, filled=False, strokeWidth=2, opacity=0.9)
+        .mark_point(size=60, filled=False, strokeWidth=1.6, opacity=0.75)
         .encode(
             x=workers_axis(panel.workers),
             y=alt.Y("top:Q", scale=scale),
-            color=colour_of(look),
-            shape=shape_of(look),
+            color=colour_of(styled),
+            shape=shape_of(styled),
             tooltip=[alt.Tooltip("layout:N"), alt.Tooltip("workers:Q"), alt.Tooltip("top:Q", title="max ms", format=",.4~g")],
         )
         .transform_filter("datum.valid")
@@ -248,10 +212,11 @@ def _latency(panel: Panel, look: Sequence[Style], width: int | str) -> alt.Layer
     span = math.log(high / low)
     return _layers(
         panel,
+        styled,
         look,
         width,
         y,
-        [tops, *bars(panel, workers_axis(panel.workers), scale, colour_of(look), (low, high))],
+        [_dots(panel, styled, y), tops, *bars(panel, workers_axis(panel.workers), scale, colour_of(styled), (low, high))],
         low,
         lambda value: math.log(value / low) / span,
         lambda share: low * math.exp(share * span),
@@ -261,7 +226,8 @@ def _latency(panel: Panel, look: Sequence[Style], width: int | str) -> alt.Layer
 
 def _layers(
     panel: Panel,
-    look: Sequence[Style],
+    styled: Sequence[Style],
+    look: Look,
     width: int | str,
     y: alt.Y,
     under: list[alt.Chart],
@@ -271,7 +237,7 @@ def _layers(
     unit: str,
 ) -> alt.LayerChart | alt.FacetChart:
     """The lines, marks, crosses and labels that both charts share; `share_of` is the height of a value as a share of the panel."""
-    x, colour = workers_axis(panel.workers), colour_of(look)
+    x, colour = workers_axis(panel.workers), colour_of(styled)
     good = _data([mark.model_dump() for mark in panel.marks if mark.stretch is not None])
     crosses = [
         {**mark.model_dump(), "value": _crossed(mark, floor), "why": mark.note or "not valid"}
@@ -283,7 +249,17 @@ def _layers(
     marks = (
         alt.Chart(good)
         .mark_point(size=95, filled=True, opacity=1)
-        .encode(x=x, y=y, color=colour, shape=shape_of(look), tooltip=tooltip)
+        .encode(x=x, y=y, color=colour, shape=shape_of(styled), tooltip=tooltip)
+    )
+    restless = (
+        alt.Chart(good)
+        .transform_filter("datum.steady === false")
+        .mark_point(size=95, filled=True, color=look.background, stroke=look.background, opacity=1)
+        .encode(x=x, y=y, shape=shape_of(styled)),
+        alt.Chart(good)
+        .transform_filter("datum.steady === false")
+        .mark_point(size=95, filled=False, strokeWidth=2.5, opacity=1)
+        .encode(x=x, y=y, color=colour, shape=shape_of(styled), tooltip=tooltip),
     )
     cross = (
         alt.Chart(_data(crosses))
@@ -295,7 +271,30 @@ def _layers(
         .mark_text(align="left", dx=14, fontSize=15, fontWeight=600, clip=False)
         .encode(x=x, y=y, color=colour, text="text:N")
     )
-    return alt.layer(*under, lines, marks, cross, text).properties(width=width, height=HEIGHT)
+    return alt.layer(*under, lines, marks, *restless, cross, text).properties(width=width, height=HEIGHT)
+
+
+def _dots(panel: Panel, styled: Sequence[Style], y: alt.Y) -> alt.Chart:
+    """Every repeat that is valid, faint."""
+    return (
+        alt.Chart(_data([dot.model_dump() for dot in panel.dots]))
+        .mark_point(size=30, filled=True, opacity=0.35)
+        .encode(x=workers_axis(panel.workers), y=y, color=colour_of(styled))
+        .transform_filter("datum.valid")
+    )
+
+
+def _bands(panel: Panel, styled: Sequence[Style], low: alt.Y, top: float) -> list[alt.Chart]:
+    """Intervals: a band along the line, a bar where a mark stands alone. What is beyond the scale is cut off at its end."""
+    ended = [{**mark.model_dump(), "high": min(mark.high, top)} for mark in panel.marks if mark.high is not None]
+    base = alt.Chart(_data(ended))
+    x, colour = workers_axis(panel.workers), colour_of(styled)
+    bands = base.transform_filter("!datum.alone").mark_area(opacity=0.16, line=False)
+    bars_alone = base.transform_filter("datum.alone").mark_rule(strokeWidth=9, opacity=0.2)
+    return [
+        bands.encode(x=x, y=low, y2="high:Q", color=colour, detail=["layout:N", "stretch:O"]),
+        bars_alone.encode(x=x, y=low, y2="high:Q", color=colour),
+    ]
 
 
 def _crossed(mark: Mark, floor: float) -> float:
@@ -351,15 +350,15 @@ def _y_axis(ticks: Sequence[float]) -> alt.Axis:
     )
 
 
-def colour_of(look: Sequence[Style], *, legend: bool = False) -> alt.Color:
+def colour_of(styled: Sequence[Style], *, legend: bool = False) -> alt.Color:
     """Each layout in its colour."""
-    scale = alt.Scale(domain=[style.layout for style in look], range=[style.colour for style in look])
+    scale = alt.Scale(domain=[style.layout for style in styled], range=[style.colour for style in styled])
     return alt.Color("layout:N", scale=scale, legend=alt.Undefined if legend else None)
 
 
-def shape_of(look: Sequence[Style], *, legend: bool = False) -> alt.Shape:
+def shape_of(styled: Sequence[Style], *, legend: bool = False) -> alt.Shape:
     """Each layout in its shape."""
-    scale = alt.Scale(domain=[style.layout for style in look], range=[style.shape for style in look])
+    scale = alt.Scale(domain=[style.layout for style in styled], range=[style.shape for style in styled])
     return alt.Shape("layout:N", scale=scale, legend=alt.Undefined if legend else None)
 
 

@@ -1,7 +1,7 @@
 """The recap of a study as a map of heat: blue where the other level is faster, orange where it is slower, pale without a claim.
 
-Blue and orange are told apart by people with any kind of colour vision (Okabe and Ito 2008), and the text in each cell says the
-same. Colour follows the logarithm of the ratio, so that half as much and twice as much are equally far from white.
+The text in each cell says what its colour does. Colour follows the logarithm of the ratio, so that half as much and twice as much
+are equally far from the middle.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any, Final
 import altair as alt
 
 from ground.record import Record
-from results.chart_theme import INK, config
+from results.chart_theme import LIGHT, Look, config
+from results.diverging import colour_at, diverging, ink_on, neutral
 from results.figure import in_lines
 from results.findings import NEAR
 from results.recap import Recap, RecapCell, recap_csv
@@ -22,11 +23,10 @@ from results.statistics import REPEATS_FOR_A_CLAIM
 CELL_WIDTH: Final = 88
 CELL_HEIGHT: Final = 34
 
-_COLOURS: Final = ("#A64000", "#D55E00", "#F3B58A", "#FFFFFF", "#8FC1E3", "#0072B2", "#004A78")
-_STOPS: Final = (-1.5, -1.0, -0.4, 0.0, 0.4, 1.0, 1.5)
-"""Logarithms to base 2: -1 is half as fast, 1 twice as fast."""
-
+_FULL: Final = 1.5
+"""Logarithm to base 2 of the ratio that has the full colour; -1 is half as fast, 1 twice as fast."""
 _FADED: Final = 0.45
+"""How much of its colour is left of a cell that makes no claim."""
 
 
 class RecapChart(Record):
@@ -38,16 +38,17 @@ class RecapChart(Record):
     caption: str
     csv: str
     maps: tuple[Recap, ...]
+    look: Look = LIGHT
 
     def map_spec(self, one: Recap) -> dict[str, Any]:
         """The Vega-Lite spec of one map, for a page, which has its title."""
-        spec: dict[str, Any] = _map(one).to_dict(validate=False)
-        return {**spec, "config": {**config(), "padding": 4, "background": None}}
+        spec: dict[str, Any] = _map(one, self.look).to_dict(validate=False)
+        return {**spec, "config": {**config(self.look), "padding": 4, "background": None}}
 
     def spec(self) -> dict[str, Any]:
         """The Vega-Lite spec of all maps, one below the other."""
         drawn = [
-            _map(one).properties(title=alt.Title(one.title, fontSize=18, fontWeight=600, offset=12, anchor="start"))
+            _map(one, self.look).properties(title=alt.Title(one.title, fontSize=18, fontWeight=600, offset=12, anchor="start"))
             for one in self.maps
         ]
         widest = max((len(one.across) for one in self.maps), default=1) * CELL_WIDTH + 220
@@ -55,10 +56,10 @@ class RecapChart(Record):
         spec: dict[str, Any] = (
             alt.vconcat(*drawn, spacing=34).resolve_scale(x="independent", y="independent").properties(title=title)
         ).to_dict(validate=False)
-        return {**spec, "config": config()}
+        return {**spec, "config": config(self.look)}
 
 
-def recap_chart(maps: Sequence[Recap]) -> RecapChart:
+def recap_chart(maps: Sequence[Recap], look: Look = LIGHT) -> RecapChart:
     """The chart of a study's maps."""
     return RecapChart(
         finding=_finding(maps),
@@ -67,6 +68,7 @@ def recap_chart(maps: Sequence[Recap]) -> RecapChart:
         f"pale: fewer than {REPEATS_FOR_A_CLAIM} repeats, so no claim. ×: not measured or not valid.",
         csv=recap_csv(maps),
         maps=tuple(maps),
+        look=look,
     )
 
 
@@ -86,39 +88,36 @@ def _finding(maps: Sequence[Recap]) -> str:
     return f"Of {len(measured)} comparisons {changed}; of the others nothing can be claimed"
 
 
-def _map(one: Recap) -> alt.LayerChart | alt.FacetChart:
-    data = alt.InlineData(values=[_drawn(cell) for cell in one.cells])
+def _map(one: Recap, look: Look) -> alt.LayerChart | alt.FacetChart:
+    data = alt.InlineData(values=[_drawn(cell, look) for cell in one.cells])
     bare: dict[str, Any] = {"domain": False, "ticks": False, "title": None, "labelOverlap": False}
     # Size and number stand one below the other.
     across = alt.Axis(orient="top", labelAngle=0, labelExpr="split(datum.label, ' × ')", labelPadding=24, **bare)
     x = alt.X("across:N", sort=list(one.across), axis=across)
     y = alt.Y("down:N", sort=list(one.down), axis=alt.Axis(labelLimit=420, **bare))
     base = alt.Chart(data)
-    heat = base.mark_rect(stroke="#c5c9d1", strokeWidth=1, cornerRadius=3).encode(
+    heat = base.mark_rect(stroke=look.axis, strokeOpacity=0.6, strokeWidth=1, cornerRadius=3).encode(
         x=x,
         y=y,
-        color=alt.Color(
-            "doubled:Q", scale=alt.Scale(domain=list(_STOPS), range=list(_COLOURS), clamp=True, interpolate="rgb"), legend=None
-        ),
-        opacity=alt.Opacity("strength:Q", scale=None),
+        color=alt.Color("colour:N", scale=None),
         tooltip=[alt.Tooltip("down:N"), alt.Tooltip("across:N"), alt.Tooltip("told:N", title="change")],
     )
-    ink = alt.condition("datum.light", alt.value("#ffffff"), alt.value(INK))
-    words = base.mark_text(fontSize=14, fontWeight=500).encode(x=x, y=y, text="text:N", color=ink)
+    words = base.mark_text(fontSize=14, fontWeight=500).encode(x=x, y=y, text="text:N", color=alt.Color("ink:N", scale=None))
     return alt.layer(heat, words).properties(width=len(one.across) * CELL_WIDTH, height=max(1, len(one.down)) * CELL_HEIGHT)
 
 
-def _drawn(cell: RecapCell) -> dict[str, Any]:
-    """A cell as it is drawn: without a claim it is pale, so that its text is dark on any colour."""
+def _drawn(cell: RecapCell, look: Look) -> dict[str, Any]:
+    """A cell as it is drawn: pale without a claim."""
     doubled = 0.0 if cell.ratio is None or cell.verdict == "same" else math.log2(cell.ratio.value)
-    claimed = cell.verdict == "changed"
+    colour = colour_at(doubled / _FULL, diverging(look))
+    if cell.verdict != "changed":
+        colour = colour_at(2 * _FADED - 1, (neutral(look), colour))
     return {
         "down": cell.down,
         "across": cell.across,
-        "doubled": doubled,
-        "strength": 1.0 if claimed or cell.verdict == "same" else _FADED,
+        "colour": colour,
+        "ink": ink_on(colour),
         "text": cell.text,
-        "light": claimed and abs(doubled) >= 1.0,
         "told": told(cell),
     }
 

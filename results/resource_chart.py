@@ -8,7 +8,7 @@ from typing import Any, Final
 import altair as alt
 
 from ground.record import Record
-from results.chart_theme import MUTED, Style, config, styles
+from results.chart_theme import LIGHT, Look, Style, config, styles
 from results.charts import colour_of, shape_of, workers_axis
 from results.figure import in_lines
 from results.resolved import PlannedLayout
@@ -31,6 +31,7 @@ class ResourceChart(Record):
     csv: str
     strips: tuple[Strip, ...]
     styles: tuple[Style, ...]
+    look: Look = LIGHT
 
     @property
     def recorded(self) -> bool:
@@ -39,17 +40,17 @@ class ResourceChart(Record):
 
     def cell_spec(self, strip: Strip, cell: Cell) -> dict[str, Any]:
         """The Vega-Lite spec of one small chart that takes the width it is given."""
-        spec: dict[str, Any] = _cell(strip, cell, self.styles, "container", CELL_HEIGHT, size=12).to_dict(validate=False)
-        small = {**config()["axis"], "labelFontSize": 12, "titleFontSize": 12, "labelPadding": 3}
-        return {**spec, "config": {**config(), "axis": small, "padding": 2, "background": None}}
+        spec: dict[str, Any] = _cell(strip, cell, self.styles, self.look, "container", CELL_HEIGHT, size=12).to_dict(validate=False)
+        small = {**config(self.look)["axis"], "labelFontSize": 12, "titleFontSize": 12, "labelPadding": 3}
+        return {**spec, "config": {**config(self.look), "axis": small, "padding": 2, "background": None}}
 
     def spec(self) -> dict[str, Any]:
         """The Vega-Lite spec of all strips, a row for each kind of requests."""
         rows = [
             alt.hconcat(
                 *(
-                    _cell(strip, cell, self.styles, WIDTH, HEIGHT, size=15, legend=True).properties(
-                        title=alt.Title(cell.title, fontSize=15, fontWeight=500, color=MUTED, offset=8)
+                    _cell(strip, cell, self.styles, self.look, WIDTH, HEIGHT, size=15, legend=True).properties(
+                        title=alt.Title(cell.title, fontSize=15, fontWeight=500, color=self.look.muted, offset=8)
                     )
                     for cell in strip.cells
                 ),
@@ -59,11 +60,12 @@ class ResourceChart(Record):
         ]
         title = alt.Title(in_lines(self.finding, 74), subtitle=in_lines(self.caption, 150))
         spec: dict[str, Any] = alt.vconcat(*rows).properties(title=title).to_dict(validate=False)
-        look = {"orient": "top", "labelFontSize": 16, "symbolSize": 120, "title": None, "columnPadding": 26, "offset": 16}
-        return {**spec, "config": {**config(), "legend": look}}
+        whole = config(self.look)
+        legend = {"orient": "top", "labelFontSize": 16, "symbolSize": 120, "title": None, "columnPadding": 26, "offset": 16}
+        return {**spec, "config": {**whole, "legend": {**whole["legend"], **legend}}}
 
 
-def resource_chart(rows: Sequence[Row], layouts: Sequence[PlannedLayout]) -> ResourceChart:
+def resource_chart(rows: Sequence[Row], layouts: Sequence[PlannedLayout], look: Look = LIGHT) -> ResourceChart:
     """The strips of a table."""
     return ResourceChart(
         finding=_finding(rows),
@@ -71,7 +73,8 @@ def resource_chart(rows: Sequence[Row], layouts: Sequence[PlannedLayout]) -> Res
         "more, or out of CPU quota in half of its periods: it may have been the limit.",
         csv=resource_csv(rows),
         strips=strips(rows),
-        styles=styles(layouts),
+        styles=styles(layouts, look),
+        look=look,
     )
 
 
@@ -101,24 +104,32 @@ def _called(resource: Resource) -> str:
 
 
 def _cell(
-    strip: Strip, cell: Cell, look: Sequence[Style], width: int | str, height: int, *, size: int, legend: bool = False
+    strip: Strip,
+    cell: Cell,
+    styled: Sequence[Style],
+    look: Look,
+    width: int | str,
+    height: int,
+    *,
+    size: int,
+    legend: bool = False,
 ) -> alt.LayerChart | alt.FacetChart:
     scale = alt.Scale(domain=[0, 105], nice=False, clamp=True)
     axis = alt.Axis(values=[0, 50, 100], domain=False, ticks=False, labelExpr="datum.value + ' %'")
     x = workers_axis(strip.workers, title=None)
     y = alt.Y("percent:Q", scale=scale, title=None, axis=axis)
-    colour, shape = colour_of(look, legend=legend), shape_of(look, legend=legend)
+    colour, shape = colour_of(styled, legend=legend), shape_of(styled, legend=legend)
     data = alt.InlineData(values=[share.model_dump() for share in cell.shares])
     bound = (
         alt.Chart(alt.InlineData(values=[{"percent": UTILIZED * 100}]))
-        .mark_rule(strokeDash=[3, 3], color=MUTED, opacity=0.7)
+        .mark_rule(strokeDash=[3, 3], color=look.muted, opacity=0.7)
         .encode(y=y)
     )
     tooltip = [alt.Tooltip("layout:N"), alt.Tooltip("workers:Q"), alt.Tooltip("words:N", title="use")]
     base = alt.Chart(data)
     lines = base.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, detail=["layout:N", "stretch:O"])
     hollow = (
-        base.mark_point(size=size * 3, fill="white", strokeWidth=1.8, opacity=1)
+        base.mark_point(size=size * 3, fill=look.background, strokeWidth=1.8, opacity=1)
         .encode(x=x, y=y, color=colour, shape=shape, tooltip=tooltip)
         .transform_filter("!datum.full")
     )

@@ -14,7 +14,7 @@ import altair as alt
 
 from ground.record import Record
 from results.chart_data import log_ticks
-from results.chart_theme import INK, MUTED, Style, config, styles
+from results.chart_theme import LIGHT, Look, Style, config, styles
 from results.figure import in_lines
 from results.figures import UNKNOWN, show_figure
 from results.resolved import PlannedLayout
@@ -26,7 +26,6 @@ ROW: Final = 27
 """Height of a row in pixels."""
 LABELS: Final = 142
 """Room for the names of the layers, left of the scale."""
-BAD: Final = "#a3260f"
 
 
 class Rung(Record):
@@ -66,17 +65,21 @@ class StaircaseChart(Record):
     csv: str
     flights: tuple[Flight, ...]
     styles: tuple[Style, ...]
+    look: Look = LIGHT
 
     def flight_spec(self, flight: Flight) -> dict[str, Any]:
         """The Vega-Lite spec of one panel for a page."""
         # Not as wide as there is room: the columns of words beside the scale would be taken from its width.
-        spec: dict[str, Any] = _draw(flight, self.styles, PAGE_WIDTH).to_dict(validate=False)
-        return {**spec, "config": {**config(), "padding": {"left": 4, "right": 36, "top": 4, "bottom": 4}, "background": None}}
+        spec: dict[str, Any] = _draw(flight, self.styles, self.look, PAGE_WIDTH).to_dict(validate=False)
+        return {
+            **spec,
+            "config": {**config(self.look), "padding": {"left": 4, "right": 36, "top": 4, "bottom": 4}, "background": None},
+        }
 
     def spec(self) -> dict[str, Any]:
         """The Vega-Lite spec of the whole chart."""
         drawn = [
-            _draw(flight, self.styles, WIDTH).properties(
+            _draw(flight, self.styles, self.look, WIDTH).properties(
                 title=alt.Title(flight.title, fontSize=18, fontWeight=600, offset=8, dx=-LABELS)
             )
             for flight in self.flights
@@ -85,10 +88,10 @@ class StaircaseChart(Record):
         caption = in_lines(self.caption, 150 if wide else 72)
         title = alt.Title(_whole(self.finding, 64 if wide else 42), subtitle=caption, dx=-LABELS)
         spec: dict[str, Any] = alt.concat(*drawn, columns=2 if wide else 1).properties(title=title).to_dict(validate=False)
-        return {**spec, "config": config()}
+        return {**spec, "config": config(self.look)}
 
 
-def staircase_chart(stairs: Sequence[Staircase], layouts: Sequence[PlannedLayout]) -> StaircaseChart | None:
+def staircase_chart(stairs: Sequence[Staircase], layouts: Sequence[PlannedLayout], look: Look = LIGHT) -> StaircaseChart | None:
     """The chart of staircases; None where there is nothing to draw."""
     if not any(stair.known for stair in stairs):
         return None
@@ -100,7 +103,8 @@ def staircase_chart(stairs: Sequence[Staircase], layouts: Sequence[PlannedLayout
         "largest. Hollow: its own load ran out of CPU, it can do more.",
         csv=staircase_csv(stairs),
         flights=tuple(flights),
-        styles=styles(layouts),
+        styles=styles(layouts, look),
+        look=look,
     )
 
 
@@ -165,7 +169,7 @@ def _rung(stair: Staircase, step: Step, places: dict[Level, int]) -> Rung:
     )
 
 
-def _draw(flight: Flight, look: Sequence[Style], width: int) -> alt.LayerChart | alt.FacetChart:
+def _draw(flight: Flight, styled: Sequence[Style], look: Look, width: int) -> alt.LayerChart | alt.FacetChart:
     known = [value for rung in flight.rungs for value in (rung.mb_s,) if value]
     low, high, ticks = log_ticks(min(known, default=1.0), max(known, default=10.0))
     count = len(flight.rungs)
@@ -176,7 +180,7 @@ def _draw(flight: Flight, look: Sequence[Style], width: int) -> alt.LayerChart |
     y = alt.Y("y:Q", scale=y_scale, axis=None)
     colour = alt.Color(
         "layout:N",
-        scale=alt.Scale(domain=[style.layout for style in look], range=[style.colour for style in look]),
+        scale=alt.Scale(domain=[style.layout for style in styled], range=[style.colour for style in styled]),
         legend=None,
     )
     base = alt.Chart(alt.InlineData(values=[rung.model_dump() for rung in flight.rungs]))
@@ -191,16 +195,16 @@ def _draw(flight: Flight, look: Sequence[Style], width: int) -> alt.LayerChart |
     filled = dots.encode(x=x, y=y, color=colour, tooltip=tooltip)
     hollow = (
         rated.transform_filter("datum.held")
-        .mark_point(size=110, fill="white", strokeWidth=2.5, opacity=1)
+        .mark_point(size=110, fill=look.background, strokeWidth=2.5, opacity=1)
         .encode(x=x, y=y, color=colour, tooltip=tooltip)
     )
-    ink = alt.condition("datum.believable", alt.value(INK), alt.value(BAD))
+    ink = alt.condition("datum.believable", alt.value(look.ink), alt.value(look.bad))
     heads = _text(base.transform_filter("datum.head"), y, "name", 0, -LABELS, size=15, weight=600).encode(color=colour)
     names = _text(base.transform_filter("!datum.head"), y, "name", 0, 10 - LABELS, size=14).encode(color=ink)
     layers = base.transform_filter("!datum.head")
     figures = _text(layers, y, "figure", "width", 62, size=14, weight=600, align="right").encode(color=ink)
     shares = _text(rated, y, "share", "width", 74, size=14).encode(color=ink)
-    gaps = _text(base.transform_filter("datum.gap !== ''"), y, "gap", "width", 74, size=13).encode(color=alt.value(MUTED))
+    gaps = _text(base.transform_filter("datum.gap !== ''"), y, "gap", "width", 74, size=13).encode(color=alt.value(look.muted))
     return alt.layer(bands, risers, filled, hollow, heads, names, figures, shares, gaps).properties(width=width, height=count * ROW)
 
 

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from results.chart_data import latency_csv, latency_panels, log_ticks, nice_top, spread, throughput_csv, throughput_panels
+from results.chart_data import (
+    interval_of,
+    latency_csv,
+    latency_panels,
+    log_ticks,
+    nice_top,
+    spread,
+    throughput_csv,
+    throughput_panels,
+)
 from results.chart_theme import styles
 from results.fake_run import WORKLOADS, fake_run
 from results.findings import find
@@ -70,6 +79,31 @@ def test_every_repeat_is_a_dot_also_those_left_out(run: RunStore) -> None:
     panel = throughput_panels(rows, find(rows))[1]
     dots = [dot for dot in panel.dots if (dot.layout, dot.workers) == ("rgw-beast", 32)]
     assert [(dot.repeat, dot.valid) for dot in dots] == [(1, False), (2, True)]
+
+
+def test_the_interval_of_repeats_is_that_of_student_on_their_logarithms() -> None:
+    # exp(mean +- 2.776 * sd / sqrt(5)) of the logarithms, t of 4 degrees of freedom from a printed table
+    low, high = interval_of([90.0, 95.0, 100.0, 105.0, 110.0])
+    assert (low, high) == (pytest.approx(90.40, abs=0.02), pytest.approx(110.09, abs=0.02))
+
+
+def test_one_repeat_and_repeats_in_which_nothing_was_done_have_no_interval() -> None:
+    assert interval_of([7.0]) == interval_of([7.0, 0.0]) == (None, None)
+
+
+def test_an_interval_is_of_the_repeats_that_count_and_of_throughput_alone(run: RunStore) -> None:
+    rows = summarize(run.plan(), run.steps())
+    for panel in throughput_panels(rows, find(rows)):
+        for mark in panel.marks:
+            good = [dot.value for dot in panel.dots if (dot.layout, dot.workers) == (mark.layout, mark.workers) and dot.valid]
+            assert (mark.low, mark.high) == (interval_of(good) if mark.valid else (None, None))
+    assert {mark.low for panel in latency_panels(rows, find(rows)) for mark in panel.marks} == {None}
+
+
+def test_p90_of_each_repeat_is_a_dot(run: RunStore) -> None:
+    rows = summarize(run.plan(), run.steps())
+    panel = latency_panels(rows, find(rows))[0]
+    assert [dot.value for dot in panel.dots] == [point.p90_ms for row in rows[:8] for point in row.points]
 
 
 def test_a_p90_of_too_few_samples_has_no_mark_but_its_max_has(run: RunStore) -> None:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 import struct
 from pathlib import Path
 
 import pytest
+import vl_convert as vlc
 
+from results.chart_theme import DARK, LIGHT, Look
 from results.charts import Chart, charts, write_charts
 from results.fake_run import WORKLOADS, fake_run
 from results.findings import find
@@ -101,6 +104,28 @@ def test_resources_have_a_picture_with_a_row_for_each_kind_of_requests_and_a_leg
         "memory of store-1",
     }
     assert {line["saturated"] for line in lines} == {"yes", "no"}
+
+
+@pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
+def test_a_look_colours_all_of_a_chart(run: RunStore, look: Look) -> None:
+    other = LIGHT if look is DARK else DARK
+    rows = summarize(run.plan(), run.steps())
+    drawn = charts(rows, find(rows), run.plan().layouts, repeats=2, look=look)
+    for chart in (*drawn, resource_chart(rows, run.plan().layouts, look)):
+        text = json.dumps(chart.spec()).lower()
+        assert look.background in text
+        assert look.ink in text
+        for colour in (other.background, other.ink, other.muted, other.grid, "white", "black"):
+            assert colour not in text
+
+
+def test_a_step_that_was_not_steady_is_hollow_on_its_line(run: RunStore) -> None:
+    rows = summarize(run.plan(), run.steps())
+    (panel, *_) = charts(rows, find(rows), run.plan().layouts, repeats=2)[0].panels
+    drifting = panel.model_copy(update={"marks": tuple(mark.model_copy(update={"steady": False}) for mark in panel.marks)})
+    chart = charts(rows, find(rows), run.plan().layouts, repeats=2)[0]
+    filled, hollow = (vlc.vegalite_to_svg(chart.panel_spec(one)).count('fill="#ffffff"') for one in (panel, drifting))
+    assert hollow - filled == sum(mark.stretch is not None for mark in panel.marks)
 
 
 def test_every_panel_is_a_spec_that_vega_lite_knows(run: RunStore) -> None:

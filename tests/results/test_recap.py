@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from results.chart_theme import LIGHT
 from results.charts import write_charts
+from results.diverging import contrast
 from results.recap import Recap, change, recap_csv, recaps
 from results.recap_chart import recap_chart
 from results.summary import Point, Row
@@ -184,6 +186,7 @@ def test_a_cell_that_makes_a_claim_is_drawn_stronger_than_one_that_makes_none() 
     ]
     chart = recap_chart(recaps(study(), rows, WORKLOADS))
     spec = chart.map_spec(chart.maps[0])
-    strengths = {value["down"]: value["strength"] for values in spec["datasets"].values() for value in values}
-    assert strengths["XFS · write"] == 1.0 > strengths["ext4 · write"]
+    colours = {value["down"]: value["colour"] for values in spec["datasets"].values() for value in values}
+    pale, claimed, unfinished = LIGHT.background, colours["XFS · write"], colours["ext4 · write"]
+    assert contrast(pale, claimed) > contrast(pale, unfinished) > 1
     assert chart.finding == "Of 2 comparisons 1 became faster and 0 slower; of the others nothing can be claimed"

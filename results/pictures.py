@@ -1,0 +1,60 @@
+"""Pictures: a chart of any kind as PNG, SVG and PDF, beside it what it was drawn from and what it says.
+
+The fonts that ship are given to the renderer, so that a machine without them draws the same. A PDF holds the letters that it
+shows; an SVG names the font and is drawn with what its reader has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import vl_convert as vlc
+
+from results.chart_theme import font_folder
+from results.store import write_whole
+
+
+class Drawing(Protocol):
+    """What can be written as a picture with its data and its sentence."""
+
+    @property
+    def name(self) -> str:
+        """Of its files."""
+
+    @property
+    def finding(self) -> str:
+        """What it says, in one sentence."""
+
+    @property
+    def caption(self) -> str:
+        """How to read it."""
+
+    @property
+    def csv(self) -> str:
+        """What it is drawn from."""
+
+    def spec(self) -> dict[str, Any]:
+        """Its Vega-Lite spec."""
+
+
+def write_charts(drawn: Sequence[Drawing], folder: Path) -> tuple[Path, ...]:
+    """Write each chart as PNG (2x), SVG, PDF and CSV into a folder, which is made. Raises StoreError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    vlc.register_font_directory(font_folder())
+    written = []
+    for chart in drawn:
+        drawing = vlc.vegalite_to_svg(chart.spec())
+        contents: dict[str, str | bytes] = {
+            "png": vlc.svg_to_png(drawing, scale=2),
+            "svg": drawing,
+            "pdf": vlc.svg_to_pdf(drawing),
+            "csv": chart.csv,
+            "txt": f"{chart.finding}\n{chart.caption}\n",
+        }
+        for ending, content in contents.items():
+            path = folder / f"{chart.name}.{ending}"
+            write_whole(path, content)
+            written.append(path)
+    return tuple(written)
