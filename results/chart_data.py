@@ -85,7 +85,7 @@ class Panel(Record):
 def throughput_panels(
     rows: Sequence[Row], findings: Sequence[Finding], ceilings: Mapping[str, tuple[CeilingLine, ...]] = MappingProxyType({})
 ) -> tuple[Panel, ...]:
-    """Panels of throughput in op/s, with every repeat as a dot, the interval that they make, and the ceilings that there are, by the panels' keys."""
+    """Panels of throughput in op/s, with every repeat as a dot and the interval that they make; `ceilings` by the panels' keys."""
     panels = _panels(rows, findings, "throughput_ops_s", None)
     return tuple(panel.model_copy(update={"ceilings": ceilings.get(panel.key, ())}) for panel in panels)
 
@@ -127,7 +127,7 @@ def _panel(cells: Sequence[Row], about: str, mine: Sequence[Finding], field: str
                     top_within=top_within,
                     low=low if good else None,
                     high=high if good else None,
-                    steady=getattr(row, "steady", None),
+                    steady=row.steady,
                     valid=row.valid,
                     stretch=stretch if good else None,
                     note="; ".join(row.notes),

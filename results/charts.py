@@ -108,7 +108,8 @@ def charts(
         else "one repeat"
     )
     each = " Faint dots: p90 of each repeat." if repeats > 1 else ""
-    restless = " Hollow on a line: not steady." if any(getattr(row, "steady", None) is False for row in rows) else ""
+    restless = " Hollow on a line: not steady." if any(row.steady is False for row in rows) else ""
+    above = _CEILINGS if any(ceilings.values()) else ""
     crossed = "× not valid or not measured."
     latencies = latency_panels(rows, findings)
     binned = "Bars: the bin in which either lies, where the driver tells no more. " if told_in_bins(latencies) else ""
@@ -118,7 +119,7 @@ def charts(
             name="throughput-by-workers",
             title="Throughput by workers",
             finding=headline(findings) if len(layouts) > 1 else f"What {layouts[0].name} serves by worker count",
-            caption=f"Operations per second by worker count; {dots}.{restless} {crossed}{_CEILINGS if any(ceilings.values()) else ''}{few}",
+            caption=f"Operations per second by worker count; {dots}.{restless} {crossed}{above}{few}",
             csv=throughput_csv(rows),
             panels=throughput_panels(rows, findings, ceilings),
             styles=styled,
@@ -129,7 +130,8 @@ def charts(
             name="latency-by-workers",
             title="Latency by workers: p90 and max",
             finding=_latency_headline(rows),
-            caption=f"Filled, joined: p90, where at least 200 samples give one. Hollow: the slowest request.{each}{restless} {binned}{crossed}",
+            caption="Filled, joined: p90, where at least 200 samples give one. Hollow: the slowest request."
+            f"{each}{restless} {binned}{crossed}",
             csv=latency_csv(rows),
             panels=latencies,
             styles=styled,
@@ -276,12 +278,10 @@ def _layers(
 
 def _dots(panel: Panel, styled: Sequence[Style], y: alt.Y) -> alt.Chart:
     """Every repeat that is valid, faint."""
-    return (
-        alt.Chart(_data([dot.model_dump() for dot in panel.dots]))
-        .mark_point(size=30, filled=True, opacity=0.35)
-        .encode(x=workers_axis(panel.workers), y=y, color=colour_of(styled))
-        .transform_filter("datum.valid")
-    )
+    kept = _data([dot.model_dump() for dot in panel.dots if dot.valid])
+    mark = alt.Chart(kept).mark_point(size=30, filled=True, opacity=0.35)
+    drawn: alt.Chart = mark.encode(x=workers_axis(panel.workers), y=y, color=colour_of(styled))
+    return drawn
 
 
 def _bands(panel: Panel, styled: Sequence[Style], low: alt.Y, top: float) -> list[alt.Chart]:
