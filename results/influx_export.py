@@ -11,7 +11,7 @@ from pydantic import NonNegativeInt
 
 from ground.errors import TargetError
 from ground.record import Record
-from results.influx_points import run_lines, step_lines
+from results.influx_points import RunPoints
 from results.influx_server import BATCH, Away, Connection, InfluxServer, Refused
 from results.influx_spool import clear
 from results.store import RunStore
@@ -47,8 +47,9 @@ def send_run(store: RunStore, server: InfluxServer, *, wait: Wait | None = None)
     taken away.
     """
     steps = tuple(store.latest().values())
+    made = RunPoints(store)
     measured = [step for step in steps if step.measurement is not None]
-    lines = (line for part in (run_lines(store, store.plan()), *(step_lines(store, step) for step in measured)) for line in part)
+    lines = (line for part in (made.run(), *map(made.step, measured)) for line in part)
     points, refused, first = 0, 0, ""
     with server.connect() as connection:
         for batch in _batches(lines):

@@ -2,7 +2,7 @@
 
     weighbridge_run      one a run, when it began: its layouts and repeats
     weighbridge_second   one a second of a step and operation, at the start of the second: counts and latencies
-    weighbridge_step     one a step and operation, at the end of its window: throughput, percentiles, errors, whether it is valid
+    weighbridge_step     one a step and operation, at the end of its window: throughput, percentiles, errors, valid, steady
     weighbridge_host     one a sample of a host, when it was taken: shares of CPU and disks, bytes of its NIC, memory
     weighbridge_live     while a step runs: the rates that its driver tells, for watching alone, and kept nowhere else
 
@@ -10,29 +10,30 @@ Times are the wall clock's, in milliseconds: the start of the window as the driv
 are for placing points on a screen; nothing is computed of them. All but those of `weighbridge_live` come out the same however
 often they are made, so that a point that is sent again takes the place of the first.
 
-A field that is not known is left out. A percentile is there under the rule of the report: with enough samples beyond it, and of a
-driver that tells latencies in bins as the two ends of an interval. A step without a measurement has no time, and no point.
+A field that is not known is left out. What is said of a step is what the report says of it: a percentile only with enough samples
+beyond it, of a driver that tells latencies in bins the two ends of an interval, `steady` only where that can be told. A step
+without a measurement has no time, and no point.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
 from ground.errors import InvalidMeasurement
-from results.histogram import Histogram
-from results.interval import percentile
 from results.line_protocol import Point
-from results.measurement import Measurement, Second, Tally
+from results.measurement import Second, Tally
 from results.resolved import ResolvedPlan
 from results.step import StepKey, StepResult
 from results.store import RunStore
 from results.telemetry import DiskSecond, HostLimits, HostSecond, Telemetry
-from results.validity import enough_samples
+from results.use import step_use
+from results.visit import Point as Figures
+from results.visit import visit
 
-PERCENTS: Final = (50, 90, 99)
 RUN_TAGS: Final = ("run", "suite")
 STEP_TAGS: Final = (*RUN_TAGS, "layout", "api", "driver", "layer", "workload", "workers", "repeat")
 """`layer` is there only below and beside gateways; `repeat` counts from 1, as it does in the report."""
@@ -53,12 +54,12 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "weighbridge_step": (
             "throughput_ops_s",
             "bandwidth_bytes_s",
-            *(f"p{one}{end}_ms" for one in PERCENTS for end in ("", "_low", "_high")),
+            *(f"{name}{end}_ms" for name in ("p50", "p90", "p99", "max") for end in ("", "_low", "_high")),
             "mean_ms",
-            "max_ms",
             "samples",
             "errors",
             "valid",
+            "steady",
             "window_s",
         ),
         "weighbridge_host": (
@@ -75,62 +76,76 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "weighbridge_live": ("ops_s", "bytes_s", "errors"),
     }
 )
-"""Every measurement with its fields. Counts and bytes are integers, `valid` is 1 or 0; rates, shares, ms and s are floats."""
+"""Every measurement with its fields. Counts and bytes are integers, as are `valid` and `steady` (1 or 0); all else is a float."""
 
 
-def run_lines(store: RunStore, plan: ResolvedPlan) -> Iterator[str]:
-    """The run itself. Raises InvalidMeasurement where its manifest has no time."""
-    manifest = store.manifest
-    yield from _lines(
-        Point(
-            measurement="weighbridge_run",
-            tags={"run": manifest.run_id, "suite": manifest.suite},
-            fields={"layouts": len(plan.layouts), "repeats": plan.suite.repeats},
-            at_ms=_ms_of(manifest.created_at),
+class RunPoints:
+    """The points of one run, as lines."""
+
+    def __init__(self, store: RunStore) -> None:
+        self._store = store
+
+    def run(self) -> Iterator[str]:
+        """The run itself. Raises UsageError and InvalidMeasurement where its plan or its time cannot be read."""
+        yield from _lines(
+            Point(
+                measurement="weighbridge_run",
+                tags=self._tags,
+                fields={"layouts": len(self._plan.layouts), "repeats": self._plan.suite.repeats},
+                at_ms=_ms_of(self._store.manifest.created_at),
+            )
         )
-    )
 
+    def step(self, step: StepResult) -> Iterator[str]:
+        """All points of a step, with what its hosts used where that was recorded; none of a step without a measurement.
 
-def step_lines(store: RunStore, step: StepResult) -> Iterator[str]:
-    """All points of a step, with what its hosts used where that was recorded; none of a step without a measurement.
+        Raises InvalidMeasurement where a time or the telemetry cannot be read, UsageError where the plan cannot.
+        """
+        measurement = step.measurement
+        if measurement is None:
+            return
+        tags = self._tags_of(step.key)
+        began_ms = _ms_of(measurement.started_at)
+        for second in measurement.seconds:
+            yield from _lines(_second(tags, second, began_ms))
+        telemetry = self._store.telemetry(step.key)
+        use = None if telemetry is None else step_use(telemetry, measurement.window_s)
+        found = visit(step, use, closed_loop=step.key.workload not in self._at_rate)
+        for tally in measurement.tallies:
+            yield from _lines(_step(tags, tally, found.points[tally.operation], measurement.window_s, began_ms))
+        if telemetry is not None:
+            yield from _host_lines(tags, telemetry, began_ms)
 
-    Raises InvalidMeasurement where a time, a histogram or the telemetry cannot be read.
-    """
-    measurement = step.measurement
-    if measurement is None:
-        return
-    tags = step_tags(store, step.key)
-    began_ms = _ms_of(measurement.started_at)
-    for second in measurement.seconds:
-        yield from _lines(_second(tags, second, began_ms))
-    for tally in measurement.tallies:
-        yield from _lines(_step(tags, step, measurement, tally, began_ms))
-    telemetry = store.telemetry(step.key)
-    if telemetry is not None:
-        yield from _host_lines(tags, telemetry, began_ms)
+    def live(self, key: StepKey, phase: str, rates: tuple[float, float], errors: int, at_ms: int) -> Iterator[str]:
+        """What a driver told at this time of a step that runs: operations and bytes a second, and errors."""
+        ops_s, bytes_s = rates
+        tags = {**self._tags_of(key), "phase": phase}
+        fields = {"ops_s": ops_s, "bytes_s": bytes_s, "errors": errors}
+        yield from _lines(Point(measurement="weighbridge_live", tags=tags, fields=fields, at_ms=at_ms))
 
+    @cached_property
+    def _plan(self) -> ResolvedPlan:
+        return self._store.plan()
 
-def live_line(store: RunStore, key: StepKey, phase: str, rates: tuple[float, float], errors: int, at_ms: int) -> str | None:
-    """What a driver told at this time of a step that runs: operations and bytes a second, and errors."""
-    ops_s, bytes_s = rates
-    tags = {**step_tags(store, key), "phase": phase}
-    fields = {"ops_s": ops_s, "bytes_s": bytes_s, "errors": errors}
-    return Point(measurement="weighbridge_live", tags=tags, fields=fields, at_ms=at_ms).line
+    @cached_property
+    def _at_rate(self) -> frozenset[str]:
+        return frozenset(one.name for one in self._plan.suite.workloads if one.rate_per_s is not None)
 
+    @property
+    def _tags(self) -> dict[str, str | None]:
+        return {"run": self._store.manifest.run_id, "suite": self._store.manifest.suite}
 
-def step_tags(store: RunStore, key: StepKey) -> dict[str, str | None]:
-    """The tags of all points of a step."""
-    return {
-        "run": store.manifest.run_id,
-        "suite": store.manifest.suite,
-        "layout": key.layout,
-        "api": key.api,
-        "driver": key.driver,
-        "layer": key.layer,
-        "workload": key.workload,
-        "workers": str(key.workers),
-        "repeat": str(key.repeat + 1),
-    }
+    def _tags_of(self, key: StepKey) -> dict[str, str | None]:
+        return {
+            **self._tags,
+            "layout": key.layout,
+            "api": key.api,
+            "driver": key.driver,
+            "layer": key.layer,
+            "workload": key.workload,
+            "workers": str(key.workers),
+            "repeat": str(key.repeat + 1),
+        }
 
 
 def _second(tags: Mapping[str, str | None], second: Second, began_ms: int) -> Point:
@@ -148,36 +163,29 @@ def _second(tags: Mapping[str, str | None], second: Second, began_ms: int) -> Po
     )
 
 
-def _step(tags: Mapping[str, str | None], step: StepResult, measurement: Measurement, tally: Tally, began_ms: int) -> Point:
+def _step(tags: Mapping[str, str | None], tally: Tally, found: Figures, window_s: float, began_ms: int) -> Point:
+    within = {"p50": found.p50_in, "p90": found.p90_in, "p99": found.p99_in, "max": found.max_in}
     return Point(
         measurement="weighbridge_step",
         tags={**tags, "operation": tally.operation},
         fields={
-            "throughput_ops_s": tally.count / measurement.window_s,
-            "bandwidth_bytes_s": tally.bytes / measurement.window_s,
-            **_percentiles(tally),
-            "mean_ms": tally.sum_us / tally.count / 1000 if tally.count and tally.sum_us is not None else None,
-            "max_ms": None if tally.max_us is None else tally.max_us / 1000,
-            "samples": tally.count,
-            "errors": tally.failed,
-            "valid": int(step.valid),
-            "window_s": measurement.window_s,
+            "throughput_ops_s": found.throughput_ops_s,
+            "bandwidth_bytes_s": tally.bytes / window_s,
+            "p50_ms": found.p50_ms,
+            "p90_ms": found.p90_ms,
+            "p99_ms": found.p99_ms,
+            "max_ms": found.max_ms,
+            **{f"{name}_low_ms": one.low_ms for name, one in within.items() if one is not None},
+            **{f"{name}_high_ms": one.high_ms for name, one in within.items() if one is not None},
+            "mean_ms": found.total_ms / found.samples if found.total_ms is not None and found.samples else None,
+            "samples": found.samples,
+            "errors": found.errors,
+            "valid": int(found.valid),
+            "steady": None if found.steady is None else int(found.steady),
+            "window_s": window_s,
         },
-        at_ms=began_ms + round(measurement.window_s * 1000),
+        at_ms=began_ms + round(window_s * 1000),
     )
-
-
-def _percentiles(tally: Tally) -> dict[str, float | None]:
-    given = [percent for percent in PERCENTS if enough_samples(tally.count, percent)]
-    if tally.latency is not None and tally.max_us is not None:
-        histogram = Histogram.decode(tally.latency)
-        # A bucket's top may lie above the exact maximum.
-        return {f"p{one}_ms": min(histogram.percentile_us(one), tally.max_us) / 1000 for one in given}
-    if tally.bins is None:
-        return {}
-    within = {one: percentile(tally.bins, one) for one in given}
-    ends = {f"p{one}_low_ms": found.low_ms for one, found in within.items()}
-    return {**ends, **{f"p{one}_high_ms": found.high_ms for one, found in within.items()}}
 
 
 def _host_lines(tags: Mapping[str, str | None], telemetry: Telemetry, began_ms: int) -> Iterator[str]:

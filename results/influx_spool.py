@@ -33,12 +33,11 @@ class Spool:
         self.refused = folder / REFUSED
         try:
             self._file = self.path.open("a+b", buffering=0)
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._file.seek(0)
-            data = self._file.read()
-            whole = data.rfind(b"\n") + 1
-            if whole < len(data):
-                self._file.truncate(whole)
+            try:
+                data = self._whole()
+            except OSError:
+                self._file.close()
+                raise
         except OSError as error:
             raise StoreError(self.path, error) from error
         self._at = 0
@@ -115,6 +114,16 @@ class Spool:
             write_whole(self.path, rest)
         else:
             self.path.unlink(missing_ok=True)
+
+    def _whole(self) -> bytes:
+        """All lines that are there, those that are torn cut off."""
+        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._file.seek(0)
+        data = self._file.read()
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):
+            self._file.truncate(whole)
+        return data[:whole]
 
     def _empty(self) -> None:
         try:

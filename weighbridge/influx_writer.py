@@ -27,7 +27,7 @@ from pydantic import NonNegativeInt
 from drivers.order import Progress
 from ground.errors import WeighbridgeError
 from ground.record import Record
-from results.influx_points import live_line, run_lines, step_lines
+from results.influx_points import RunPoints
 from results.influx_server import DEADLINE_S, Away, Connection, InfluxServer, Refused
 from results.influx_spool import REFUSED, SPOOL, Spool
 from results.step import StepKey, StepResult
@@ -91,6 +91,7 @@ class InfluxWriter:
         close_s: float = CLOSE_S,
     ) -> None:
         self._store = store
+        self._points = RunPoints(store)
         self._server = server
         self._say = say
         self._deadline_s = deadline_s
@@ -135,8 +136,7 @@ class InfluxWriter:
             return
         self._live_at = now
         rates = (progress.operations_per_s, progress.bytes_per_s)
-        line = live_line(self._store, key, progress.phase, rates, progress.errors, at_ms=round(time.time() * 1000))
-        self._live += [line] if line is not None else []
+        self._live += self._points.live(key, progress.phase, rates, progress.errors, round(time.time() * 1000))
         if now - self._live_sent_at >= LIVE_EVERY_S:
             lines, self._live, self._live_sent_at = tuple(self._live), [], now
             if self._orders.empty():
@@ -175,13 +175,13 @@ class InfluxWriter:
             self._asked.set()
 
     def _serve(self, spool: Spool, connection: Connection) -> None:
-        self._keep(spool, "the run", lambda: run_lines(self._store, self._store.plan()))
+        self._keep(spool, "the run", self._points.run)
         self._drain(spool, connection)
         self._asked.set()
         while not (self._ending.is_set() and self._orders.empty()):
             order = self._next(spool)
             if isinstance(order, StepResult):
-                self._keep(spool, str(order.key), partial(step_lines, self._store, order))
+                self._keep(spool, str(order.key), partial(self._points.step, order))
             elif order is not None and not self._stopped and not self._tries:
                 self._show(connection, order)
             if not self._stopped and time.monotonic() >= self._due:

@@ -1,0 +1,142 @@
+"""For tests: the write API of an InfluxDB on loopback, that answers as it is told and remembers what it took."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import parse_qsl, urlsplit
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer. `how`: `answer` in full, `hang` until the server goes down, `torn` after the status line."""
+
+    status: int = 204
+    body: str = ""
+    fields: tuple[tuple[str, str], ...] = ()
+    how: str = "answer"
+
+
+@dataclass(frozen=True)
+class Write:
+    """One request as it came."""
+
+    path: str
+    query: dict[str, str]
+    token: str | None
+    lines: list[str] = field(default_factory=list)
+
+
+class FakeInflux:
+    """Listens from entering to leaving. The `answers` are given in turn, and `otherwise` when there are none left."""
+
+    def __init__(self, *answers: Answer, otherwise: Answer | None = None) -> None:
+        self.answers = deque(answers)
+        self.otherwise = otherwise or Answer()
+        self.writes: list[Write] = []
+        self.taken: list[str] = []
+        """The lines of all writes that were answered 204, in order."""
+        self.asked = threading.Condition()
+        self.ended = threading.Event()
+        self._server: _Server | None = None
+        self._port = 0
+
+    @property
+    def url(self) -> str:
+        """Where it listens, or did."""
+        return f"http://127.0.0.1:{self._port}"
+
+    def __enter__(self) -> Self:
+        self.up()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.down()
+
+    def up(self) -> None:
+        """Listen, on the same port as ever."""
+        self.ended.clear()
+        self._server = _Server(("127.0.0.1", self._port), self)
+        self._port = int(self._server.server_address[1])
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+    def down(self) -> None:
+        """Refuse connections, and end those that there are."""
+        if self._server is not None:
+            self.ended.set()
+            self._server.shutdown()
+            self._server.server_close()
+            self._server.cut()
+            self._server = None
+
+    def wait_for(self, writes: int) -> bool:
+        """Wait until so many writes have been asked for; whether they have."""
+        with self.asked:
+            return self.asked.wait_for(lambda: len(self.writes) >= writes, timeout=20)
+
+    def took(self, write: Write) -> Answer:
+        """Remember a request; how it is answered."""
+        with self.asked:
+            answer = self.answers.popleft() if self.answers else self.otherwise
+            self.writes.append(write)
+            if answer.status == 204 and answer.how == "answer":
+                self.taken += write.lines
+            self.asked.notify_all()
+        return answer
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, address: tuple[str, int], fake: FakeInflux) -> None:
+        super().__init__(address, _Handler)
+        self.fake = fake
+        self.open: list[socket.socket] = []
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.open.append(request)
+        super().process_request(request, client_address)
+
+    def cut(self) -> None:
+        for one in self.open:
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue  # the other side has ended it
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers.get("Content-Encoding") == "gzip":
+            body = gzip.decompress(body)
+        parts = urlsplit(self.path)
+        write = Write(parts.path, dict(parse_qsl(parts.query)), self.headers.get("Authorization"), body.decode().split("\n"))
+        answer = self.server.fake.took(write)
+        if answer.how == "hang":
+            self.server.fake.ended.wait()
+            self.close_connection = True
+        elif answer.how == "torn":
+            self.wfile.write(b"HTTP/1.1 204 No")
+            self.close_connection = True
+        else:
+            self.send_response(answer.status)
+            for name, value in answer.fields:
+                self.send_header(name, value)
+            if answer.status != 204:
+                self.send_header("Content-Length", str(len(answer.body.encode())))
+            self.end_headers()
+            self.wfile.write(answer.body.encode())
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as its base has it
+        """Say nothing."""
