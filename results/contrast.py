@@ -18,7 +18,7 @@ from typing import Final, get_args
 from results.comparison import Metric
 from results.interval import Interval
 from results.statistics import Ratio, Welch, cliffs_delta, geometric_mean, rank_p, rank_p_of, ratio, welch
-from results.summary import Point, Row
+from results.summary import NOT_STEADY, NOT_VALID, Point, Row
 
 Pair = tuple[Row, Row]
 """Baseline and subject."""
@@ -74,15 +74,17 @@ _FIGURES: Final[dict[Metric, Callable[[Row], float | None]]] = {
 
 
 def comparable(*rows: Row) -> bool:
-    """Whether each of these rows has throughputs that may be set against another's."""
-    return all(row.valid and min((point.throughput_ops_s for point in row.used), default=0) > 0 for row in rows)
+    """Whether each of these rows may be ranked and has throughputs that can be set against another's."""
+    return all(row.ranked and min((point.throughput_ops_s for point in row.used), default=0) > 0 for row in rows)
 
 
 def reason(row: Row) -> str:
     """Why a row cannot be compared, as short as it can be said: of an error the first line, not what to do about it."""
-    if row.valid:
+    if row.ranked:
         return "nothing succeeded"
-    note = next((note for note in row.notes if note != "not valid"), "not valid")
+    if row.doubt:
+        return f"not believable: {row.doubt}"
+    note = next((note for note in row.notes if note not in (NOT_VALID, NOT_STEADY)), NOT_STEADY if row.valid else NOT_VALID)
     return note.splitlines()[0]
 
 

@@ -11,7 +11,10 @@ from results.ascent import doubted
 from results.attestation import summary as told
 from results.ceiling_lines import ceiling_lines
 from results.charts import charts, write_charts
-from results.findings import Finding, find
+from results.comparing import compare
+from results.comparison import Comparison
+from results.effects import effects_csv
+from results.findings import Finding, findings_of
 from results.profile import read_profiles
 from results.profile_page import shown
 from results.report import report
@@ -32,6 +35,8 @@ class Derived(Record):
     charts: tuple[Path, ...]
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...]
+    comparison: Comparison
+    """The tests and the verdicts behind the findings, and the rig's noise floor where it was measured."""
     agreement: tuple[str, ...] = ()
     """How far two drivers agree, in sentences; empty where one made all the load."""
     replayed: StudyPage | None = None
@@ -44,7 +49,7 @@ class Derived(Record):
     @property
     def comparable(self) -> bool:
         """Whether anything was measured that may be ranked: for more than one layout, a valid cell of two of them."""
-        if len({row.layout for row in self.rows}) == 1:
+        if not self.comparison.subjects:
             return any(row.valid for row in self.rows)
         return any(finding.ratio is not None for finding in self.findings)
 
@@ -69,13 +74,15 @@ def derive(run_folder: Path) -> Derived:
     stairs = staircase_page(plan, rows, layers, attested)
     found = stairs.stairs if stairs is not None else ()
     rows = doubted(rows, found)
-    findings = find(rows)
+    comparison = compare(rows, plan.twins, plan.suite.bounds)
+    findings = findings_of(comparison)
     agreed = agreements(rows)
     store.make_derived()
     summary = store.derived / "summary.csv"
     write_whole(summary, summary_csv(rows))
     if stairs is not None:
         stairs.write(store.derived)
+    write_whole(store.derived / "effects.csv", effects_csv(comparison))
     if agreed:
         write_whole(store.derived / "agreement.csv", agreement_csv(agreed))
     drawn = charts(rows, findings, plan.layouts, repeats=plan.suite.repeats, ceilings=ceiling_lines(found))
@@ -104,6 +111,7 @@ def derive(run_folder: Path) -> Derived:
             replayed,
             stairs,
             shown(read_profiles(store.folder)),
+            comparison=comparison,
         ),
     )
     return Derived(
@@ -113,6 +121,7 @@ def derive(run_folder: Path) -> Derived:
         charts=pictures,
         rows=rows,
         findings=findings,
+        comparison=comparison,
         agreement=sentences(agreed, findings),
         replayed=replayed,
         stairs=stairs.sentences if stairs is not None else (),

@@ -82,7 +82,7 @@ def test_nothing_is_fetched(page: Page) -> None:
 def test_findings_come_before_charts_and_charts_before_the_table(page: Page) -> None:
     order = [attrs["id"] for attrs in page.all("section")]
     assert order == [
-        "findings", "throughput-by-workers", "latency-by-workers", "limits", "table", "faults", "hosts", "numbers", "environment",
+        "findings", "certainty", "throughput-by-workers", "latency-by-workers", "limits", "table", "faults", "hosts", "numbers", "environment",
         "repeat", "study",
     ]  # fmt: skip
 
