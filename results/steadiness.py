@@ -39,8 +39,8 @@ WARM_BOUND: Final = 0.05
 BATCH_S: Final = 5
 BATCHES: Final = 10
 """Batches that a window should have for a cut to be looked for among them."""
-SIGMAS: Final = 2.35
-"""What differs by more than so many of its standard errors is not chance: the 99th percentile of a normal distribution."""
+SIGMAS: Final = 2.5
+"""What differs by more than so many of its standard errors is not chance: one in 80, both ways, by a normal distribution."""
 RANGE_SIGMAS: Final = 4.3
 """The same of the range of five: near the 98th percentile of theirs."""
 TOLD_MOVE: Final = 0.30

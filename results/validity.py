@@ -13,6 +13,16 @@ The rules, from queueing theory and from the practice of benchmarking:
   COSBench cuts each latency to whole milliseconds, so that the real sum is higher by up to 1 ms an operation: a miss is only
   what that cannot explain, throughput x (mean + 1 ms) where too little is accounted for. It also leaves out the requests that
   the window's start cuts, not only those that its end does: its bounds are widened by two operations a worker.
+- Window: it opens when every worker has finished its first request, and not before the warm-up is over, and closes before the
+  first begins its last: Locust's drivers, engine and SDK, tell workers to stop only once it is closed. Where there are objects
+  to delete, workers run out of them one after another: the window closes with the last, so that its tail has fewer workers than
+  it says, and where it is of deletes alone without a warm-up it opens before the first request; both are noted. Other drivers
+  have windows of their own. COSBench: its `runtime`, by its clock, without requests that either end cuts. `rados bench`: a run of
+  its own from its first request to its last, start and end with it, after another one for the warm-up; of several at once the
+  seconds of the longest. `rbd bench`: from its first line of figures after the warm-up. fio: `ramp_time` left out, then what is
+  done within `runtime`.
+- Headroom of the driver's network: `results.visit` judges its NIC from what the hosts used, and `results.steadiness` whether
+  throughput held all through the window; both when results are derived, not when they are measured.
 - Percentiles: p is given only where at least 20 samples lie beyond it: p50 needs 40, p90 needs 200, p99 needs 2000.
 """
 
