@@ -108,7 +108,9 @@ class RunStore:
     def open(cls, folder: Path) -> RunStore:
         """An existing run folder. Raises UsageError when it is none, or of a version this program does not know."""
         path = folder / "manifest.json"
-        return cls(folder, read_record(path, Manifest, advice="" if path.is_file() else f"Is {folder} the folder of a run?"))
+        if not path.exists():
+            raise UsageError(f"{folder}: is not the folder of a run: it has no manifest.json")
+        return cls(folder, read_record(path, Manifest))
 
     # ---- the manifest
 

@@ -21,6 +21,7 @@ class Verbs(click.Group):
 
     VERBS: ClassVar[dict[str, str]] = {
         "compare": "Weigh layouts side by side with a suite: table, charts and report.",
+        "resume": "Go on with a run that was ended or killed, at the first step that is not whole.",
         "study": "Replay a published study: its table, what changed, its figures beside ours.",
         "topologies": "List layouts, releases and parameters.",
         "render": "Print every configuration file of a layout; starts nothing.",
@@ -29,6 +30,8 @@ class Verbs(click.Group):
         "exec": "Run a command on a host of what stands.",
         "down": "Take away what stands, or all that a killed run left.",
         "report": "Make table, charts and report of a run again, from its folder.",
+        "export": "Write a run as CSV, Parquet, JSON, hgrm, Markdown, LaTeX or slides.",
+        "sql": "Ask many runs at once with SQL.",
         "baseline": "Measure what the hosts of a hardware file can do, without a gateway.",
         "import-cosbench": "Make a suite of a workload file of COSBench.",
         "doctor": "Say what is missing on this machine and how to get it.",

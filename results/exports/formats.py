@@ -1,0 +1,104 @@
+"""The formats that a run can leave in: which tables each takes, and what makes its files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from ground.document import did_you_mean
+from ground.errors import InvalidMeasurement, UsageError
+from results.exports.csv_format import csv_file
+from results.exports.data_table import DataTable
+from results.exports.effects_table import effects_table
+from results.exports.file import File, Produced
+from results.exports.hgrm_format import hgrm_files
+from results.exports.json_format import json_file
+from results.exports.latex_format import latex_file
+from results.exports.markdown_format import markdown_file
+from results.exports.paper import PaperTable, effects_paper, summary_paper
+from results.exports.parquet_format import parquet_file
+from results.exports.run_data import RunData
+from results.exports.run_tables import seconds_table, steps_table, summary_table
+
+TABLES: Final[Mapping[str, Callable[[Sequence[RunData]], DataTable]]] = MappingProxyType(
+    {"summary": summary_table, "steps": steps_table, "seconds": seconds_table, "effects": effects_table}
+)
+"""The tables of a run, by name."""
+_PAPERS: Final = ("summary", "effects")
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format. `tables` are those that it takes, `default` those it takes unasked; both empty: it takes the whole run."""
+
+    about: str
+    make: Callable[[RunData, Sequence[str]], Produced]
+    tables: tuple[str, ...] = ()
+    default: tuple[str, ...] = ()
+
+
+def _csv(data: RunData, tables: Sequence[str]) -> Produced:
+    return Produced(files=tuple(csv_file(TABLES[name]([data])) for name in tables))
+
+
+def _parquet(data: RunData, tables: Sequence[str]) -> Produced:
+    return Produced(files=tuple(parquet_file(TABLES[name]([data])) for name in tables))
+
+
+def _json(data: RunData, tables: Sequence[str]) -> Produced:
+    return Produced(files=(json_file(data, [TABLES[name]([data]) for name in tables]),))
+
+
+def _hgrm(data: RunData, _tables: Sequence[str]) -> Produced:
+    return hgrm_files(data)
+
+
+def _markdown(data: RunData, tables: Sequence[str]) -> Produced:
+    return Produced(files=tuple(markdown_file(_paper(data, name)) for name in tables))
+
+
+def _latex(data: RunData, tables: Sequence[str]) -> Produced:
+    return Produced(files=tuple(latex_file(_paper(data, name)) for name in tables))
+
+
+def _pptx(data: RunData, _tables: Sequence[str]) -> Produced:
+    from results.slides import deck  # noqa: PLC0415 - heavy, and wanted by this one alone
+
+    return Produced(files=(File(name="talk.pptx", content=deck(data.store)),))
+
+
+def _paper(data: RunData, name: str) -> PaperTable:
+    if name == "summary":
+        return summary_paper(data)
+    if data.comparison is None:
+        raise InvalidMeasurement(f"{data.store.folder}: nothing was planned that could be compared")
+    return effects_paper(data, data.comparison)
+
+
+FORMATS: Final[Mapping[str, Format]] = MappingProxyType(
+    {
+        "csv": Format("a file a table, nothing rounded", _csv, tuple(TABLES), ("summary",)),
+        "parquet": Format("the same with typed columns, zstd", _parquet, tuple(TABLES), ("summary",)),
+        "json": Format("one document of all tables; --schema prints its JSON Schema", _json, tuple(TABLES), tuple(TABLES)),
+        "hgrm": Format("HdrHistogram percentile distributions, a file a step and operation", _hgrm),
+        "markdown": Format("a table for notes", _markdown, _PAPERS, ("summary",)),
+        "latex": Format("a table for papers, with booktabs", _latex, _PAPERS, ("summary",)),
+        "pptx": Format("the slides of a talk", _pptx),
+    }
+)
+
+
+def format_of(name: str, tables: Sequence[str]) -> tuple[Format, tuple[str, ...]]:
+    """A format and the tables that it is to take. Raises UsageError on a format or a table that there is not."""
+    if name not in FORMATS:
+        raise UsageError(f"no format {name!r}{did_you_mean(name, list(FORMATS))}", advice=f"There are {', '.join(FORMATS)}.")
+    found = FORMATS[name]
+    for table in tables:
+        if not found.tables:
+            raise UsageError(f"{name} takes the run as a whole, not a table of it", advice="Leave --table away.")
+        if table not in found.tables:
+            known = did_you_mean(table, found.tables)
+            raise UsageError(f"{name} has no table {table!r}{known}", advice=f"It has {', '.join(found.tables)}.")
+    return found, tuple(dict.fromkeys(tables)) or found.default

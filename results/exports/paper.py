@@ -1,0 +1,185 @@
+"""Tables for papers, talks and notes: few columns, figures as people read them, and what must be known in notes below.
+
+What is shown is decided here; `markdown_format` and `latex_format` say how it is set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from ground.record import Record
+from results.comparison import Comparison, Effect
+from results.exports.run_data import RunData
+from results.figures import UNKNOWN, show_figure
+from results.interval import Interval, show_latency
+from results.kinds import kind_of, subjects
+from results.manifest import Manifest
+from results.statistics import REPEATS_FOR_A_CLAIM
+from results.summary import Row
+from results.validity import enough_samples, samples_needed
+
+NOT_VALID: Final = "†"
+NOT_STEADY: Final = "‡"
+IN_DOUBT: Final = "§"
+WORKERS_ALL: Final = "all"
+
+
+class PaperColumn(Record):
+    """A column; its unit belongs into its head."""
+
+    title: str
+    unit: str = ""
+    numeric: bool = False
+
+
+class PaperTable(Record):
+    """Lines in groups, between which a rule stands. All texts are plain: who sets them escapes them."""
+
+    name: str
+    caption: str
+    columns: tuple[PaperColumn, ...]
+    groups: tuple[tuple[tuple[str, ...], ...], ...]
+    notes: tuple[str, ...]
+
+
+_FIGURES: Final = (
+    PaperColumn(title="Throughput", unit="op/s", numeric=True),
+    PaperColumn(title="Bandwidth", unit="MB/s", numeric=True),
+    *(PaperColumn(title=title, unit="ms", numeric=True) for title in ("p50", "p90", "p99", "Max")),
+    PaperColumn(title="Errors", numeric=True),
+    PaperColumn(title="n", numeric=True),
+)
+
+
+def summary_paper(data: RunData) -> PaperTable:
+    """The study's table. Layouts that are another one once more are left out."""
+    rows = [row for row in data.rows if row.layout not in data.plan.twins]
+    names = subjects(rows)
+    groups: dict[str, list[tuple[str, ...]]] = {}
+    for row in rows:
+        name = names[kind_of(row)]
+        groups.setdefault(name, []).append(
+            (
+                name,
+                str(row.workers),
+                f"{row.layout} {_mark(row)}".rstrip(),
+                show_figure(row.throughput_ops_s),
+                show_figure(row.bandwidth_mb_s),
+                *(_percentile(row, percent) for percent in (50, 90, 99)),
+                show_latency(row.max_ms, row.max_in),
+                UNKNOWN if row.errors is None else f"{row.errors:,}",
+                str(row.repeats),
+            )
+        )
+    return PaperTable(
+        name="summary",
+        caption=_caption("Throughput, latency and errors", data.manifest),
+        columns=(
+            PaperColumn(title="Requests"),
+            PaperColumn(title="Workers", numeric=True),
+            PaperColumn(title="Layout"),
+            *_FIGURES,
+        ),
+        groups=tuple(tuple(lines) for lines in groups.values()),
+        notes=tuple(_summary_notes(rows, data.plan.twins)),
+    )
+
+
+def effects_paper(data: RunData, comparison: Comparison) -> PaperTable:
+    """Every layout against the first, metric by metric."""
+    groups: dict[tuple[str, str], list[tuple[str, ...]]] = {}
+    for effect in comparison.effects:
+        groups.setdefault((effect.about, effect.metric), []).append(_effect(effect))
+    ratio = (
+        f"Ratio: how many times the figure of {comparison.baseline} that of the layout is, of geometric means; "
+        "above 1 is better of throughput, worse of p90."
+    )
+    tests = (
+        f"q: p-value of Welch's test on logarithms, corrected over {comparison.tests} cells (Benjamini and Hochberg). "
+        "n: repeats of the side that has fewer."
+    )
+    noise = (
+        f"Two arms of {one.layout} were up to {show_figure(one.ratio)} times apart in {one.metric}: the rig's noise."
+        for one in comparison.noise
+    )
+    return PaperTable(
+        name="effects",
+        caption=_caption(f"What differs from {comparison.baseline}", data.manifest),
+        columns=(
+            PaperColumn(title="Requests"),
+            PaperColumn(title="Metric"),
+            PaperColumn(title="Workers", numeric=True),
+            PaperColumn(title="Layout"),
+            PaperColumn(title="Ratio", numeric=True),
+            PaperColumn(title="95 % interval", numeric=True),
+            PaperColumn(title="q", numeric=True),
+            PaperColumn(title="n", numeric=True),
+            PaperColumn(title="Verdict"),
+        ),
+        groups=tuple(tuple(lines) for lines in groups.values()),
+        notes=(ratio, tests, *noise),
+    )
+
+
+def _caption(words: str, manifest: Manifest) -> str:
+    state = "" if manifest.state == "done" else f" ({manifest.state})"
+    return f"{words}; suite {manifest.suite}, run {manifest.run_id}{state}"
+
+
+def _percentile(row: Row, percent: int) -> str:
+    """The figure; where there is none because a repeat had too few samples, how many it needs."""
+    value: float | None = getattr(row, f"p{percent}_ms")
+    within: Interval | None = getattr(row, f"p{percent}_in")
+    if value is None and within is None and _too_few(row, percent):
+        return f"n<{samples_needed(percent)}"
+    return show_latency(value, within)
+
+
+def _mark(row: Row) -> str:
+    """Why a row is not ranked; empty where it is."""
+    if row.ranked:
+        return ""
+    return NOT_VALID if not row.valid else NOT_STEADY if row.steady is False else IN_DOUBT
+
+
+def _too_few(row: Row, percent: int) -> bool:
+    return any(not enough_samples(point.samples, percent) for point in row.used)
+
+
+def _summary_notes(rows: Sequence[Row], twins: Mapping[str, str]) -> Iterator[str]:
+    yield "Medians of the repeats; max is the highest of all; errors are of all repeats. n: repeats that these are of."
+    if any(row.repeats < REPEATS_FOR_A_CLAIM for row in rows):
+        yield f"Fewer than {REPEATS_FOR_A_CLAIM} repeats make no claim."
+    marks = {_percentile(row, percent) for row in rows for percent in (50, 90, 99)}
+    few = sorted(mark for mark in marks if mark.startswith("n<"))
+    if few:
+        yield f"{', '.join(few)}: a repeat had fewer operations than this percentile needs."
+    if any(row.max_in is not None for row in rows):
+        yield "(10, 20]: the driver counts in bins, and the latency lies in this one."
+    found = [mark for row in rows if (mark := _mark(row))]
+    for mark, words in ((NOT_VALID, "not valid"), (NOT_STEADY, "not steady"), (IN_DOUBT, "not believable")):
+        if mark in found:
+            yield f"{mark}: {words}, not to be ranked."
+    names = subjects(rows)
+    for row in rows:
+        if _mark(row) and row.notes:
+            yield f"{_mark(row)} {row.layout}, {names[kind_of(row)]}, {row.workers} workers: {'; '.join(row.notes)}."
+    for twin, layout in twins.items():
+        yield f"{twin} is {layout} once more, to know the rig's noise, and is left out."
+
+
+def _effect(effect: Effect) -> tuple[str, ...]:
+    ratio = effect.ratio
+    known = ratio is not None and ratio.low is not None and ratio.high is not None
+    return (
+        effect.about,
+        effect.metric,
+        WORKERS_ALL if effect.workers is None else str(effect.workers),
+        effect.subject,
+        UNKNOWN if ratio is None else show_figure(ratio.value),
+        f"{show_figure(ratio.low)} to {show_figure(ratio.high)}" if ratio is not None and known else UNKNOWN,
+        UNKNOWN if effect.q is None else f"{effect.q:.3f}" if effect.q >= 0.001 else "<0.001",
+        UNKNOWN if ratio is None else str(ratio.repeats),
+        effect.verdict,
+    )

@@ -1,0 +1,70 @@
+"""`weighbridge export`: a run for other programs, papers and talks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+STANDARD_OUTPUT: Final = "-"
+
+
+def _print_schema(context: click.Context, _parameter: click.Parameter, asked: bool) -> None:
+    if not asked or context.resilient_parsing:
+        return
+    import json  # noqa: PLC0415 - heavy rooms are imported by what needs them
+
+    from results.exports.json_format import json_schema  # noqa: PLC0415
+
+    click.echo(json.dumps(json_schema(), indent=1, ensure_ascii=False))
+    context.exit()
+
+
+@click.command("export")
+@click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--to", "form", metavar="FORMAT", required=True, help="csv, parquet, json, hgrm, markdown, latex or pptx.")
+@click.option(
+    "--table",
+    "tables",
+    metavar="TABLE",
+    multiple=True,
+    help="summary, steps, seconds or effects; may be given more than once (default: summary; of json all).",
+)
+@click.option(
+    "--out",
+    metavar="PATH",
+    help="A file, or a folder where there are several; - is standard output (default: derived/exports in the run's folder).",
+)
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+@click.option(
+    "--schema", is_flag=True, is_eager=True, expose_value=False, callback=_print_schema, help="Print the JSON Schema of json."
+)
+def command(run: Path, form: str, tables: tuple[str, ...], out: str | None, force: bool) -> None:
+    """Write a RUN folder in another FORMAT.
+
+    \b
+    csv       a file a table, nothing rounded; empty cells are unknown
+    parquet   the same with typed columns (zstd); NULL is unknown
+    json      one document of all tables; --schema prints its JSON Schema
+    hgrm      HdrHistogram percentile distributions, a file a step and operation
+    markdown  the table of the study (or effects) for notes
+    latex     the same for papers, with booktabs
+    pptx      the slides of a talk
+
+    Tables: summary has a line for each layout, kind of requests and worker count; steps one for each repeat; seconds the series;
+    effects what differs from the first layout, with the tests behind it. What the run's folder lacks is said.
+    """  # noqa: D301 - \b is click's mark for text that keeps its lines
+    from results.exports.export import export, produce, single  # noqa: PLC0415 - heavy rooms are imported by what needs them
+
+    if out == STANDARD_OUTPUT:
+        _, made = produce(run, form, tables)
+        click.echo(single(form, made).content, nl=False)
+        remarks = made.remarks
+    else:
+        done = export(run, form, tables, out=None if out is None else Path(out), force=force)
+        remarks = done.remarks
+        for path in done.paths:
+            click.echo(str(path))
+    for remark in remarks:
+        click.echo(f"weighbridge: {remark}", err=True)
