@@ -7,7 +7,10 @@ from typing import Final
 
 import click
 
+from ground.errors import UsageError
+
 STANDARD_OUTPUT: Final = "-"
+INFLUX: Final = "influx"
 
 
 def _print_schema(context: click.Context, _parameter: click.Parameter, asked: bool) -> None:
@@ -23,7 +26,7 @@ def _print_schema(context: click.Context, _parameter: click.Parameter, asked: bo
 
 @click.command("export")
 @click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--to", "form", metavar="FORMAT", required=True, help="csv, parquet, json, hgrm, markdown, latex or pptx.")
+@click.option("--to", "form", metavar="FORMAT", required=True, help="csv, parquet, json, hgrm, markdown, latex, pptx or influx.")
 @click.option(
     "--table",
     "tables",
@@ -38,9 +41,12 @@ def _print_schema(context: click.Context, _parameter: click.Parameter, asked: bo
 )
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 @click.option(
+    "--influx", metavar="URL", help="Where influx sends to: http://HOST:8086[?bucket=B&org=O], token in $WEIGHBRIDGE_INFLUX_TOKEN."
+)
+@click.option(
     "--schema", is_flag=True, is_eager=True, expose_value=False, callback=_print_schema, help="Print the JSON Schema of json."
 )
-def command(run: Path, form: str, tables: tuple[str, ...], out: str | None, force: bool) -> None:
+def command(run: Path, form: str, tables: tuple[str, ...], out: str | None, force: bool, influx: str | None) -> None:
     """Write a RUN folder in another FORMAT.
 
     \b
@@ -51,12 +57,20 @@ def command(run: Path, form: str, tables: tuple[str, ...], out: str | None, forc
     markdown  the table of the study (or effects) for notes
     latex     the same for papers, with booktabs
     pptx      the slides of a talk
+    influx    every point, to the InfluxDB that --influx names
 
     Tables: summary has a line for each layout, kind of requests and worker count; steps one for each repeat; seconds the series;
     effects what differs from the first layout, with the tests behind it. What the run's folder lacks is said.
     """  # noqa: D301 - \b is click's mark for text that keeps its lines
     from results.exports.export import export, produce, single  # noqa: PLC0415 - heavy rooms are imported by what needs them
 
+    if (form == INFLUX) != (influx is not None):
+        raise UsageError("--to influx and --influx URL go together", advice="The URL says where the points are sent.")
+    if influx is not None:
+        if tables or out or force:
+            raise UsageError("influx takes the run as a whole and makes no files", advice="Leave --table, --out and --force away.")
+        click.echo(_sent(run, influx))
+        return
     if out == STANDARD_OUTPUT:
         _, made = produce(run, form, tables)
         click.echo(single(form, made).content, nl=False)
@@ -68,3 +82,12 @@ def command(run: Path, form: str, tables: tuple[str, ...], out: str | None, forc
             click.echo(str(path))
     for remark in remarks:
         click.echo(f"weighbridge: {remark}", err=True)
+
+
+def _sent(run: Path, url: str) -> str:
+    """Send a run to an InfluxDB; how much, in a sentence."""
+    from results.influx_export import send_run  # noqa: PLC0415 - as above
+    from results.influx_server import InfluxServer  # noqa: PLC0415
+    from results.store import RunStore  # noqa: PLC0415
+
+    return send_run(RunStore.open(run), InfluxServer.parse(url)).words
