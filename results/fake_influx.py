@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import socket
+import ssl
 import threading
 from collections import deque
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer. `how`: `answer` in full, `hang` until the server goes down, `torn` after the status line."""
+    """One answer. `how`: `answer` in full, `hang` until the server goes down, `torn` within the status line."""
 
     status: int = 204
     body: str = ""
@@ -36,7 +37,7 @@ class Write:
 class FakeInflux:
     """Listens from entering to leaving. The `answers` are given in turn, and `otherwise` when there are none left."""
 
-    def __init__(self, *answers: Answer, otherwise: Answer | None = None) -> None:
+    def __init__(self, *answers: Answer, otherwise: Answer | None = None, tls: ssl.SSLContext | None = None) -> None:
         self.answers = deque(answers)
         self.otherwise = otherwise or Answer()
         self.writes: list[Write] = []
@@ -44,13 +45,14 @@ class FakeInflux:
         """The lines of all writes that were answered 204, in order."""
         self.asked = threading.Condition()
         self.ended = threading.Event()
+        self._tls = tls
         self._server: _Server | None = None
         self._port = 0
 
     @property
     def url(self) -> str:
         """Where it listens, or did."""
-        return f"http://127.0.0.1:{self._port}"
+        return f"http{'s' if self._tls else ''}://127.0.0.1:{self._port}"
 
     def __enter__(self) -> Self:
         self.up()
@@ -64,6 +66,8 @@ class FakeInflux:
         self.ended.clear()
         self._server = _Server(("127.0.0.1", self._port), self)
         self._port = int(self._server.server_address[1])
+        if self._tls is not None:
+            self._server.socket = self._tls.wrap_socket(self._server.socket, server_side=True)
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
     def down(self) -> None:
@@ -104,6 +108,9 @@ class _Server(ThreadingHTTPServer):
         self.open.append(request)
         super().process_request(request, client_address)
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: that connections break off is what this is for."""
+
     def cut(self) -> None:
         for one in self.open:
             try:
@@ -127,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.fake.ended.wait()
             self.close_connection = True
         elif answer.how == "torn":
-            self.wfile.write(b"HTTP/1.1 204 No")
+            self.wfile.write(b"HTTP/1.1 20")
             self.close_connection = True
         else:
             self.send_response(answer.status)

@@ -51,10 +51,11 @@ def send_run(store: RunStore, server: InfluxServer, *, wait: Wait | None = None)
     measured = [step for step in steps if step.measurement is not None]
     lines = (line for part in (made.run(), *map(made.step, measured)) for line in part)
     points, refused, first = 0, 0, ""
+    waiting: Wait = threading.Event().wait if wait is None else wait
     with server.connect() as connection:
         for batch in _batches(lines):
             try:
-                _write(connection, batch, wait or threading.Event().wait)
+                _write(connection, batch, waiting)
             except Refused as error:
                 if not error.batch:
                     raise

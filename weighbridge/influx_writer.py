@@ -38,6 +38,8 @@ LONGEST_WAIT_S: Final = 60.0
 """A server that is away is asked again after 2, 4, 8 ... s, or when it says so, but at least once a minute."""
 LIVE_EVERY_S: Final = 5.0
 """Live points of so long go out together: on small machines each write is felt."""
+LIVE_STEP_S: Final = 0.9
+"""Drivers tell their rates at least twice a second; one a second is enough."""
 CLOSE_S: Final = 15.0
 """How long the end of a run waits for what is still to be sent; a third of it when the run was interrupted."""
 QUEUED: Final = 256
@@ -132,7 +134,7 @@ class InfluxWriter:
     def live(self, key: StepKey, progress: Progress) -> None:
         """The driver has told its rates. Waits for nothing; what comes within a second of the last is passed over."""
         now = time.monotonic()
-        if now - self._live_at < 0.9:
+        if now - self._live_at < LIVE_STEP_S:
             return
         self._live_at = now
         rates = (progress.operations_per_s, progress.bytes_per_s)

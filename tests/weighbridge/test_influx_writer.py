@@ -1,0 +1,283 @@
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from drivers.order import Progress
+from results import influx_spool
+from results.fake_influx import Answer, FakeInflux
+from results.fake_run import WORKLOADS, fake_run
+from results.influx_export import send_run
+from results.influx_points import RunPoints
+from results.influx_server import InfluxServer
+from results.influx_spool import REFUSED, SPOOL, Spool
+from results.step import StepResult
+from results.store import RunStore
+from weighbridge import influx_writer
+from weighbridge.influx_display import InfluxDisplay, sending
+from weighbridge.influx_writer import InfluxWriter
+
+SMALL = (WORKLOADS[0].model_copy(update={"workers": (1, 4, 16), "runtime": 3.0}),)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RunStore:
+    return fake_run(tmp_path, layouts=("swift",), workloads=SMALL, repeats=1)
+
+
+@pytest.fixture
+def lines(store: RunStore) -> list[str]:
+    points = RunPoints(store)
+    return [*points.run(), *(line for step in store.steps() for line in points.step(step))]
+
+
+class Sending:
+    """A writer and what it said."""
+
+    def __init__(self, store: RunStore, influx: FakeInflux, *, deadline_s: float = 5.0, first_wait_s: float = 0.01) -> None:
+        self.said: list[str] = []
+        self.writer = InfluxWriter(
+            store, InfluxServer(url=influx.url), self.said.append, deadline_s=deadline_s, first_wait_s=first_wait_s, close_s=20.0
+        )
+
+
+def until(true: Callable[[], bool]) -> None:
+    """Wait for another thread; a test that waits in vain fails."""
+    end = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < end
+        threading.Event().wait(0.005)
+
+
+def test_what_is_sent_live_is_what_is_sent_afterwards(store: RunStore) -> None:
+    with FakeInflux() as live, Sending(store, live).writer as writer:
+        for step in store.steps():
+            writer.step(step)
+    with FakeInflux() as after:
+        send_run(store, InfluxServer(url=after.url))
+    assert live.taken == after.taken
+    assert not (store.folder / SPOOL).exists()
+
+
+def test_the_server_is_asked_before_anything_is_measured(store: RunStore) -> None:
+    with FakeInflux() as influx, Sending(store, influx).writer:
+        assert [line.partition(",")[0] for line in influx.taken] == ["weighbridge_run"]
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        [Answer(503), Answer(503)],
+        [Answer(503, fields=(("Retry-After", "0"),))],
+        [Answer(429), Answer(), Answer(500)],
+        [Answer(how="torn"), Answer(), Answer(how="torn")],
+    ],
+)
+def test_a_server_that_comes_back_gets_everything_in_order_and_once(
+    store: RunStore, lines: list[str], trouble: list[Answer]
+) -> None:
+    with FakeInflux(*trouble) as influx:
+        sending = Sending(store, influx)
+        with sending.writer as writer:
+            for step in store.steps():
+                writer.step(step)
+            until(lambda: len(influx.taken) == len(lines))
+    assert influx.taken == lines
+    assert not (store.folder / SPOOL).exists()
+    assert sum("points are kept in" in text for text in sending.said) >= 1
+    assert any("answers again" in text for text in sending.said)
+
+
+def test_a_server_that_dies_in_mid_run_and_is_started_again_lacks_nothing(store: RunStore, lines: list[str]) -> None:
+    first, *others = store.steps()
+    with FakeInflux() as influx:
+        sending = Sending(store, influx)
+        with sending.writer as writer:
+            writer.step(first)
+            until(lambda: first.measurement is not None and any("weighbridge_step" in line for line in influx.taken))
+            influx.down()
+            for step in others:
+                writer.step(step)
+            until(lambda: (store.folder / SPOOL).read_text().splitlines() == lines[len(influx.taken) :])
+            influx.up()
+            until(lambda: len(influx.taken) == len(lines))
+    assert influx.taken == lines
+    assert sum("until it answers" in text for text in sending.said) == 1
+
+
+def test_a_server_that_stays_away_costs_nothing_but_a_sentence_with_what_sends_the_rest(store: RunStore, lines: list[str]) -> None:
+    with FakeInflux() as influx:
+        pass
+    sending = Sending(store, influx, first_wait_s=60.0)
+    with sending.writer as writer:
+        for step in store.steps():
+            writer.step(step)
+    assert (store.folder / SPOOL).read_text().splitlines() == lines
+    again = f"weighbridge export {store.folder} --to influx --influx {influx.url}"
+    assert sending.said[-1].endswith(f"send the whole run again with {again}")
+    assert f"{len(lines)} wait in {store.folder / SPOOL}" in sending.said[-1]
+    assert [event.text for event in store.events() if event.kind == "influx"][-1] in sending.said[-1]
+
+
+def test_a_wrong_token_is_said_once_and_not_tried_again_before_the_end(store: RunStore, lines: list[str]) -> None:
+    with FakeInflux(otherwise=Answer(401, '{"error":"authorization failed"}')) as influx:
+        sending = Sending(store, influx)
+        with sending.writer as writer:
+            for step in store.steps():
+                writer.step(step)
+            until(lambda: len((store.folder / SPOOL).read_text().splitlines()) == len(lines))
+            assert len(influx.writes) == 1
+        assert len(influx.writes) == 2
+    assert sum("authorization failed\n" in text and "sent at the end" in text for text in sending.said) == 1
+    assert (store.folder / SPOOL).read_text().splitlines() == lines
+
+
+def test_a_bucket_that_is_made_in_mid_run_gets_everything_at_the_end(store: RunStore, lines: list[str]) -> None:
+    with FakeInflux(Answer(404, '{"error":"database not found"}')) as influx:
+        sending = Sending(store, influx)
+        with sending.writer as writer:
+            for step in store.steps():
+                writer.step(step)
+    assert influx.taken == lines
+    assert sending.said[-1].endswith(f"{len(lines)} points sent to {influx.url}")
+
+
+def test_lines_that_are_refused_are_kept_with_the_reason_and_others_go_on(
+    store: RunStore, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(influx_spool, "BATCH", 5)
+    conflict = Answer(400, '{"error":"partial write: field type conflict: input field \\"ops\\""}')
+    with FakeInflux(Answer(), conflict) as influx:
+        sending = Sending(store, influx)
+        with sending.writer as writer:
+            for step in store.steps():
+                writer.step(step)
+    head, *refused = (store.folder / REFUSED).read_text().splitlines()
+    assert "field type conflict" in head
+    assert refused == lines[1:6]
+    assert influx.taken == [lines[0], *lines[6:]]
+    assert "5 that it refused are in" in sending.said[-1]
+    assert "weighbridge export" in sending.said[-1]
+
+
+def test_a_server_that_hangs_holds_up_neither_a_step_nor_the_end(store: RunStore) -> None:
+    with FakeInflux(otherwise=Answer(how="hang")) as influx:
+        sending = Sending(store, influx, deadline_s=0.2)
+        with sending.writer as writer:
+            for step in store.steps():
+                writer.step(step)
+    assert "timed out" in sending.said[-1]
+    assert (store.folder / SPOOL).exists()
+
+
+def test_a_server_that_never_ends_its_answer_is_left_behind_and_the_steps_are_told(store: RunStore) -> None:
+    with FakeInflux(Answer(), otherwise=Answer(how="hang")) as influx:
+        sending = Sending(store, influx, deadline_s=60.0)
+        with sending.writer as writer:
+            first, *others = store.steps()
+            writer.step(first)
+            assert influx.wait_for(2)
+            for step in others:
+                writer.step(step)
+            found = writer.close(0.05)
+            assert found.missed == 2
+            assert found.waiting > 0
+            assert "those of 2 steps were not made ready" in sending.said[-1]
+            influx.down()
+
+
+def test_what_a_killed_run_left_is_sent_before_all_else(store: RunStore) -> None:
+    (store.folder / SPOOL).write_text("left,run=r ops=1i 1\ntorn,run=r op")
+    with FakeInflux() as influx, Sending(store, influx).writer:
+        pass
+    assert influx.taken[0] == "left,run=r ops=1i 1"
+    assert not any(line.startswith("torn") for line in influx.taken)
+
+
+def test_a_spool_that_cannot_be_written_ends_the_sending_and_not_the_run(store: RunStore) -> None:
+    with FakeInflux() as influx, Spool(store.folder) as held:
+        held.append(["held 1"])
+        sending = Sending(store, influx)
+        with sending.writer as writer:
+            writer.step(store.steps()[0])
+    assert not influx.writes
+    assert "sending has ended" in sending.said[0]
+    assert "those of 1 steps were not made ready" in sending.said[-1]
+
+
+def test_a_step_that_makes_no_points_is_told_and_others_go_on(store: RunStore, lines: list[str]) -> None:
+    first, *others = store.steps()
+    assert first.measurement is not None
+    odd = first.model_copy(update={"measurement": first.measurement.model_copy(update={"started_at": "yesterday"})})
+    with FakeInflux() as influx:
+        sending = Sending(store, influx)
+        with sending.writer as writer:
+            for step in (odd, *others):
+                writer.step(step)
+    own = len(list(RunPoints(store).step(first)))
+    assert influx.taken == [lines[0], *lines[1 + own :]]
+    assert any("could not be made ready for sending: 'yesterday'" in text for text in sending.said)
+
+
+def progress(phase: str = "measure") -> Progress:
+    return Progress.model_validate({"phase": phase, "done": 1.0, "total": 3.0, "operations_per_s": 120.0, "bytes_per_s": 1e6})
+
+
+class Shown:
+    """A display that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.told.append(text)
+
+    def begins(self, key: object, number: int) -> None:
+        self.told.append(f"begins {number}")
+
+    def progress(self, progress: Progress) -> None:
+        self.told.append(progress.phase)
+
+    def ended(self, result: StepResult) -> None:
+        self.told.append("ended")
+
+
+def test_rates_are_sent_while_a_step_runs_and_never_of_preparing(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(influx_writer, "LIVE_EVERY_S", 0.0)
+    monkeypatch.setattr(influx_writer, "LIVE_STEP_S", 0.0)
+    step, shown = store.steps()[0], Shown()
+    with FakeInflux() as influx:
+        with Sending(store, influx).writer as writer:
+            display = InfluxDisplay(shown, writer)
+            display.say("preparing")
+            display.progress(progress("prepare"))
+            display.begins(step.key, 1)
+            display.progress(progress("warm-up"))
+            until(lambda: any("weighbridge_live" in line for line in influx.taken))
+            display.ended(step)
+            display.progress(progress("cleanup"))
+        live = [line for line in influx.taken if line.startswith("weighbridge_live")]
+    assert shown.told == ["preparing", "prepare", "begins 1", "warm-up", "ended", "cleanup"]
+    assert len(live) == 1
+    assert "phase=warm-up" in live[0]
+    assert " ops_s=120.0,bytes_s=1000000.0,errors=0i " in live[0]
+
+
+def test_rates_are_dropped_when_the_server_is_away_and_never_spooled(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(influx_writer, "LIVE_EVERY_S", 0.0)
+    monkeypatch.setattr(influx_writer, "LIVE_STEP_S", 0.0)
+    with FakeInflux() as influx:
+        pass
+    sending = Sending(store, influx, first_wait_s=60.0)
+    with sending.writer as writer:
+        writer.live(store.steps()[0].key, progress())
+    assert "weighbridge_live" not in (store.folder / SPOOL).read_text()
+
+
+def test_without_a_server_a_display_is_left_as_it_is(store: RunStore) -> None:
+    shown = Shown()
+    with sending(None, store, shown.say) as sent_too:
+        assert sent_too(shown) is shown
+    assert not shown.told
