@@ -112,7 +112,8 @@ def _panel(cells: Sequence[Row], about: str, mine: Sequence[Finding], field: str
         for row in (row for row in cells if row.layout == layout):
             value: float | None = getattr(row, field)
             within, top_within = (row.p90_in, row.max_in) if top is not None else (None, None)
-            good = row.valid and value is not None
+            shown = row.valid and not row.doubt
+            good = shown and value is not None
             if not good and joined:
                 stretch += 1
             joined = good
@@ -128,7 +129,7 @@ def _panel(cells: Sequence[Row], about: str, mine: Sequence[Finding], field: str
                     low=low if good else None,
                     high=high if good else None,
                     steady=row.steady,
-                    valid=row.valid,
+                    valid=shown,
                     stretch=stretch if good else None,
                     note="; ".join(row.notes),
                 )
@@ -159,7 +160,8 @@ def _slowest(cells: Sequence[Row]) -> str:
     if all(row.p90_ms is None for row in cells):
         return f"too few samples for a p90: it needs {samples_needed(90)}"
     for workers in sorted({row.workers for row in cells}, reverse=True):
-        known = sorted((row.p90_ms, row.layout) for row in cells if row.workers == workers and row.valid and row.p90_ms is not None)
+        ranked = [row for row in cells if row.workers == workers and row.ranked]
+        known = sorted((row.p90_ms, row.layout) for row in ranked if row.p90_ms is not None)
         if len(known) > 1:
             (low, fast), (high, slow) = known[0], known[-1]
             at = f"{workers} worker{'s' * (workers > 1)}"
@@ -170,7 +172,7 @@ def _slowest(cells: Sequence[Row]) -> str:
 def _slowest_bins(cells: Sequence[Row]) -> str:
     """The same of latencies told in bins: the two that are farthest apart, told apart where their bins do not touch."""
     for workers in sorted({row.workers for row in cells}, reverse=True):
-        known = [(row.p90_in, row.layout) for row in cells if row.workers == workers and row.valid and row.p90_in is not None]
+        known = [(row.p90_in, row.layout) for row in cells if row.workers == workers and row.ranked and row.p90_in is not None]
         if len(known) > 1:
             known.sort(key=lambda one: (one[0].low_ms, one[0].top_ms))
             (low, fast), (high, slow) = known[0], known[-1]

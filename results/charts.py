@@ -147,7 +147,7 @@ def _latency_headline(rows: Sequence[Row]) -> str:
     names = subjects(rows)
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
-        if row.valid and row.p90_ms:
+        if row.ranked and row.p90_ms:
             groups.setdefault((*kind_of(row), row.workers), []).append(row)
     for cells in groups.values():
         low, high = min(cells, key=lambda row: row.p90_ms or 0), max(cells, key=lambda row: row.p90_ms or 0)
@@ -166,7 +166,7 @@ def _latency_headline(rows: Sequence[Row]) -> str:
 def _widest_of_bins(rows: Sequence[Row]) -> str:
     """The same of p90s that were told in bins, by the gap between two bins; empty where none lie apart."""
     names = subjects(rows)
-    known = [(row, row.p90_in) for row in rows if row.valid and row.p90_in is not None]
+    known = [(row, row.p90_in) for row in rows if row.ranked and row.p90_in is not None]
     pairs = [
         (slow_in.low_ms / fast_in.top_ms, fast, slow, told_apart(fast_in, slow_in))
         for fast, fast_in in known

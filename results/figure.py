@@ -57,7 +57,12 @@ class Figure(Record):
     def spec(self) -> dict[str, Any]:
         """The spec of the whole figure, with its sentence as title."""
         wide = len(self.plots) > 1 and self.columns > 1
-        characters = WIDE_CHARACTERS if wide or max((plot.width for plot in self.plots), default=0) > WIDTH else 38
+        widest = max((plot.width for plot in self.plots), default=WIDTH)
+        # Of the type that titles and captions are set in, a character takes 13.5 and 7.6 pixels on average.
+        characters = WIDE_CHARACTERS if wide else max(38, round(widest / 13.5))
+        below = round(WIDE_CHARACTERS * 2.3) if wide else max(74, round(widest / 7.6))
+        # Where no panel has a sentence of its own no room is left for one.
+        blank = " " if any(plot.finding for plot in self.plots) else ""
         drawn = [
             {
                 **{part: content for part, content in plot.spec.items() if part != "datasets"},
@@ -65,7 +70,7 @@ class Figure(Record):
                 "height": plot.height,
                 "title": {
                     "text": plot.title,
-                    "subtitle": in_lines(plot.finding, round(plot.width / 7)) if plot.finding else " ",
+                    "subtitle": in_lines(plot.finding, round(plot.width / 7)) if plot.finding else blank,
                     "fontSize": 18,
                     "fontWeight": 600,
                     "subtitleFontSize": 15,
@@ -76,7 +81,7 @@ class Figure(Record):
         ]
         # Altair names datasets by what is in them, and Vega-Lite looks for them only at the top of a spec.
         datasets = {name: values for plot in self.plots for name, values in plot.spec.get("datasets", {}).items()}
-        title = {"text": in_lines(self.finding, characters), "subtitle": in_lines(self.caption, round(characters * 2.3))}
+        title = {"text": in_lines(self.finding, characters), "subtitle": in_lines(self.caption, below)}
         return {
             "$schema": alt.SCHEMA_URL,
             "datasets": datasets,
