@@ -1,0 +1,23 @@
+"""A talk from a run: what is on its slides, and those slides as PowerPoint with native charts and tables, or as Markdown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from results.store import RunStore
+
+__all__ = ["deck"]
+
+
+def deck(store: RunStore, *, dark: bool = False) -> bytes:
+    """The talk of a run as a PPTX file. Imports the heavy libraries only when called.
+
+    Raises InvalidMeasurement when something of the run cannot be read.
+    """
+    from results.chart_theme import DARK, LIGHT  # noqa: PLC0415
+    from results.slides.evidence import evidence  # noqa: PLC0415
+    from results.slides.powerpoint import powerpoint  # noqa: PLC0415
+    from results.slides.talk import talk  # noqa: PLC0415
+
+    return powerpoint(talk(evidence(store), DARK if dark else LIGHT))

@@ -1,0 +1,97 @@
+"""How a talk ends: what is not to be believed of it, and how to repeat it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Final
+
+from results.attestation import verdict, warnings
+from results.slides.deck import Slide
+from results.slides.evidence import Evidence
+from results.slides.words import counted, rests_on, why_not
+
+LINES: Final = 5
+"""Faults that are told on the slide; the notes have all."""
+_VERSIONS: Final = ("gateway", "radosgw", "packages")
+
+
+def closing(evidence: Evidence) -> tuple[Slide, ...]:
+    """Limits, and how to repeat the run."""
+    return (_limits(evidence), _repeat(evidence))
+
+
+def _limits(evidence: Evidence) -> Slide:
+    faults = tuple(_faults(evidence))
+    more = len(faults) - LINES
+    shown = (*faults[:LINES], f"{more} more: see the notes.") if more > 0 else faults
+    hosts = f"{verdict(evidence.attested)}." if evidence.attested else "The hosts were not attested."
+    return Slide(
+        key="limits",
+        title=_title(evidence),
+        lines=(*shown, hosts, "A closed loop: each worker waits for its answer, so this tells capacity and not what users feel."),
+        notes=(*faults, hosts, *warnings(evidence.attested), f"Figures are of {rests_on(*evidence.repeats)}.", *_kept(evidence)),
+    )
+
+
+def _title(evidence: Evidence) -> str:
+    """How many cells of the table count."""
+    cells = len(evidence.rows)
+    bad = [row for row in evidence.rows if not row.ranked]
+    if evidence.manifest.state != "done":
+        return f"The run is not whole ({evidence.manifest.state}): {len(bad)} of {counted(cells, 'figure')} do not count"
+    if bad:
+        return (
+            f"{len(bad)} of {counted(cells, 'figure')} {'is' if len(bad) == 1 else 'are'} not valid or not steady, and not ranked"
+        )
+    return (
+        f"All {counted(cells, 'figure')} are valid"
+        if evidence.repeats[0] >= evidence.plan.suite.repeats
+        else f"All {counted(cells, 'figure')} are valid, some of fewer repeats"
+    )
+
+
+def _faults(evidence: Evidence) -> Iterator[str]:
+    """What was not valid, and what was left out or failed, a sentence each."""
+    called = evidence.called
+    for row in evidence.rows:
+        where = f"{row.layout}, {called[row.workload, row.operation, row.api, row.driver]} at {counted(row.workers, 'worker')}"
+        if not row.ranked:
+            yield f"{where}: {why_not(row)}."
+        elif row.repeats < evidence.plan.suite.repeats:
+            yield f"{where}: {row.repeats} of {evidence.plan.suite.repeats} repeats count."
+        elif row.errors:
+            yield f"{where}: {counted(row.errors, 'request')} failed, within the bound."
+
+
+def _kept(evidence: Evidence) -> Iterator[str]:
+    if evidence.manifest.error:
+        yield f"The run ended with: {evidence.manifest.error}"
+
+
+def _repeat(evidence: Evidence) -> Slide:
+    manifest, plan = evidence.manifest, evidence.plan
+    version = manifest.weighbridge_version or "of a version that is not recorded"
+    releases = list(dict.fromkeys(layout.release for layout in plan.layouts if layout.release))
+    facts = [
+        f"Weighbridge {version}, suite {plan.suite.name}, hardware {plan.hardware.name}, seed {plan.suite.seed}.",
+        f"Releases: {', '.join(releases)}." if releases else "",
+        f"Run {manifest.run_id}, begun {manifest.created_at}.",
+        "The run folder has every histogram, second, setting and configuration file.",
+    ]
+    return Slide(
+        key="repeat",
+        title="The run can be repeated with one command" if manifest.command else "How to repeat it was not recorded",
+        code=shlex.join(manifest.command),
+        lines=tuple(fact for fact in facts if fact),
+        notes=(
+            *(fact for fact in facts if fact),
+            *(
+                f"{layout}: {name} {facts_of[name]}"
+                for layout, facts_of in evidence.facts.items()
+                for name in _VERSIONS
+                if name in facts_of
+            ),
+            *(f"{name}: {value}" for sheet in manifest.sheets if sheet.layout is None for name, value in sheet.facts.items()),
+        ),
+    )

@@ -1,0 +1,110 @@
+"""All that a talk is made from, read of a run folder once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from ground.record import Record
+from results.ascent import doubted
+from results.attestation import Attested
+from results.chart_theme import Look, Style, styles
+from results.comparing import compare
+from results.comparison import Comparison
+from results.findings import Finding, find, overall
+from results.kinds import Kind, kind_of, subjects
+from results.manifest import Manifest
+from results.resolved import ResolvedPlan
+from results.staircase import Staircase
+from results.staircase_page import staircase_page
+from results.store import RunStore
+from results.summary import Row, rows_of, visits
+from results.use import step_use
+
+
+class Evidence(Record):
+    """What is known of a run. A twin is in nothing but `comparison`, whose noise floor comes of it."""
+
+    manifest: Manifest
+    plan: ResolvedPlan
+    rows: tuple[Row, ...]
+    findings: tuple[Finding, ...]
+    comparison: Comparison
+    stairs: tuple[Staircase, ...]
+    attested: tuple[Attested, ...]
+
+    @property
+    def layouts(self) -> tuple[str, ...]:
+        """Names of the layouts, in order."""
+        return tuple(layout.name for layout in self.plan.layouts)
+
+    @property
+    def kinds(self) -> dict[Kind, tuple[Row, ...]]:
+        """The rows of each kind of requests, in order."""
+        return {kind: tuple(rows) for kind, rows in groupby(self.rows, key=kind_of)}
+
+    @property
+    def called(self) -> dict[Kind, str]:
+        """What each kind of requests is called: `64 kB reads`."""
+        return subjects(self.rows)
+
+    @property
+    def pairs(self) -> dict[Kind, list[Finding]]:
+        """The findings over all worker counts, by kind of requests."""
+        return overall(self.findings)
+
+    def drawn(self, look: Look) -> dict[str, Style]:
+        """How each layout is drawn."""
+        return {style.layout: style for style in styles(self.plan.layouts, look)}
+
+    @property
+    def facts(self) -> dict[str, dict[str, str]]:
+        """What is known of each layout, of all sheets about it."""
+        found: dict[str, dict[str, str]] = {name: {} for name in self.layouts}
+        for sheet in self.manifest.sheets:
+            if sheet.layout in found:
+                found[sheet.layout].update(sheet.facts)
+        return found
+
+    @property
+    def repeats(self) -> tuple[int, int]:
+        """The fewest and the most repeats that figures were made of, of those that there are; 0 where nothing was measured."""
+        return repeats(self.rows)
+
+
+def evidence(store: RunStore) -> Evidence:
+    """What a run folder holds. Raises UsageError or InvalidMeasurement when something of it cannot be read."""
+    plan = store.plan()
+    steps = store.latest()
+    uses = {
+        key: step_use(telemetry, step.measurement.window_s)
+        for key, step in steps.items()
+        if step.measurement is not None and (telemetry := store.telemetry(key)) is not None
+    }
+    found = visits(plan, steps.values(), uses)
+    rows = rows_of(plan, found)
+    attested = store.attested()
+    page = staircase_page(plan, rows, rows_of(plan, found, layers=True), attested)
+    stairs = page.stairs if page is not None else ()
+    rows = doubted(rows, stairs)
+    own = plan.model_copy(update={"layouts": tuple(one for one in plan.layouts if one.name not in plan.twins)})
+    mine = _without(rows, plan.twins)
+    return Evidence(
+        manifest=store.manifest,
+        plan=own,
+        rows=mine,
+        findings=find(mine),
+        comparison=compare(rows, plan.twins, plan.suite.bounds),
+        stairs=tuple(stair for stair in stairs if stair.layout not in plan.twins),
+        attested=attested,
+    )
+
+
+def _without(rows: Sequence[Row], twins: dict[str, str]) -> tuple[Row, ...]:
+    return tuple(row for row in rows if row.layout not in twins)
+
+
+def repeats(rows: Sequence[Row]) -> tuple[int, int]:
+    """The fewest and the most repeats that rows were made of, of those that were measured; 0 where none was."""
+    known = [row.repeats for row in rows if row.repeats]
+    return min(known, default=0), max(known, default=0)

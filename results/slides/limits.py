@@ -1,0 +1,167 @@
+"""Where the time goes: what each layer does of the one below it where layers were measured, and what ran out on the hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Final
+
+from results.chart_theme import Look
+from results.figures import show_figure
+from results.resource_chart import resource_chart
+from results.slides.deck import Cell, Grid, Slide
+from results.slides.evidence import Evidence
+from results.slides.grid_fitting import size_for
+from results.slides.page import ROOM_PT, TABLE_ROOM_PT
+from results.slides.setup import shade
+from results.slides.words import counted, upper
+from results.staircase import NAMES, PLAIN, Level, Staircase, Step, doubts, gaps, percent
+from results.summary import Row
+from results.use import limit_brief, limit_words, saturated
+
+ABREAST: Final = 6
+"""Layouts side by side; more go on slides of their own."""
+LONGEST: Final = 110
+"""Characters of a title that tells it of each layout."""
+_ORDER: Final[tuple[Level, ...]] = ("front", "gateway", "object-server", "rados", "network", "osd", "disk")
+"""Layers from the top down."""
+
+
+def where_time_goes(evidence: Evidence, look: Look) -> tuple[Slide, ...]:
+    """The slides of layers, of runs that have them, then those of resources, of runs that recorded them."""
+    return (*_layers(evidence, look), *_resources(evidence, look))
+
+
+def _chunks(names: Sequence[str]) -> list[tuple[str, ...]]:
+    return [tuple(names[at : at + ABREAST]) for at in range(0, len(names), ABREAST)]
+
+
+# ---- layers
+
+
+def _layers(evidence: Evidence, look: Look) -> Iterator[Slide]:
+    known = [stair for stair in evidence.stairs if stair.known]
+    by_kind = {about: list(stairs) for about, stairs in groupby(known, key=lambda stair: stair.about)}
+    for number, (about, stairs) in enumerate(by_kind.items(), start=1):
+        for part, mine in enumerate([stairs[at : at + ABREAST] for at in range(0, len(stairs), ABREAST)], start=1):
+            held = any(step.held for stair in mine for step in stair.steps)
+            yield Slide(
+                key=f"layers-{number}-{part}",
+                title=_layers_title(about, mine),
+                lead=f"What each layer serves of {about}, in op/s, and of the layer below",
+                grid=_stairs_grid(mine, look),
+                foot=f"–: not known.{' ≥: its own load ran out of CPU, so it can do at least this.' * held} "
+                "Disks, OSDs and network: what clients could get after replication.",
+                notes=(*(f"{stair.words}." for stair in mine), *doubts(mine), *gaps(mine)),
+            )
+
+
+def _layers_title(about: str, stairs: Sequence[Staircase]) -> str:
+    """Which step down is the steepest of the layouts."""
+    steps = [
+        (step.of_below, stair, step) for stair in stairs for step in stair.known if step.of_below is not None and step.believable
+    ]
+    if not steps:
+        return f"What the layers serve of {about} cannot be divided: too few of them are known"
+    share, stair, step = min(steps, key=lambda one: one[0])
+    name = step.name if step.level == "front" else f"the {PLAIN[step.level]}" if step.level != "rados" else "RADOS"
+    below = PLAIN[step.below] if step.below is not None else "what is below"
+    return f"{upper(about)} lose most at {name} of {stair.layout}: {percent(share)} of what its {below} can do"
+
+
+def _stairs_grid(stairs: Sequence[Staircase], look: Look) -> Grid:
+    there = {step.level for stair in stairs for step in stair.steps}
+    head = (
+        Cell(text="", fill=look.grid),
+        *(Cell(text=stair.layout, fill=look.grid, bold=True, align="center") for stair in stairs),
+    )
+    lines = [head]
+    for level in (one for one in _ORDER if one in there):
+        found = [next((step for step in stair.steps if step.level == level), None) for stair in stairs]
+        lines.append((Cell(text=NAMES[level], bold=True), *(_step_cell(step, look) for step in found)))
+    return Grid(widths=(0.18, *(0.82 / len(stairs),) * len(stairs)), lines=tuple(lines), largest_pt=20)
+
+
+def _step_cell(step: Step | None, look: Look) -> Cell:
+    if step is None or step.throughput_ops_s is None:
+        return Cell(text="–" if step is not None else "", ink=look.muted, align="center")
+    share = f"\n{percent(step.of_below)} of {PLAIN[step.below]}" if step.of_below is not None and step.below is not None else ""
+    text = f"{'≥ ' if step.held else ''}{show_figure(step.throughput_ops_s)}{share}"
+    return Cell(
+        text=text if step.believable else f"{text}\nnot believable", ink=None if step.believable else look.bad, align="center"
+    )
+
+
+# ---- resources
+
+
+def _resources(evidence: Evidence, look: Look) -> Iterator[Slide]:
+    rows = [row for row in evidence.rows if row.resources]
+    if not rows:
+        return
+    finding = resource_chart(evidence.rows, evidence.plan.layouts).finding
+    title = finding if len(finding) <= LONGEST else _most_often(rows)
+    parts = _chunks(list(dict.fromkeys(row.layout for row in rows)))
+    for number, layouts in enumerate(parts, start=1):
+        tops = _at_most_workers(evidence, layouts)
+        for page, mine in enumerate(_fitting(tops, layouts, look), start=1):
+            yield Slide(
+                key=f"limits-{number}-{page}",
+                title=title,
+                lead="What was used most at the most workers, in % of its limit",
+                grid=_resource_grid(mine, layouts, look),
+                foot="Shaded: it may have been the limit (80 % or more, or out of CPU quota in half of its periods). "
+                "+1: so may another.",
+                notes=(finding + ".", *(_limit_words(row) for row in rows if row.layout in layouts)),
+            )
+
+
+def _most_often(rows: Sequence[Row]) -> str:
+    """Which resource was the limit most often, over all layouts."""
+    steps = {(row.layout, row.workload, row.api, row.driver, row.workers): row for row in rows}
+    full = [found[0] for row in steps.values() if (found := saturated(row.resources))]
+    if not full:
+        return f"Nothing ran out on any host in {counted(len(steps), 'step')}"
+    names = [f"{'the driver’s' if one.tier == 'client' else one.tier} {one.what}" for one in full]
+    most = max(dict.fromkeys(names), key=names.count)
+    return f"{upper(most)} was the limit most often: in {names.count(most)} of {counted(len(steps), 'step')}"
+
+
+def _at_most_workers(evidence: Evidence, layouts: Sequence[str]) -> dict[str, dict[str, Row]]:
+    """By what requests and worker count are called, the row of each layout at the largest worker count."""
+    found: dict[str, dict[str, Row]] = {}
+    for kind, rows in evidence.kinds.items():
+        most = max(row.workers for row in rows)
+        there = {row.layout: row for row in rows if row.workers == most and row.layout in layouts}
+        found[f"{upper(evidence.called[kind])}, {counted(most, 'worker')}"] = there
+    return found
+
+
+def _fitting(tops: dict[str, dict[str, Row]], layouts: Sequence[str], look: Look) -> list[dict[str, dict[str, Row]]]:
+    pages: list[dict[str, dict[str, Row]]] = [{}]
+    for about, rows in tops.items():
+        if pages[-1] and size_for(_resource_grid({**pages[-1], about: rows}, layouts, look), ROOM_PT, TABLE_ROOM_PT) is None:
+            pages.append({})
+        pages[-1][about] = rows
+    return pages
+
+
+def _resource_grid(tops: dict[str, dict[str, Row]], layouts: Sequence[str], look: Look) -> Grid:
+    head = (Cell(text="", fill=look.grid), *(Cell(text=name, fill=look.grid, bold=True, align="center") for name in layouts))
+    lines = [head]
+    for about, rows in tops.items():
+        lines.append((Cell(text=about, bold=True), *(_limit_cell(rows.get(name), look) for name in layouts)))
+    return Grid(widths=(0.22, *(0.78 / len(layouts),) * len(layouts)), lines=tuple(lines), largest_pt=20)
+
+
+def _limit_cell(row: Row | None, look: Look) -> Cell:
+    brief = limit_brief(row.resources) if row is not None else None
+    if row is None or brief is None:
+        return Cell(text="not recorded", ink=look.muted, align="center")
+    full = bool(saturated(row.resources))
+    return Cell(text=brief, fill=shade(look) if full else None, bold=full, align="center")
+
+
+def _limit_words(row: Row) -> str:
+    words = limit_words(row.resources) or "not recorded"
+    return f"{row.layout}, {row.workload} {row.operation}, {counted(row.workers, 'worker')}: {words}; n = {row.repeats}."

@@ -1,0 +1,108 @@
+"""How a talk opens: the question, and its answer in one sentence with what that rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from results.chart_theme import Look
+from results.comparison import NoiseFloor
+from results.figures import show_ratio
+from results.findings import Finding, headline
+from results.slides.deck import Card, Slide
+from results.slides.evidence import Evidence
+from results.slides.words import counted, listed, rests_on, upper
+from results.statistics import REPEATS_FOR_A_CLAIM
+
+CARDS: Final = 8
+"""As many as can be read; of more kinds of requests the map tells."""
+
+
+def opening(evidence: Evidence, look: Look) -> Slide:
+    """The first slide."""
+    cards = tuple(_card(evidence, about, pairs, look) for about, pairs in _told(evidence))
+    more = (f"{counted(len(cards) - CARDS, 'more kind')} of requests: see the map.",) if len(cards) > CARDS else ()
+    return Slide(
+        key="answer",
+        title=answer(evidence),
+        lead=_question(evidence),
+        cards=cards[:CARDS],
+        lines=(*_state(evidence), *more, f"{_repeats(evidence)} {_noise(evidence)}"),
+        notes=(
+            f"Suite {evidence.plan.suite.name}: {evidence.plan.suite.about}. {_repeats(evidence)} {_noise(evidence)}",
+            *(finding.text for pairs in evidence.pairs.values() for finding in pairs),
+            *_state(evidence),
+        ),
+        opening=True,
+    )
+
+
+def answer(evidence: Evidence) -> str:
+    """What came of the run, in one sentence without a full stop."""
+    if not any(row.ranked for row in evidence.rows):
+        return "Nothing valid was measured"
+    return headline(evidence.findings) if len(evidence.layouts) > 1 else f"{evidence.layouts[0]}, weighed alone"
+
+
+def _question(evidence: Evidence) -> str:
+    names = list(evidence.called.values())
+    what = listed(names) if len(names) <= 3 else f"{len(names)} kinds of requests"
+    if len(evidence.layouts) == 1:
+        return f"What does {evidence.layouts[0]} do with {what}?"
+    which = listed(evidence.layouts, "or") if len(evidence.layouts) <= 6 else f"which of {len(evidence.layouts)} layouts"
+    return f"Which serves {what} fastest: {which}?"
+
+
+def _told(evidence: Evidence) -> list[tuple[str, Sequence[Finding]]]:
+    return [(evidence.called[kind], pairs) for kind, pairs in evidence.pairs.items()]
+
+
+def _card(evidence: Evidence, about: str, pairs: Sequence[Finding], look: Look) -> Card:
+    """The ratio of the layout that is farthest ahead of the first, or of the first over the one that comes nearest to it."""
+    known = [(pair.ratio, pair) for pair in pairs if pair.ratio is not None]
+    ahead = [one for one in known if one[1].faster != one[1].baseline]
+    if not known:
+        return Card(figure="–", about=upper(about), text="not comparable", detail="see the last slides", colour=look.muted)
+    if ahead:
+        ratio, chosen = max(ahead, key=lambda one: one[0].value)
+    else:
+        ratio, chosen = min(known, key=lambda one: one[0].value)
+    interval = "" if ratio.low is None or ratio.high is None else f"{show_ratio(ratio.low)} to {show_ratio(ratio.high)}, "
+    unshown = ", not shown" if ratio.repeats >= REPEATS_FOR_A_CLAIM and not ratio.shown else ""
+    return Card(
+        figure=show_ratio(ratio.value),
+        about=upper(about),
+        text=f"{chosen.faster} over {chosen.slower}",
+        detail=f"{interval}{rests_on(ratio.repeats)}{unshown}",
+        colour=evidence.drawn(look)[chosen.faster].colour,
+    )
+
+
+def _repeats(evidence: Evidence) -> str:
+    planned, (fewest, most) = evidence.plan.suite.repeats, evidence.repeats
+    if not fewest:
+        return "Nothing was measured."
+    order = ", in random order" if planned > 1 else ""
+    told = f"{counted(planned, 'repeat')} of every step{order} ({rests_on(most)})"
+    return f"{told}{f'; of some figures only {fewest} count' if fewest < planned else ''}."
+
+
+def _noise(evidence: Evidence) -> str:
+    floors = evidence.comparison.noise
+    if not floors:
+        return "The rig’s noise floor is not known: no layout was weighed against itself."
+    return f"Noise floor of the rig, {floors[0].layout} against itself: {listed([_floor(one) for one in floors])}."
+
+
+def _floor(one: NoiseFloor) -> str:
+    name = "throughput" if one.metric == "throughput" else "p90"
+    return f"{name} {show_ratio(one.typical)}, at most {show_ratio(one.ratio)}"
+
+
+def _state(evidence: Evidence) -> tuple[str, ...]:
+    """That a run is not whole, and why, where it is not."""
+    manifest = evidence.manifest
+    if manifest.state == "done":
+        return ()
+    why = f": {manifest.error.splitlines()[0]}" if manifest.error else ""
+    return (f"This run is not whole: {manifest.state}{why}.",)

@@ -1,0 +1,233 @@
+"""A deck as PPTX, 16:9, with native charts and tables that can be edited where they are shown.
+
+Everything is placed by measuring its text first (`results.slides.fitting`), so that nothing overflows and nothing overlaps.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any, Final
+
+from pptx.enum.shapes import MSO_SHAPE
+from pptx.enum.text import MSO_ANCHOR, PP_ALIGN
+from pptx.util import Pt
+
+from results.chart_theme import Look
+from results.slides.archive import settled
+from results.slides.deck import Card, Deck, Slide
+from results.slides.fitting import LINE, height_pt, largest
+from results.slides.native_chart import add_chart
+from results.slides.native_table import add_table
+from results.slides.page import (
+    BODY_PT,
+    FOOT_SIZES,
+    GAP_PT,
+    HEIGHT_PT,
+    LEAD_SIZES,
+    LEFT_PT,
+    ROOM_PT,
+    TITLE_SIZES,
+    TOP_PT,
+)
+from results.slides.paint import made, rgb
+from results.slides.template import blank
+
+_LINE_SIZES: Final = (24, 22, 20, 18, 16, 14)
+"""Sizes of sentences; 24 and more where there is room."""
+_CODE_SIZES: Final = (20, 18, 16, 14)
+_MONOSPACED: Final = "Courier New"
+
+
+def powerpoint(deck: Deck) -> bytes:
+    """The deck as a PPTX file: the same deck always gives the same bytes."""
+    presentation = blank(deck)
+    for number, one in enumerate(deck.slides, start=1):
+        slide = presentation.slides.add_slide(presentation.slide_layouts[0])
+        _Sheet(slide, deck.look).fill(one)
+        _footer(slide, deck, number)
+        slide.notes_slide.notes_text_frame.text = "\n".join(one.notes)
+    out = io.BytesIO()
+    presentation.save(out)
+    return settled(out.getvalue(), deck.dated)
+
+
+class _Sheet:
+    """One slide as it is filled from the top; `at_pt` is where the next thing begins."""
+
+    def __init__(self, slide: Any, look: Look) -> None:
+        self._slide = slide
+        self._look = look
+        self._at_pt = TOP_PT
+        self._end_pt = BODY_PT
+
+    def fill(self, one: Slide) -> None:
+        """Title, lead, foot at the bottom, and between them what the slide shows."""
+        self._title(one)
+        if one.lead:
+            size = largest(one.lead, ROOM_PT, LEAD_SIZES)
+            self._at_pt += self._text(one.lead, self._at_pt, size, colour=self._look.muted) + GAP_PT
+        if one.foot:
+            size = largest(one.foot, ROOM_PT, FOOT_SIZES)
+            height = height_pt(one.foot, ROOM_PT, size)
+            self._end_pt -= height
+            self._text(one.foot, self._end_pt, size, colour=self._look.muted)
+            self._end_pt -= GAP_PT
+        if one.cards:
+            self._cards(one.cards, self._lines_pt(one.lines))
+        if one.code:
+            self._code(one.code)
+        if one.grid is not None:
+            add_table(self._slide, one.grid, self._look, top_pt=self._at_pt, end_pt=self._end_pt)
+        if one.chart is not None:
+            box = (LEFT_PT, self._at_pt, ROOM_PT, self._end_pt - self._at_pt)
+            add_chart(self._slide, one.chart, self._look, box, told=f"{one.title}. {one.lead}")
+        if one.lines:
+            self._bullets(one.lines)
+
+    def _title(self, one: Slide) -> None:
+        sizes = ((44, 2), (40, 2), (40, 3), (36, 3), (32, 3), (28, 4), (24, 5)) if one.opening else TITLE_SIZES
+        size = largest(one.title, ROOM_PT, sizes, bold=True)
+        height = height_pt(one.title, ROOM_PT, size, bold=True)
+        title = self._slide.shapes.title
+        title.left, title.top, title.width, title.height = Pt(LEFT_PT), Pt(self._at_pt), Pt(ROOM_PT), Pt(height)
+        title.text_frame.text = one.title
+        title.text_frame.paragraphs[0].runs[0].font.size = Pt(size)
+        self._at_pt += height + (GAP_PT if one.opening else GAP_PT / 2)
+
+    def _text(self, text: str, top_pt: float, size: int, *, colour: str) -> float:
+        """A paragraph over the whole width; gives its height."""
+        height = height_pt(text, ROOM_PT, size)
+        _box(self._slide, (LEFT_PT, top_pt, ROOM_PT, height), [(text, size, colour, False)])
+        return height
+
+    def _lines_pt(self, lines: tuple[str, ...]) -> float:
+        """How high sentences are at a middling size."""
+        return sum(height_pt(line, ROOM_PT, 18) + GAP_PT / 2 for line in lines)
+
+    def _bullets(self, lines: tuple[str, ...]) -> None:
+        """Sentences, each a paragraph, at the largest size at which they fit what is left."""
+        room = self._end_pt - self._at_pt
+        indent = 18.0
+
+        def whole(size: int) -> float:
+            return sum(height_pt(line, ROOM_PT - indent, size) + size * 0.5 for line in lines)
+
+        size = next((size for size in _LINE_SIZES if whole(size) <= room), _LINE_SIZES[-1])
+        shape = self._slide.shapes.add_textbox(Pt(LEFT_PT), Pt(self._at_pt), Pt(ROOM_PT), Pt(min(room, whole(size))))
+        frame = _bare(shape)
+        for number, line in enumerate(lines):
+            paragraph = frame.paragraphs[0] if not number else frame.add_paragraph()
+            paragraph.space_after = Pt(size * 0.5)
+            run = paragraph.add_run()
+            run.text = line
+            run.font.size = Pt(size)
+            properties = paragraph._p.get_or_add_pPr()  # noqa: SLF001 - bullets have no door in python-pptx
+            properties.set("marL", str(Pt(indent)))
+            properties.set("indent", str(-Pt(indent)))
+            properties.append(made('<a:buChar char="•"/>'))
+
+    def _code(self, text: str) -> None:
+        """A command in a box of its own. A letter of the monospaced type is 0.6 of its size wide."""
+        room = ROOM_PT - 2 * GAP_PT
+        size = next((size for size in _CODE_SIZES if _code_lines(text, room, size) <= 3), _CODE_SIZES[-1])
+        height = _code_lines(text, room, size) * size * LINE + 2 * GAP_PT
+        shape = _plate(self._slide, (LEFT_PT, self._at_pt, ROOM_PT, height), self._look.grid)
+        frame = _bare(shape, GAP_PT)
+        frame.vertical_anchor = MSO_ANCHOR.MIDDLE
+        paragraph = frame.paragraphs[0]
+        paragraph.alignment = PP_ALIGN.LEFT
+        run = paragraph.add_run()
+        run.text = text
+        run.font.size, run.font.name = Pt(size), _MONOSPACED
+        run.font.color.rgb = rgb(self._look.ink)
+        self._at_pt += height + 2 * GAP_PT
+
+    def _cards(self, cards: tuple[Card, ...], below_pt: float) -> None:
+        """Figures in one row, or two of more than four, each with the colour of the layout that leads at its top."""
+        rows = 1 if len(cards) <= 4 else 2
+        columns = -(-len(cards) // rows)
+        width = (ROOM_PT - (columns - 1) * GAP_PT) / columns
+        room = self._end_pt - self._at_pt - below_pt - GAP_PT
+        height = min(180.0, (room - (rows - 1) * GAP_PT) / rows)
+        for number, card in enumerate(cards):
+            left = LEFT_PT + number % columns * (width + GAP_PT)
+            top = self._at_pt + number // columns * (height + GAP_PT)
+            self._card(card, (left, top, width, height))
+        self._at_pt += rows * (height + GAP_PT) + GAP_PT / 2
+
+    def _card(self, card: Card, box: tuple[float, float, float, float]) -> None:
+        left, top, width, height = box
+        _plate(self._slide, box, self._look.grid)
+        _plate(self._slide, (left, top, width, 6), card.colour)
+        inner = width - 2 * GAP_PT
+        ink, muted = self._look.ink, self._look.muted
+        for figure, words in ((48, 18), (44, 18), (40, 16), (36, 16), (32, 14), (26, 12), (22, 11)):
+            lines = [
+                (card.figure, figure, ink, True),
+                (card.about, words, ink, True),
+                (card.text, words, ink, False),
+                (card.detail, words, muted, False),
+            ]
+            if sum(height_pt(text, inner, size, bold=bold) for text, size, _, bold in lines) <= height - 6 - GAP_PT:
+                break
+        _box(self._slide, (left + GAP_PT, top + 6 + GAP_PT / 2, inner, height - 6 - GAP_PT), lines)
+
+
+def _code_lines(text: str, room_pt: float, size: int) -> int:
+    """How many lines a command takes: it breaks between words alone."""
+    letters = int(room_pt / (size * 0.6))
+    lines, used = 1, 0
+    for word in text.split(" "):
+        if used and used + 1 + len(word) > letters:
+            lines, used = lines + 1, 0
+        used += len(word) + (1 if used else 0)
+        lines, used = lines + used // (letters + 1), used % (letters + 1)
+    return lines
+
+
+def _footer(slide: Any, deck: Deck, number: int) -> None:
+    """The run's name and the number of the slide, small: they are for who gets the file."""
+    top = HEIGHT_PT - 30
+    _box(slide, (LEFT_PT, top, ROOM_PT - 60, 14), [(deck.footer, 11, deck.look.muted, False)])
+    shape = _box(slide, (LEFT_PT + ROOM_PT - 50, top, 50, 14), [("", 11, deck.look.muted, False)])
+    paragraph = shape.text_frame.paragraphs[0]
+    paragraph.alignment = PP_ALIGN.RIGHT
+    field = (
+        '<a:fld id="{B6F15528-21DE-4FAA-801E-634DDDAF4B2B}" '
+        f'type="slidenum"><a:rPr lang="en-GB" sz="1100"><a:solidFill><a:srgbClr val="{deck.look.muted[1:]}"/></a:solidFill></a:rPr>'
+        f"<a:t>{number}</a:t></a:fld>"
+    )
+    for run in list(paragraph.runs):
+        paragraph._p.remove(run._r)  # noqa: SLF001 - a field takes the place of the run
+    paragraph._p.append(made(field))  # noqa: SLF001 - fields have no door in python-pptx
+
+
+def _box(slide: Any, box: tuple[float, float, float, float], lines: list[tuple[str, int, str, bool]]) -> Any:
+    """A text box without margins; a paragraph a line of text, size, colour and whether it is bold."""
+    shape = slide.shapes.add_textbox(*(Pt(value) for value in box))
+    frame = _bare(shape)
+    for number, (text, size, colour, bold) in enumerate(lines):
+        paragraph = frame.paragraphs[0] if not number else frame.add_paragraph()
+        run = paragraph.add_run()
+        run.text = text
+        run.font.size, run.font.bold = Pt(size), bold
+        run.font.color.rgb = rgb(colour)
+    return shape
+
+
+def _plate(slide: Any, box: tuple[float, float, float, float], colour: str) -> Any:
+    shape = slide.shapes.add_shape(MSO_SHAPE.RECTANGLE, *(Pt(value) for value in box))
+    shape.fill.solid()
+    shape.fill.fore_color.rgb = rgb(colour)
+    shape.line.fill.background()
+    shape.shadow.inherit = False
+    return shape
+
+
+def _bare(shape: Any, margin_pt: float = 0.0) -> Any:
+    """The shape's text frame, which wraps, keeps its size, and has no margins but those given."""
+    frame = shape.text_frame
+    frame.word_wrap = True
+    frame.margin_left = frame.margin_right = Pt(margin_pt)
+    frame.margin_top = frame.margin_bottom = Pt(margin_pt / 2)
+    return frame

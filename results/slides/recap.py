@@ -1,0 +1,193 @@
+"""The map of % change against the first layout: throughput and p90, a line for each kind of requests and worker count.
+
+Blue is better and orange worse, whichever way the figure goes. `~`: not shown, or too small to matter. In brackets: no claim.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Final
+
+from results.chart_theme import Look
+from results.comparison import Comparison, Effect, Metric
+from results.diverging import colour_at, diverging, ink_on, neutral
+from results.figures import show_figure, show_ratio
+from results.kinds import Kind, kind_of
+from results.slides.deck import Cell, Grid, Slide
+from results.slides.evidence import Evidence
+from results.slides.grid_fitting import size_for
+from results.slides.page import ROOM_PT, TABLE_ROOM_PT
+from results.slides.words import counted, listed, rests_on, upper
+
+ABREAST: Final = 5
+"""Layouts against the first side by side, with two figures each; more go on slides of their own."""
+_METRICS: Final[tuple[Metric, ...]] = ("throughput", "p90")
+_DEEPEST: Final = 1.5
+"""The logarithm to base 2 of the ratio at which colours end: nearly three times as much, or as little."""
+_PALE: Final = 0.35
+"""How much of its colour a change without a claim keeps."""
+
+Line = tuple[Kind, int | None]
+"""A line of the map: a kind of requests at a worker count, or (None) over all of them."""
+
+
+def recap(evidence: Evidence, comparison: Comparison, look: Look) -> tuple[Slide, ...]:
+    """The slides of the map, as many as it takes; none where nothing was to be compared."""
+    cells = {(kind_of(one), one.workers, one.subject, one.metric): one for one in comparison.effects}
+    lines = list(dict.fromkeys((kind, workers) for kind, workers, _, _ in cells))
+    if not lines:
+        return ()
+    parts = [comparison.subjects[at : at + ABREAST] for at in range(0, len(comparison.subjects), ABREAST)]
+    if not _fits(evidence, cells, parts[0], lines, look):
+        # One page says more than two: what goes over all worker counts is in the notes then, and on the first slide.
+        lines = [line for line in lines if line[1] is not None]
+    pages = [(subjects, page) for subjects in parts for page in _pages(evidence, cells, subjects, lines, look)]
+    title = _title(comparison)
+    return tuple(
+        Slide(
+            key=f"recap-{number}",
+            title=f"{title} ({number} of {len(pages)})" if len(pages) > 1 else title,
+            lead=f"Change against {comparison.baseline}; {_resting(comparison)}",
+            grid=_grid(evidence, cells, subjects, page, look),
+            foot=_foot(comparison),
+            notes=(
+                *_noise(comparison),
+                *(
+                    _words(one)
+                    for one in comparison.effects
+                    if one.subject in subjects and kind_of(one) in {kind for kind, _ in page}
+                ),
+            ),
+        )
+        for number, (subjects, page) in enumerate(pages, start=1)
+    )
+
+
+def _title(comparison: Comparison) -> str:
+    """How many cells are better and how many are worse."""
+    cells = [one for one in comparison.effects if one.workers is not None and one.metric == "throughput"] or list(
+        comparison.effects
+    )
+    known = [one for one in cells if one.verdict != "not comparable"]
+    if not known:
+        return f"Nothing could be compared with {comparison.baseline}"
+    if all(one.verdict == "no claim" for one in known):
+        return f"What was measured against {comparison.baseline}: too few repeats for a claim"
+    counts = {}
+    for subject in comparison.subjects:
+        mine = [one.verdict for one in known if one.subject == subject]
+        counts[subject] = (mine.count("better"), mine.count("worse"), len(mine))
+    subject, (better, worse, whole) = max(counts.items(), key=lambda one: (one[1][0], one[1][1]))
+    if not better and not worse:
+        return f"No difference from {comparison.baseline} is shown in {counted(len(known), 'case')}"
+    if not better:
+        others = f"No layout is shown to be faster than {comparison.baseline}; " if len(counts) > 1 else ""
+        return f"{others}{subject} is slower {f'than {comparison.baseline} ' * (not others)}in {worse} of {counted(whole, 'case')}"
+    return f"{subject} is faster than {comparison.baseline} in {better} of {counted(whole, 'case')} and slower in {worse or 'none'}"
+
+
+def _resting(comparison: Comparison) -> str:
+    known = [one.ratio.repeats for one in comparison.effects if one.ratio is not None]
+    return rests_on(min(known, default=0), max(known, default=0))
+
+
+Cells = dict[tuple[Kind, int | None, str, Metric], Effect]
+
+
+def _pages(evidence: Evidence, cells: Cells, subjects: Sequence[str], lines: Sequence[Line], look: Look) -> list[list[Line]]:
+    """Lines in as few pages as hold them; a kind of requests goes to the next page as a whole where it can."""
+    pages: list[list[Line]] = []
+    for _, group in groupby(lines, key=lambda line: line[0]):
+        mine = list(group)
+        if pages and _fits(evidence, cells, subjects, [*pages[-1], *mine], look):
+            pages[-1] += mine
+            continue
+        pages.append([])
+        for line in mine:
+            if pages[-1] and not _fits(evidence, cells, subjects, [*pages[-1], line], look):
+                pages.append([])
+            pages[-1].append(line)
+    return pages
+
+
+def _fits(evidence: Evidence, cells: Cells, subjects: Sequence[str], page: Sequence[Line], look: Look) -> bool:
+    return size_for(_grid(evidence, cells, subjects, page, look), ROOM_PT, TABLE_ROOM_PT) is not None
+
+
+def _grid(evidence: Evidence, cells: Cells, subjects: Sequence[str], page: Sequence[Line], look: Look) -> Grid:
+    blank = Cell(text="", fill=look.grid)
+    names = [cell for name in subjects for cell in (_head(name, look, across=2), Cell(text="", fill=look.grid, covered=True))]
+    units = [_head(unit, look) for _ in subjects for unit in ("op/s", "p90")]
+    lines = [
+        (Cell(text="", fill=look.grid, down=2), _head("workers", look).model_copy(update={"down": 2}), *names),
+        (blank.model_copy(update={"covered": True}), blank.model_copy(update={"covered": True}), *units),
+    ]
+    for kind, group in groupby(page, key=lambda line: line[0]):
+        mine = list(group)
+        for number, (_, workers) in enumerate(mine):
+            about = Cell(
+                text=upper(evidence.called.get(kind, kind[0])), bold=True, down=1 if number else len(mine), covered=number > 0
+            )
+            at = Cell(text="all" if workers is None else str(workers), align="center", bold=workers is None)
+            values = [_cell(cells.get((kind, workers, name, metric)), look) for name in subjects for metric in _METRICS]
+            lines.append((about, at, *values))
+    share = 0.68 / (2 * len(subjects))
+    return Grid(widths=(0.21, 0.11, *(share,) * (2 * len(subjects))), lines=tuple(lines), heads=2, largest_pt=20)
+
+
+def _head(text: str, look: Look, *, across: int = 1) -> Cell:
+    return Cell(text=text, fill=look.grid, bold=True, align="center", across=across)
+
+
+def _cell(one: Effect | None, look: Look) -> Cell:
+    """A change: in colour where it is shown and matters, pale in brackets without a claim."""
+    text = change_text(one)
+    if one is None or one.ratio is None or one.verdict in ("not shown", "too small to matter", "not comparable"):
+        return Cell(text=text, fill=neutral(look) if one is not None else None, ink=look.muted, align="center")
+    doubled = math.log2(one.ratio.value) * (1 if one.metric == "throughput" else -1) / _DEEPEST
+    if one.verdict == "no claim":
+        return Cell(text=text, fill=colour_at(doubled * _PALE, diverging(look)), ink=look.ink, align="center")
+    fill = colour_at(doubled, diverging(look))
+    return Cell(text=text, fill=fill, ink=ink_on(fill), bold=True, align="center")
+
+
+def change_text(one: Effect | None) -> str:
+    """A change in per cent, a multiple from threefold on, in brackets without a claim; a cross where it cannot be compared."""
+    if one is None:
+        return ""
+    if one.ratio is None or one.verdict == "not comparable":
+        return "×"
+    if one.verdict in ("not shown", "too small to matter"):
+        return "~"
+    value = one.ratio.value
+    words = f"{value:.1f}×" if value >= 3 else f"{(value - 1) * 100:+.0f} %".replace("-", "\N{MINUS SIGN}")
+    return f"({words})" if one.verdict == "no claim" else words
+
+
+def _foot(comparison: Comparison) -> str:
+    told = {change_text(one)[:1] for one in comparison.effects}
+    parts = ["blue: better, orange: worse"]
+    parts += ["~: not shown, or too small to matter"] * ("~" in told)
+    parts += ["in brackets: no claim"] * ("(" in told)
+    parts += ["×: cannot be compared"] * ("×" in told)
+    floors = [f"{one.metric} {show_ratio(one.ratio)}" for one in comparison.noise]
+    parts += [f"noise floor: {listed(floors)}"] if floors else []
+    return f"{upper('; '.join(parts))}."
+
+
+def _noise(comparison: Comparison) -> tuple[str, ...]:
+    return tuple(
+        f"Noise floor of {one.metric}: {one.layout} against itself differed by {show_ratio(one.ratio)} at most and "
+        f"{show_ratio(one.typical)} on average over {counted(one.cells, 'cell')}, n = {one.repeats}; a difference was shown in "
+        f"{one.shown}."
+        for one in comparison.noise
+    )
+
+
+def _words(one: Effect) -> str:
+    """The verdict, with the figures behind it."""
+    unit = "op/s" if one.metric == "throughput" else "ms"
+    figures = f" [{show_figure(one.baseline_value)} against {show_figure(one.subject_value)} {unit}]"
+    return f"{one.text}{figures if one.baseline_value is not None and one.subject_value is not None else ''}"

@@ -1,0 +1,308 @@
+"""Two slides for each kind of requests: latency by throughput, which says what is served within a bound, and throughput by workers.
+
+What is not ranked is a cross that no line goes through; what is not known is not drawn and named below the chart.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from ground.record import Record
+from results.chart_data import nice_top
+from results.chart_theme import Look, Style
+from results.figures import show_figure, show_ms, show_ratio
+from results.findings import NEAR, Finding
+from results.interval import show_latency
+from results.kinds import Kind
+from results.service_level import Served, Stop, path, served, stretches, telling_bound_ms
+from results.slides.deck import Axis, LineChart, ScatterChart, Series, Slide, Spot
+from results.slides.evidence import Evidence, repeats
+from results.slides.words import counted, listed, rests_on, spanned, upper, why_not
+from results.statistics import REPEATS_FOR_A_CLAIM
+from results.summary import Row
+
+ABREAST: Final = 6
+"""Layouts in a chart; of more the first stands beside five others on slides of their own."""
+LABELLED: Final = 3
+"""Layouts of which every point is labelled; of more, the ends of each path are."""
+_CROSSES: Final = "×: not valid or not steady, not ranked"
+DECADE: Final = 10.0
+"""A scale is logarithmic where its highest figure is so many times its lowest."""
+
+
+class Group(Record):
+    """The layouts of one slide, of one kind of requests."""
+
+    kind: Kind
+    about: str
+    layouts: tuple[str, ...]
+    rows: tuple[Row, ...]
+    part: str
+    """Which of several slides, in words."""
+    key: str
+
+    def of(self, layout: str) -> tuple[Row, ...]:
+        """The rows of a layout, in the order of workers."""
+        return tuple(row for row in self.rows if row.layout == layout)
+
+
+def requests(evidence: Evidence, look: Look) -> tuple[Slide, ...]:
+    """The slides of all kinds of requests."""
+    slides = []
+    for group in _groups(evidence):
+        latency = _latency(evidence, group, look)
+        slides += [latency, _throughput(evidence, group, look)] if latency is not None else [_throughput(evidence, group, look)]
+    return tuple(slides)
+
+
+def _groups(evidence: Evidence) -> Iterator[Group]:
+    first, *others = evidence.layouts
+    parts = [others[at : at + ABREAST - 1] for at in range(0, len(others), ABREAST - 1)] or [[]]
+    for kind, rows in evidence.kinds.items():
+        for number, part in enumerate(parts, start=1):
+            layouts = (first, *part)
+            yield Group(
+                kind=kind,
+                about=evidence.called[kind],
+                layouts=layouts,
+                rows=tuple(row for row in rows if row.layout in layouts),
+                part=f" ({number} of {len(parts)})" if len(parts) > 1 else "",
+                key="-".join((*kind, str(number))),
+            )
+
+
+# ---- latency by throughput
+
+
+def _latency(evidence: Evidence, group: Group, look: Look) -> Slide | None:
+    """The slide of latency by throughput; None where no p90 is known, or none but in bins."""
+    paths = {layout: path(group.of(layout)) for layout in group.layouts}
+    drawn = evidence.drawn(look)
+    series = [
+        one for layout in group.layouts for one in _paths(drawn[layout], paths[layout], ends_only=len(group.layouts) > LABELLED)
+    ]
+    if not any(one.joined for one in series):
+        return None
+    bound_ms = telling_bound_ms(list(paths.values()))
+    within = [served(layout, group.of(layout), bound_ms) for layout in group.layouts] if bound_ms is not None else []
+    lacking = {layout: [str(stop.workers) for stop in paths[layout] if stop.p90_ms is None] for layout in group.layouts}
+    gone = [f"{layout} at {listed(counts)}" for layout, counts in lacking.items() if counts]
+    foot = [_whiskers(group), "numbers: workers"]
+    foot += [_CROSSES] if any(not one.joined for one in series) else []
+    foot += [f"no p90 (too few samples) of {', '.join(gone)}"] if gone else []
+    return Slide(
+        key=f"latency-{group.key}",
+        title=f"{_served_title(group, within, bound_ms)}{group.part}",
+        lead=f"p90 by throughput of {group.about}: lower and further right is better; {rests_on(*repeats(group.rows))}",
+        chart=_scatter(series),
+        foot=f"{upper('; '.join(foot))}.",
+        notes=(
+            *_served_words(group, within, bound_ms),
+            *(_stop_words(layout, stop) for layout in group.layouts for stop in paths[layout]),
+        ),
+    )
+
+
+def _served_title(group: Group, within: Sequence[Served], bound_ms: float | None) -> str:
+    """What is served within the bound: the most and the least of the layouts, or who does not keep it."""
+    known = sorted((one for one in within if one.ops_s is not None), key=lambda one: -(one.ops_s or 0))
+    if bound_ms is None or not known:
+        return f"{upper(group.about)}: too little is known of p90 to compare"
+    at = f"Within p90 ≤ {bound_ms:g} ms"
+    if len(known) == 1:
+        rest = (
+            f", the other{'s' * (len(within) > 2)} not even {'their' if len(within) > 2 else 'its'} least load"
+            if len(within) > 1
+            else ""
+        )
+        return f"{at}, {known[0].layout} serves {_rate(known[0])} of {group.about}{rest}"
+    most, least = known[0], known[-1]
+    return f"{at}, {most.layout} serves {_rate(most)} of {group.about}, {least.layout} {_rate(least)}"
+
+
+def _rate(one: Served) -> str:
+    return f"{'at least ' * one.at_least}{show_figure(one.ops_s)} op/s"
+
+
+def _served_words(group: Group, within: Sequence[Served], bound_ms: float | None) -> Iterator[str]:
+    if bound_ms is not None:
+        each = "; ".join(f"{one.layout} {one.span}" for one in within)
+        resting = rests_on(*repeats(group.rows))
+        yield f"{upper(group.about)} within p90 ≤ {bound_ms:g} ms: {each}. In brackets: by the repeats alone; {resting}."
+
+
+def _stop_words(layout: str, stop: Stop) -> str:
+    p90 = f"p90 {show_ms(stop.p90_ms)} ms" if stop.p90_ms is not None else "p90 not known"
+    span = f" ({show_figure(stop.low_ops_s)} to {show_figure(stop.high_ops_s)})" if stop.repeats > 1 else ""
+    valid = "" if stop.ranked else f"; not ranked: {stop.note}"
+    rate = f"{show_figure(stop.throughput_ops_s)} op/s{span}"
+    return f"{layout}, {counted(stop.workers, 'worker')}: {rate}, {p90}, n = {stop.repeats}{valid}."
+
+
+def _paths(style: Style, stops: Sequence[Stop], *, ends_only: bool) -> Iterator[Series]:
+    """The path of a layout, a series for each stretch without a gap, and its crosses."""
+    name = style.layout
+    for number, stretch in enumerate(stretches(stops)):
+        ends = {stretch[0].workers, stretch[-1].workers}
+        spots = tuple(_spot(stop, labelled=not ends_only or stop.workers in ends) for stop in stretch)
+        yield Series(name=name if not number else f"{name} (2)", colour=style.colour, shape=style.shape, spots=spots)
+    crosses = tuple(_spot(stop, labelled=True) for stop in stops if not stop.ranked and stop.p90_ms is not None)
+    if crosses:
+        yield Series(name=f"{name}, not ranked", colour=style.colour, shape="cross", spots=crosses, joined=False)
+
+
+def _spot(stop: Stop, *, labelled: bool) -> Spot:
+    several = stop.repeats > 1
+    return Spot(
+        x=stop.throughput_ops_s,
+        y=stop.p90_ms or 0.0,
+        x_low=stop.low_ops_s if several else None,
+        x_high=stop.high_ops_s if several else None,
+        low=stop.low_ms if several else None,
+        high=stop.high_ms if several else None,
+        label=str(stop.workers) if labelled else "",
+    )
+
+
+def _scatter(series: Sequence[Series]) -> ScatterChart:
+    spots = [spot for one in series for spot in one.spots]
+    rates = [value for spot in spots for value in (spot.x, spot.x_low, spot.x_high) if value is not None]
+    latencies = [value for spot in spots for value in (spot.y, spot.low, spot.high) if value is not None]
+    return ScatterChart(across=_axis("op/s", rates), up=_axis("p90, ms", latencies), series=tuple(series))
+
+
+def _axis(title: str, values: Sequence[float]) -> Axis:
+    """From 0, or by powers of ten where the figures span more than one of them."""
+    low, high = min(values), max(values)
+    if low > 0 and high / low >= DECADE:
+        start, end = 10 ** math.floor(math.log10(low)), 10 ** math.ceil(math.log10(high * 1.02))
+        return Axis(title=f"{title} (log scale)", low=start, high=end, logarithmic=True)
+    top, step = nice_top(high)
+    return Axis(title=title, low=0, high=top, step=step)
+
+
+# ---- throughput by workers
+
+
+def _throughput(evidence: Evidence, group: Group, look: Look) -> Slide:
+    counts = tuple(dict.fromkeys(row.workers for row in group.rows))
+    drawn = evidence.drawn(look)
+    series = [one for layout in group.layouts for one in _lines(drawn[layout], group.of(layout), counts)]
+    absent = [f"{row.layout} at {row.workers}" for row in group.rows if row.throughput_ops_s is None]
+    foot = [_whiskers(group)]
+    foot += [_CROSSES] if any(not one.joined for one in series) else []
+    foot += [f"not measured: {', '.join(absent)}"] if absent else []
+    foot += [_no_p90(group)] if _no_p90(group) else []
+    pairs = [pair for pair in evidence.pairs.get(group.kind, []) if {pair.faster, pair.slower} <= set(group.layouts)]
+    return Slide(
+        key=f"throughput-{group.key}",
+        title=f"{_throughput_title(group, pairs)}{group.part}",
+        lead=f"Throughput of {group.about} by workers; {rests_on(*repeats(group.rows))}" if series else "",
+        chart=_line_chart(counts, series) if series else None,
+        lines=() if series else tuple(dict.fromkeys(f"{row.layout}: {why_not(row)}" for row in group.rows)),
+        foot=f"{upper('; '.join(foot))}." if series else "",
+        notes=(
+            *(pair.text for pair in pairs),
+            *(_row_words(row) for row in group.rows),
+        ),
+    )
+
+
+def _throughput_title(group: Group, pairs: Sequence[Finding]) -> str:
+    """The widest of the differences from the first layout, or what one layout serves at its best."""
+    known = [pair for pair in pairs if pair.ratio is not None]
+    if known:
+        chosen = max(known, key=lambda pair: pair.ratio.value if pair.ratio else 0)
+        counts = [row.workers for row in group.rows]
+        return f"{_relation(chosen, group.about)} over {spanned((min(counts), max(counts)))}"
+    best = max(
+        (row for row in group.rows if row.ranked and row.throughput_ops_s), key=lambda row: row.throughput_ops_s or 0, default=None
+    )
+    if len(group.layouts) == 1 and best is not None:
+        most = f"{show_figure(best.throughput_ops_s)} op/s of {group.about}"
+        return f"{best.layout} serves at most {most}, at {counted(best.workers, 'worker')}"
+    return f"{upper(group.about)} cannot be compared"
+
+
+def _relation(pair: Finding, about: str) -> str:
+    """What one layout serves of what another does, with its interval; a difference without weight is called that."""
+    ratio = pair.ratio
+    if ratio is None:
+        return pair.brief
+    interval = "" if ratio.low is None or ratio.high is None else f" ({show_ratio(ratio.low)} to {show_ratio(ratio.high)})"
+    if ratio.value < 1 + NEAR:
+        return f"{pair.faster} and {pair.slower} serve {about} within {max(1, round((ratio.value - 1) * 100))} % of each other"
+    unshown = ", which is not shown," if ratio.repeats >= REPEATS_FOR_A_CLAIM and not ratio.shown else ""
+    return f"{pair.faster} serves {show_ratio(ratio.value)}{interval} {pair.slower}’s {about}{unshown}"
+
+
+def _row_words(row: Row) -> str:
+    """One line of the table in words."""
+    at = f"{row.layout}, {counted(row.workers, 'worker')}"
+    if row.throughput_ops_s is None:
+        return f"{at}: {why_not(row)}."
+    p90 = show_latency(row.p90_ms, row.p90_in)
+    each = " · ".join(f"{show_figure(point.throughput_ops_s)}{'' if point.valid else ' (not ranked)'}" for point in row.points)
+    valid = "" if row.ranked else f"; not ranked: {why_not(row)}"
+    return f"{at}: {show_figure(row.throughput_ops_s)} op/s, p90 {p90} ms, n = {row.repeats} ({each}){valid}."
+
+
+def _lines(style: Style, rows: Sequence[Row], counts: Sequence[int]) -> Iterator[Series]:
+    """The line of a layout, a series for each stretch without a gap, and its crosses."""
+    known = [row for row in rows if row.throughput_ops_s is not None]
+    places = {workers: place for place, workers in enumerate(counts)}
+    runs: list[list[Row]] = []
+    for row in (row for row in known if row.ranked):
+        if runs and places[runs[-1][-1].workers] + 1 == places[row.workers]:
+            runs[-1].append(row)
+        else:
+            runs.append([row])
+    for number, run in enumerate(runs):
+        spots = tuple(_column(row, places) for row in run)
+        yield Series(
+            name=style.layout if not number else f"{style.layout} ({number + 1})",
+            colour=style.colour,
+            shape=style.shape,
+            spots=spots,
+        )
+    crosses = tuple(_column(row, places) for row in known if not row.ranked)
+    if crosses:
+        yield Series(name=f"{style.layout}, not ranked", colour=style.colour, shape="cross", spots=crosses, joined=False)
+
+
+def _column(row: Row, places: dict[int, int]) -> Spot:
+    rates = [point.throughput_ops_s for point in row.used]
+    several = len(rates) > 1
+    return Spot(
+        x=places[row.workers],
+        y=row.throughput_ops_s or 0.0,
+        low=min(rates) if several else None,
+        high=max(rates) if several else None,
+    )
+
+
+def _line_chart(counts: Sequence[int], series: Sequence[Series]) -> LineChart:
+    largest = max(value for one in series for spot in one.spots for value in (spot.y, spot.high) if value is not None)
+    top, step = nice_top(largest)
+    return LineChart(
+        categories=tuple(str(count) for count in counts),
+        across="workers",
+        up=Axis(title="op/s", low=0, high=top, step=step),
+        series=tuple(series),
+    )
+
+
+# ---- both
+
+
+def _whiskers(group: Group) -> str:
+    return "points: median; whiskers: lowest and highest repeat" if repeats(group.rows)[1] > 1 else "one repeat"
+
+
+def _no_p90(group: Group) -> str:
+    """Why latency has no slide, in a few words; empty where a p90 is known."""
+    if any(row.ranked and row.p90_ms is not None for row in group.rows):
+        return ""
+    return "p90: in bins, see the notes" if any(row.p90_in is not None for row in group.rows) else "p90: too few samples for one"

@@ -1,0 +1,231 @@
+"""What was set up: hosts and load, which are the same for all, then what each layout is made of; what differs is shaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from ground.quantities import show_bytes
+from results.attestation import verdict
+from results.chart_theme import Look
+from results.figures import UNKNOWN, show_figure
+from results.kinds import DRIVERS
+from results.resolved import PlannedHost
+from results.slides.deck import Cell, Grid, Slide
+from results.slides.evidence import Evidence
+from results.slides.grid_fitting import size_for
+from results.slides.page import ROOM_PT, TABLE_ROOM_PT
+from results.slides.words import counted, listed, spanned
+from suites import Suite
+
+ABREAST: Final = 6
+"""Layouts side by side; more go on slides of their own."""
+
+FIRST: Final = (
+    "gateway",
+    "path",
+    "rgw: rgw_frontends",
+    "rgw: rgw_thread_pool_size",
+    "workers",
+    "daemons",
+    "object store",
+    "disks",
+    "replicas",
+    "acknowledgement",
+    "tcp_nodelay",
+    "placement groups",
+)
+"""Facts that decide results most, in the order in which they are told; names are those of the manifest's sheets."""
+_BACKGROUND: Final = "background: "
+_NOT_SETTINGS: Final = (
+    "image ",
+    "limits ",
+    "verified",
+    "kernel",
+    "machine",
+    "runc",
+    "cgroup",
+    "mtu",
+    "hosts",
+    "packages",
+    "radosgw",
+)
+"""How facts begin that are about the hosts, or follow from the release."""
+_NAMES: Final = {"rgw: rgw_frontends": "front end", "rgw: rgw_thread_pool_size": "threads of radosgw", "path": "path of requests"}
+_LONGEST: Final = 110
+"""Characters of a cell; the notes have all of them."""
+
+
+def setup(evidence: Evidence, look: Look) -> tuple[Slide, ...]:
+    """The slides of the set-up, one for each six layouts."""
+    names = evidence.layouts
+    parts = [names[at : at + ABREAST] for at in range(0, len(names), ABREAST)]
+    return tuple(
+        _slide(evidence, look, part, f" ({number} of {len(parts)})" if len(parts) > 1 else "", number)
+        for number, part in enumerate(parts, start=1)
+    )
+
+
+def _slide(evidence: Evidence, look: Look, layouts: Sequence[str], part: str, number: int) -> Slide:
+    common = list(_common(evidence))
+    facts = _facts(evidence, layouts)
+    differing = [name for name, values in facts.items() if len(set(values)) > 1]
+    wanted = [name for name in facts if name in FIRST or name in differing]
+    shown = len(wanted)
+    grid = _grid(look, layouts, common, facts, wanted)
+    while shown and size_for(grid, ROOM_PT, TABLE_ROOM_PT) is None:
+        shown -= 1
+        grid = _grid(look, layouts, common, facts, wanted[:shown])
+    rest = [name for name in differing if name not in wanted[:shown]]
+    foot = "Shaded: not the same for all." if any(name in differing for name in wanted[:shown]) else ""
+    if rest:
+        foot += f" {counted(len(rest), 'more setting')} {'differs' if len(rest) == 1 else 'differ'}: see the notes."
+    return Slide(
+        key=f"set-up-{number}",
+        title=f"{_title(evidence)}{part}",
+        grid=grid,
+        foot=foot.strip(),
+        notes=(
+            *(f"{name}: {value}" for name, value in common),
+            *(
+                f"{_called(name)}: {_told(layouts, values)}"
+                for name, values in facts.items()
+                if name in wanted or name in differing
+            ),
+            "All other settings, configuration files and versions of packages are in the report and the manifest.",
+        ),
+    )
+
+
+def _title(evidence: Evidence) -> str:
+    hosts = len(evidence.plan.hardware.hosts)
+    where = f"the same {hosts} hosts" if hosts else "the same hosts"
+    if len(evidence.layouts) == 1:
+        return f"{evidence.layouts[0]} stood on {counted(hosts, 'host')} with fixed limits" if hosts else "What was set up"
+    return f"{len(evidence.layouts)} layouts stood on {where}, one at a time, under the same load"
+
+
+def _common(evidence: Evidence) -> Iterator[tuple[str, str]]:
+    """What all layouts have in common, in words."""
+    plan, suite = evidence.plan, evidence.plan.suite
+    limits = "; ".join(_hosts(plan.hardware.hosts))
+    yield "hosts", limits or plan.hardware.about or plan.hardware.name
+    if evidence.attested:
+        yield "were they the same?", verdict(evidence.attested)
+    yield "load", _load(evidence)
+    yield "caches", _caches(suite)
+
+
+def _hosts(hosts: dict[str, PlannedHost]) -> Iterator[str]:
+    """Hosts with the same limits together: `store-1 to store-3: 0.3 CPUs, 2560 MiB, 1 disk of 200 MB/s`."""
+    alike: dict[str, list[str]] = {}
+    for name, host in hosts.items():
+        alike.setdefault(", ".join(_limits(host)), []).append(name)
+    for limits, names in alike.items():
+        who = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}" if len(names) > 2 else listed(names)
+        yield f"{who}: {limits or 'no limits'}"
+
+
+def _limits(host: PlannedHost) -> Iterator[str]:
+    if host.cpus is not None:
+        yield f"{host.cpus:g} CPU{'s' * (host.cpus != 1)}"
+    if host.memory is not None:
+        yield show_bytes(host.memory)
+    if host.disks:
+        first = host.disks[0]
+        speed = f" of {show_bytes(first.bandwidth)}/s" if first.bandwidth is not None else ""
+        yield f"{counted(len(host.disks), 'disk')}{speed}"
+    if host.nic is not None:
+        yield f"{show_figure(host.nic / 1e9)} Gbit/s"
+
+
+def _load(evidence: Evidence) -> str:
+    """Who made the load, and how much of it."""
+    suite = evidence.plan.suite
+    drivers = list(dict.fromkeys(DRIVERS[row.driver] for row in evidence.rows))
+    counts = sorted({row.workers for row in evidence.rows})
+    windows = sorted({workload.runtime for workload in suite.workloads})
+    length = f"{windows[0]:g} s" if windows[0] == windows[-1] else f"{windows[0]:g} to {windows[-1]:g} s"
+    by = listed(drivers) if drivers else DRIVERS["locust"]
+    who = spanned(counts) if counts else "no workers"
+    return f"{by}, {who}, each with one request outstanding; {counted(suite.repeats, 'repeat')} of {length}"
+
+
+def _caches(suite: Suite) -> str:
+    if suite.cache == "none":
+        return "never dropped"
+    if suite.cache == "before-step":
+        return "dropped before every step, on every host, of kernel and daemons"
+    return f"dropped every {suite.cache.every:g} s while a step runs"
+
+
+def _facts(evidence: Evidence, layouts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Settings by name, a value for each layout: those that decide most first, then those that differ, then the rest."""
+    known = evidence.facts
+    release = {layout.name: layout.release for layout in evidence.plan.layouts}
+    names = dict.fromkeys(name for layout in layouts for name in known[layout] if not name.startswith(_NOT_SETTINGS))
+    found = {name: tuple(known[layout].get(name, UNKNOWN) for layout in layouts) for name in names}
+    if "gateway" not in found:
+        found["gateway"] = tuple(
+            f"{one.gateway}{f', release {release[one.name]}' if release[one.name] else ''}"
+            for one in evidence.plan.layouts
+            if one.name in layouts
+        )
+    order = {name: place for place, name in enumerate(FIRST)}
+    return dict(
+        sorted(
+            found.items(),
+            key=lambda item: (order.get(item[0], len(order)), len(set(item[1])) == 1, item[0].startswith(_BACKGROUND)),
+        )
+    )
+
+
+def _grid(
+    look: Look, layouts: Sequence[str], common: Sequence[tuple[str, str]], facts: dict[str, tuple[str, ...]], names: Sequence[str]
+) -> Grid:
+    head = (Cell(text="", fill=look.grid), *(Cell(text=name, fill=look.grid, bold=True) for name in layouts))
+    lines = [head]
+    for name, value in common:
+        lines.append((Cell(text=name, bold=True), *_merged((value,) * len(layouts), None)))
+    for name in names:
+        values = tuple(_brief(value) for value in facts[name])
+        fill = shade(look) if len(set(facts[name])) > 1 else None
+        lines.append((Cell(text=_called(name), bold=True, fill=fill), *_merged(values, fill)))
+    first = 0.17 if len(layouts) > 1 else 0.22
+    return Grid(widths=(first, *((1 - first) / len(layouts),) * len(layouts)), lines=tuple(lines), largest_pt=18)
+
+
+def shade(look: Look) -> str:
+    """Behind what is not the same for all."""
+    return "#FFF3DC" if look.name == "light" else "#3A2F17"
+
+
+def _merged(values: Sequence[str], fill: str | None) -> Iterator[Cell]:
+    """A cell for each value, neighbours that are the same as one."""
+    at = 0
+    while at < len(values):
+        end = at + 1
+        while end < len(values) and values[end] == values[at]:
+            end += 1
+        yield Cell(text=values[at], fill=fill, across=end - at)
+        yield from (Cell(text="", fill=fill, covered=True) for _ in range(at + 1, end))
+        at = end
+
+
+def _called(name: str) -> str:
+    return _NAMES.get(name, name.removeprefix(_BACKGROUND).removeprefix("rgw: "))
+
+
+def _brief(value: str) -> str:
+    """The first clause of a value, without what is in brackets: the notes have all of it."""
+    text = value.removeprefix("a write is acknowledged when ").split("; ")[0]
+    while " (" in text and ")" in text.split(" (", 1)[1]:
+        before, rest = text.split(" (", 1)
+        text = before + rest.split(")", 1)[1]
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1].rstrip()}…"
+
+
+def _told(layouts: Sequence[str], values: Sequence[str]) -> str:
+    if len(set(values)) == 1:
+        return values[0]
+    return "; ".join(f"{layout}: {value}" for layout, value in zip(layouts, values, strict=True))

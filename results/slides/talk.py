@@ -1,0 +1,36 @@
+"""The talk of a run: which slides, in which order."""
+
+from __future__ import annotations
+
+from results.chart_theme import LIGHT, Look
+from results.slides.closing import closing
+from results.slides.deck import Deck
+from results.slides.evidence import Evidence
+from results.slides.limits import where_time_goes
+from results.slides.opening import answer, opening
+from results.slides.recap import recap
+from results.slides.requests import requests
+from results.slides.setup import setup
+from results.slides.tuning import tuning
+
+
+def talk(evidence: Evidence, look: Look = LIGHT) -> Deck:
+    """The slides: the answer, the set-up, the map, each kind of requests, where time goes, tuning, limits, how to repeat it."""
+    manifest, plan = evidence.manifest, evidence.plan
+    return Deck(
+        title=answer(evidence),
+        subject=f"{plan.suite.about}: {', '.join(evidence.layouts)}",
+        footer=f"Weighbridge · {plan.suite.name} · {manifest.created_at[:10]}",
+        dated=manifest.created_at,
+        look=look,
+        colours=tuple(style.colour for style in evidence.drawn(look).values()),
+        slides=(
+            opening(evidence, look),
+            *setup(evidence, look),
+            *recap(evidence, evidence.comparison, look),
+            *requests(evidence, look),
+            *where_time_goes(evidence, look),
+            *tuning(evidence, evidence.comparison, look),
+            *closing(evidence),
+        ),
+    )
