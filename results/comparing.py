@@ -57,11 +57,13 @@ def contrasts(rows: Sequence[Row], sides: Sequence[tuple[str, str]]) -> list[Con
 
 
 def judge(found: Sequence[Contrast], bounds: Bounds, noise: Sequence[NoiseFloor] = ()) -> tuple[tuple[Judged, ...], int]:
-    """The verdicts, in order, and of how many tests of cells: those of a metric are corrected together, apart over all counts."""
-    families: dict[tuple[Metric, bool], list[int]] = {}
+    """The verdicts, in order, and of how many tests of cells. The cells of a metric are corrected together, and all that goes over
+    all worker counts is, by itself.
+    """
+    families: dict[Metric | None, list[int]] = {}
     for number, one in enumerate(found):
         if one.p is not None:
-            families.setdefault((one.metric, one.workers is None), []).append(number)
+            families.setdefault(_family(one), []).append(number)
     q_of: dict[int, float] = {}
     for members in families.values():
         q_of |= zip(members, corrected([p for number in members if (p := found[number].p) is not None]), strict=True)
@@ -76,11 +78,16 @@ def judge(found: Sequence[Contrast], bounds: Bounds, noise: Sequence[NoiseFloor]
                 q=q,
                 bound=bound,
                 noise=floor,
-                tests=len(families.get((one.metric, one.workers is None), ())),
+                tests=len(families.get(_family(one), ())),
                 verdict=verdict(one, q, bound, floor),
             )
         )
-    return tuple(judged), sum(len(members) for (_, whole), members in families.items() if not whole)
+    return tuple(judged), sum(len(members) for family, members in families.items() if family is not None)
+
+
+def _family(one: Contrast) -> Metric | None:
+    """What a contrast is corrected with: the cells of its metric; or all that are over all worker counts, of which None stands."""
+    return None if one.workers is None else one.metric
 
 
 def verdict(one: Contrast, q: float | None, bound: float, noise: float | None) -> Verdict:

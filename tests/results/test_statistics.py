@@ -1,11 +1,35 @@
+"""The statistics against published values, and by simulation with fixed seeds."""
+
 from __future__ import annotations
 
+import itertools
 import math
 import random
+from collections.abc import Sequence
 
 import pytest
 
-from results.statistics import geometric_mean, ratio, t_quantile
+from results.statistics import (
+    cliffs_delta,
+    corrected,
+    geometric_mean,
+    rank_p,
+    rank_p_of,
+    ratio,
+    smallest_ratio,
+    t_quantile,
+    welch,
+)
+
+SLEEP = (
+    (0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0),
+    (1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4),
+)
+"""Student's sleep data, as R has them (`datasets::sleep`)."""
+
+
+def exp(values: Sequence[float]) -> list[float]:
+    return [math.exp(value) for value in values]
 
 
 @pytest.mark.parametrize(
@@ -13,6 +37,88 @@ from results.statistics import geometric_mean, ratio, t_quantile
 )
 def test_quantiles_of_t_are_those_of_the_tables(freedom: float, quantile: float) -> None:
     assert t_quantile(0.975, freedom) == pytest.approx(quantile, rel=2e-6)
+
+
+def test_welchs_test_is_that_of_r_on_the_sleep_data() -> None:
+    # R, t.test(extra ~ group, data = sleep): t = -1.8608, df = 17.776, p-value = 0.07939, interval -3.3654832 to 0.2054832
+    tested = welch(exp(SLEEP[0]), exp(SLEEP[1]))
+    assert tested.difference / tested.error == pytest.approx(-1.8608, abs=5e-5)
+    assert tested.freedom == pytest.approx(17.776, abs=5e-4)
+    assert tested.p == pytest.approx(0.07939, abs=5e-6)
+    low, high = tested.ratio.low, tested.ratio.high
+    assert low is not None
+    assert high is not None
+    assert (math.log(low), math.log(high)) == pytest.approx((-3.3654832, 0.2054832), abs=1e-6)
+
+
+def test_the_rank_test_is_that_of_r_and_of_scipys_manual() -> None:
+    # R, example(wilcox.test): Hollander and Wolfe 1973, 69f, W = 35, one-sided p-value = 0.1272
+    at_term = [0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46]
+    early = [1.15, 0.88, 0.90, 0.74, 1.21]
+    assert rank_p(at_term, early) == pytest.approx(2 * 0.1272, abs=1e-4)
+    assert rank_p_of(35, 10, 5) == pytest.approx(2 * 0.1272, abs=1e-4)
+    # scipy.stats.mannwhitneyu, examples: onset of diabetes, U = 17, exact p = 0.1111
+    assert rank_p([19, 22, 16, 29, 24], [20, 11, 17, 12]) == pytest.approx(0.1111111, abs=1e-6)
+    assert rank_p_of(17, 5, 4) == pytest.approx(0.1111111, abs=1e-6)
+
+
+def test_the_exact_rank_test_counts_every_order() -> None:
+    for wins in range(10):
+        counts = [
+            sum(one > other for one in chosen for other in {*range(6)} - {*chosen})
+            for chosen in itertools.combinations(range(6), 3)
+        ]
+        assert rank_p_of(wins, 3, 3) == pytest.approx(min(1.0, 2 * sum(count <= min(wins, 9 - wins) for count in counts) / 20))
+
+
+def test_five_repeats_can_reach_a_rank_test_of_less_than_one_per_cent_and_three_cannot_reach_ten() -> None:
+    assert rank_p([6, 7, 8, 9, 10], [1, 2, 3, 4, 5]) == pytest.approx(2 / 252)
+    assert rank_p([4, 5, 6], [1, 2, 3]) == pytest.approx(0.1)
+
+
+def test_equal_values_everywhere_are_no_difference_of_ranks() -> None:
+    assert rank_p([1.0, 1.0], [1.0, 1.0, 1.0]) == 1.0
+
+
+def test_cliffs_delta_is_that_of_the_effsize_package() -> None:
+    # R package effsize, example(cliff.delta): delta estimate -0.25
+    treatment, control = [10, 10, 20, 20, 20, 30, 30, 30, 40, 50], [10, 20, 30, 40, 40, 50]
+    assert cliffs_delta(treatment, control) == pytest.approx(-0.25)
+    assert cliffs_delta(control, treatment) == pytest.approx(0.25)
+    assert cliffs_delta([2, 3], [0, 1]) == 1.0
+
+
+def test_the_correction_for_many_tests_is_that_of_benjamini_and_hochberg() -> None:
+    # Their table of 15 treatments (1995, section 4), adjusted as in the manual of scipy.stats.false_discovery_control
+    p_values = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0]
+    q_values = corrected(p_values)
+    assert q_values[:6] == pytest.approx([0.0015, 0.003, 0.0095, 0.035625, 0.0603, 0.06385714], abs=1e-7)
+    assert sum(q <= 0.05 for q in q_values) == 4
+    assert corrected(p_values[::-1]) == q_values[::-1]
+    assert corrected([0.03]) == pytest.approx((0.03,))
+    assert corrected([]) == ()
+
+
+@pytest.mark.parametrize(("repeats", "spreads"), [(25.52458, 0.8), (63.76561, 0.5), (393.4057, 0.2)])
+def test_the_smallest_ratio_is_that_of_a_power_of_eight_in_ten(repeats: float, spreads: float) -> None:
+    # R, power.t.test(delta = 0.8, power = 0.8): n = 25.52458; 0.5: n = 63.76561; 0.2: n = 393.4057 (sd = 1, two-sided, 5 %)
+    assert math.log(smallest_ratio(1.0, math.floor(repeats))) > spreads > math.log(smallest_ratio(1.0, math.ceil(repeats)))
+
+
+@pytest.mark.parametrize("repeats", [5, 6])
+def test_the_smallest_ratio_is_shown_about_8_times_in_10(repeats: int) -> None:
+    draw, apart = random.Random(11), math.log(smallest_ratio(0.05, repeats))
+    shown = sum(
+        welch(exp([draw.gauss(apart, 0.05) for _ in range(repeats)]), exp([draw.gauss(0, 0.05) for _ in range(repeats)])).p <= 0.05
+        for _ in range(2000)
+    )
+    assert 0.76 <= shown / 2000 <= 0.82
+
+
+def test_of_repeats_without_spread_any_difference_could_be_shown() -> None:
+    assert smallest_ratio(0.0, 5) == 1.0
+    with pytest.raises(ValueError, match="1 repeats"):
+        smallest_ratio(0.05, 1)
 
 
 def test_a_ratio_is_of_geometric_means_with_welchs_interval() -> None:
@@ -26,6 +132,13 @@ def test_a_ratio_is_of_geometric_means_with_welchs_interval() -> None:
     assert not measure.claim
 
 
+def test_a_ratio_turned_round_is_that_of_the_sides_turned_round() -> None:
+    a, b = [10, 12, 11], [5, 5.5, 7]
+    turned, other = ratio(a, b).inverted, ratio(b, a)
+    assert (turned.value, turned.low, turned.high) == pytest.approx((other.value, other.low, other.high))
+    assert ratio(b, a).either_way == pytest.approx(ratio(a, b).value)
+
+
 def test_a_single_repeat_has_a_ratio_but_no_interval_and_no_claim() -> None:
     measure = ratio([20], [10, 11])
     assert (measure.low, measure.high, measure.repeats, measure.shown, measure.claim) == (None, None, 1, False, False)
@@ -34,17 +147,35 @@ def test_a_single_repeat_has_a_ratio_but_no_interval_and_no_claim() -> None:
 def test_repeats_without_any_spread_have_an_interval_of_one_value() -> None:
     measure = ratio([2, 2], [1, 1])
     assert (measure.low, measure.value, measure.high) == pytest.approx((2, 2, 2))
+    assert welch([2, 2], [1, 1]).p == 0.0
+    assert welch([2, 2], [2, 2]).p == 1.0
 
 
-def test_the_interval_holds_the_truth_about_95_times_in_100() -> None:
-    draw = random.Random(7)
-    inside = 0
-    for _ in range(300):
-        a = [2 * math.exp(draw.gauss(0, 0.1)) for _ in range(5)]
-        b = [math.exp(draw.gauss(0, 0.05)) for _ in range(5)]
+@pytest.mark.parametrize("repeats", [5, 6])
+def test_the_interval_holds_the_truth_93_to_97_times_in_100(repeats: int) -> None:
+    draw, inside = random.Random(7), 0
+    for _ in range(4000):
+        a = [2 * math.exp(draw.gauss(0, 0.05)) for _ in range(repeats)]
+        b = [math.exp(draw.gauss(0, 0.05)) for _ in range(repeats)]
         measure = ratio(a, b)
         inside += (measure.low or 9) <= 2 <= (measure.high or 0)
-    assert 0.92 <= inside / 300 <= 0.98
+    assert 0.93 <= inside / 4000 <= 0.97
+
+
+def test_the_interval_leaves_1_out_where_the_test_says_so_and_nowhere_else() -> None:
+    draw = random.Random(3)
+    for _ in range(300):
+        tested = welch(exp([draw.gauss(0.05, 0.05) for _ in range(5)]), exp([draw.gauss(0, 0.1) for _ in range(6)]))
+        assert tested.ratio.shown == (tested.p < 0.05)
+
+
+@pytest.mark.parametrize("repeats", [5, 6])
+def test_at_most_6_in_100_maps_of_24_cells_without_any_difference_make_a_claim(repeats: int) -> None:
+    draw, claims = random.Random(24), 0
+    for _ in range(1000):
+        sides = [[[math.exp(draw.gauss(0, 0.05)) for _ in range(repeats)] for _ in range(24)] for _ in "ab"]
+        claims += min(corrected([welch(a, b).p for a, b in zip(*sides, strict=True)])) <= 0.05
+    assert claims / 1000 <= 0.06
 
 
 def test_five_repeats_that_differ_make_a_claim_and_equal_ones_do_not() -> None:
@@ -66,3 +197,4 @@ def test_a_huge_spread_gives_a_wide_interval_and_no_overflow() -> None:
     assert measure.high > 1e6
     assert not measure.shown
     assert not ratio([1e9, 1e18], [1, 1]).shown
+    assert smallest_ratio(1e3, 5) < math.inf
