@@ -72,6 +72,14 @@ def find(image: Image, store: Path) -> Path | None:
     return root if root.is_dir() else None
 
 
+def packages_sum(root: Path) -> str:
+    """The sum of the list of packages beside a built image, which tells two builds of one image apart."""
+    listed = root.with_name(root.name + ".packages")
+    if not listed.exists():
+        return "list of packages not known"
+    return f"packages sha256 {hashlib.sha256(listed.read_bytes()).hexdigest()[:16]}"
+
+
 def ensure(image: Image, say: Say, *, store: Path) -> Path:
     """The root folder of an image, built when it is not in the store; the list of its packages is beside it (`.packages`).
 

@@ -8,6 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pydantic import ValidationError
 
 from gateways import KINDS
@@ -67,6 +68,20 @@ def load_layout(path: Path, hardware: Hardware, reference: Reference | None = No
     layout = document.into(Layout)
     if reference is not None and reference.changes:
         layout = layout.model_copy(update={"name": reference.renamed(layout.name)})
+    return _checked(document, layout, hardware)
+
+
+def planned_again(layout: Layout, hardware: Hardware, where: str) -> Planned:
+    """A layout as the plan of a run keeps it, checked as one that is read from its file; `where` is what messages call it.
+
+    Raises DocumentError with all faults at once.
+    """
+    text = yaml.safe_dump(layout.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    return _checked(Document(f"{where}: layout {layout.name}", text), layout, hardware)
+
+
+def _checked(document: Document, layout: Layout, hardware: Hardware) -> Planned:
+    """The layout of a document with its gateway, checked against that gateway's own records and the hardware."""
     kind = KINDS.get(layout.gateway)
     if kind is None:
         hint = did_you_mean(layout.gateway, list(KINDS))

@@ -30,6 +30,7 @@ class Verbs(click.Group):
         "exec": "Run a command on a host of what stands.",
         "down": "Take away what stands, or all that a killed run left.",
         "report": "Make table, charts and report of a run again, from its folder.",
+        "slides": "Make a talk of a run: PowerPoint with native charts, or Markdown.",
         "export": "Write a run as CSV, Parquet, JSON, hgrm, Markdown, LaTeX or slides.",
         "sql": "Ask many runs at once with SQL.",
         "baseline": "Measure what the hosts of a hardware file can do, without a gateway.",

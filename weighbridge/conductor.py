@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import shutil
-import threading
-import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
+from itertools import groupby
+from typing import Final
 
 from drivers.driver import Driver, GaveUp, Heard
 from drivers.order import Cleaned, Cleanup, CosbenchSite, Kept, Prepare, Progress, Step
@@ -21,23 +21,34 @@ from results.step import Pass, StepKey, StepResult
 from results.store import RunStore
 from results.telemetry import HostLimits
 from results.validity import judge
-from suites import Every, Workload
+from suites import Workload
 from topologies.attestation import Attestation
 from topologies.deployment import Deployment, Place, deploy
 from topologies.loader import Planned
 from weighbridge import aging
 from weighbridge.asking import ask_osds
+from weighbridge.budget import Allowance
+from weighbridge.cache_dropper import dropping
 from weighbridge.clearing import clearing
 from weighbridge.display import Display
 from weighbridge.opening import LOCUST, opened, prefix_of
+from weighbridge.pace import Pace, show_duration, work_of
 from weighbridge.passes import asked_of_hosts, wants_tools
-from weighbridge.plan import Plan, Visit
+from weighbridge.plan import Plan, Visit, keys_of
 from weighbridge.profiling import Profiler
 from weighbridge.telemetry import Counted, Watch, limits_of
 
+RESUMED: Final = "resumed"
+"""The kind of event that tells that a run goes on after it was ended or killed."""
+BUDGET: Final = "budget"
+"""The kind of event that tells that a run ends before its plan does."""
+
 
 class Conductor:
-    """Runs a plan into a run folder. `driver` is the command line of Locust's driver; `attest`: measure the hosts too."""
+    """Runs a plan into a run folder, or what that folder lacks of it: steps that are whole there are not measured again.
+
+    `driver` is the command line of Locust's driver; `attest`: measure the hosts too; `allowance` is the time the run may take.
+    """
 
     def __init__(
         self,
@@ -51,6 +62,8 @@ class Conductor:
         cosbench: CosbenchSite | None = None,
         attest: bool = False,
         profiler: Profiler | None = None,
+        pace: Pace | None = None,
+        allowance: Allowance | None = None,
     ) -> None:
         self._plan = plan
         self._suite = plan.suite
@@ -62,7 +75,14 @@ class Conductor:
         self._cosbench = cosbench
         self._attest = attest
         self._profiler = profiler
-        self._number = 0
+        self._allowance = allowance
+        before = store.steps()
+        self._whole = whole(before)
+        self._pace = Pace.of(plan, self._whole) if pace is None else pace
+        self._order = max((one.order for one in before), default=-1) + 1
+        """The next step's place among all that were tried."""
+        self._tries = sum(event.kind == RESUMED for event in store.events())
+        self._settled = len(self._whole)
         # Buckets carry the run's own id, so that nothing but what this run made is ever touched.
         self._prefix = f"wb-{store.manifest.run_id.rsplit('-', 1)[-1]}"
 
@@ -72,15 +92,81 @@ class Conductor:
         A step that cannot be measured is written down with its reason and the plan goes on; a gateway that cannot be
         stood up ends the run with its error (ServiceFailed, CommandFailed, VerificationFailed), everything taken away.
         """
-        for visit in self._plan.visits:
-            self._visit(visit)
+        if self._tries:
+            self._clear_what_was_left()
+        for repeat, block in groupby(self._plan.visits, key=lambda visit: visit.repeat):
+            visits = list(block)
+            if not any(map(self._missing, visits)):
+                continue
+            if self._too_late(repeat, visits):
+                return
+            for visit in filter(self._missing, visits):
+                self._visit(visit)
+
+    def _missing(self, visit: Visit) -> bool:
+        """Whether anything of a visit is still to be measured."""
+        keys = self._plan.keys(visit)
+        return not keys or any(key not in self._whole for key in keys)
+
+    def _too_late(self, repeat: int, visits: Sequence[Visit]) -> bool:
+        """Whether the allowance holds no such repeat any more; said, and written down. One that was begun is always finished."""
+        begun = not self._whole or any(key in self._whole for visit in visits for key in self._plan.keys(visit))
+        if self._allowance is None or begun:
+            return False
+        needed_s, left_s = self._pace.repeat_s(repeat), self._allowance.left_s()
+        if needed_s <= left_s:
+            return False
+        text = f"the budget ends the run before repeat {repeat + 1} of {self._plan.suite.repeats}: it would take about"
+        text += f" {show_duration(needed_s)}, and {show_duration(max(0.0, left_s))} is left"
+        self._display.say(text)
+        self._store.event(BUDGET, text)
+        return True
+
+    def _clear_what_was_left(self) -> None:
+        """Of a run that was killed, buckets may be left on gateways that outlive it and are not visited again."""
+        again = {visit.layout for visit in self._plan.visits if self._missing(visit)}
+        for name, planned in self._planned.items():
+            if planned.gateway.already_runs and name not in again:
+                with deploy(planned, self._plan.hardware, self._place, self._display.say) as deployment:
+                    self._clear(deployment)
+
+    def _clear(self, deployment: Deployment) -> None:
+        for text in deployment.standing.clear(self._buckets()):
+            self._tell(deployment.layout.name)(text)
 
     def _visit(self, visit: Visit) -> None:
         say = self._display.say
+        number = self._plan.visits.index(visit) + 1
         say(f"standing up {visit.layout}")
-        planned = self._planned[visit.layout]
-        logs = self._store.logs / f"{visit.layout}-{visit.repeat}"
+        text = f"visit {number} of {len(self._plan.visits)}: repeat {visit.repeat + 1} of {self._plan.suite.repeats}"
+        self._store.event("visit", text, layout=visit.layout)
+        with ExitStack() as stack:
+            with self._pace.doing("stand", visit):
+                deployment = stack.enter_context(self._stood_up(visit))
+            for text in self._plan.left_out.get(visit.layout, ()):
+                say(text)
+                self._store.event("left out", text, layout=visit.layout)
+            self._ask_osds(deployment, visit)
+            if self._tries:
+                self._clear(deployment)
+            planned = self._planned[visit.layout]
+            with (
+                clearing(deployment, self._buckets(), self._tell(visit.layout)),
+                self._watching(planned, deployment) as watch,
+            ):
+                for one in self._plan.passes[visit.layout] if self._aged(deployment, visit) else ():
+                    self._measure_pass(deployment, watch, visit, one)
+            say(f"taking {visit.layout} down")
+            with self._pace.doing("down", visit):
+                stack.close()
+        self._store.event("down", f"{deployment.label} is taken down", layout=visit.layout)
+
+    @contextmanager
+    def _stood_up(self, visit: Visit) -> Iterator[Deployment]:
+        """The layout of a visit, standing and attested, with what it is written down."""
+        logs = self._store.logs / self._told_apart(f"{visit.layout}-{visit.repeat}")
         asked, tools = asked_of_hosts(self._suite, sameness=self._attest), wants_tools(self._suite)
+        planned, say = self._planned[visit.layout], self._display.say
         with deploy(planned, self._plan.hardware, self._place, say, logs=logs, attest=asked, tools=tools) as deployment:
             say(f"{visit.layout} stands, verified, after {deployment.took_s:.1f} s")
             self._store.event("up", f"{deployment.label} stands after {deployment.took_s:.2f} s", layout=visit.layout)
@@ -90,14 +176,11 @@ class Conductor:
                 ConfigFile(layout=visit.layout, host=one.host, path=one.path, text=one.text) for one in deployment.standing.rendered
             ]
             self._store.add_facts([Sheet(title="deployment", layout=visit.layout, facts=deployment.facts())], configs)
-            for text in self._plan.left_out.get(visit.layout, ()):
-                say(text)
-                self._store.event("left out", text, layout=visit.layout)
-            self._ask_osds(deployment, visit)
-            with clearing(deployment, self._buckets(), self._tell(visit)), self._watching(planned, deployment) as watch:
-                for one in self._plan.passes[visit.layout] if self._aged(deployment, visit) else ():
-                    self._measure_pass(deployment, watch, visit, one)
-            say(f"taking {visit.layout} down")
+            yield deployment
+
+    def _told_apart(self, name: str) -> str:
+        """The name of files about a visit; of a visit that an interruption cut in two, those of each part are kept."""
+        return f"{name}-resumed-{self._tries}" if self._tries else name
 
     def _ask_osds(self, deployment: Deployment, visit: Visit) -> None:
         """What each OSD does by itself, where the suite asks for it; a figure that cannot be had is a gap, and ends no run."""
@@ -143,50 +226,55 @@ class Conductor:
             return True
         self._display.say(f"aging {visit.layout}")
         log = self._store.logs / f"driver-{visit.layout}-age-{visit.repeat}.log"
+        keys = [key for key in self._plan.keys(visit) if key not in self._whole]
         try:
             room = deployment.standing.room()
             lab = deployment.hardware.kind == "lab"
             order = aging.order_of(self._suite, room, shutil.disk_usage(self._place.home).free if lab else None)
             heard = self._display.progress
-            aged = aging.age(deployment, self._suite, order, prefix=self._prefix, log=log, heard=heard, command=self._driver)
+            with self._pace.doing("age", visit):
+                aged = aging.age(deployment, self._suite, order, prefix=self._prefix, log=log, heard=heard, command=self._driver)
             self._note("aged", deployment, aging.told(order, aged, room))
             self._note("settled", deployment, deployment.standing.settle())
             deployment.check()
         except (DriverError, TargetError) as error:
             self._display.say(_reason(error))
             self._store.event("failed", str(error), layout=visit.layout)
-            for one in self._plan.passes[visit.layout]:
-                for workload in one.workloads:
-                    self._not_measured(_keys(visit, one, workload), error)
+            self._not_measured(keys, error)
             return False
         self._store.add_facts([Sheet(title="age", layout=visit.layout, facts=aging.facts(order, aged, room))])
         return True
 
-    def _tell(self, visit: Visit) -> Callable[[str], None]:
+    def _tell(self, layout: str) -> Callable[[str], None]:
         def tell(text: str) -> None:
             self._display.say(text)
-            self._store.event("cleared", text, layout=visit.layout)
+            self._store.event("cleared", text, layout=layout)
 
         return tell
 
     def _measure_pass(self, deployment: Deployment, watch: Watch, visit: Visit, one: Pass) -> None:
         """All workloads of a pass by one driver; one that fails loses the rest of its workload, and the next gets a new one."""
-        waiting = deque((workload, _keys(visit, one, workload)) for workload in one.workloads)
+        wanted = [(workload, self._wanted(visit, one, workload)) for workload in one.workloads]
+        waiting = deque((workload, keys) for workload, keys in wanted if keys)
         while waiting:
             try:
                 with self._driving(deployment, visit, one) as driver:
                     while waiting:
                         workload, keys = waiting[0]
-                        self._measure_workload(deployment, watch, driver, workload, keys)
+                        self._measure_workload(deployment, watch, driver, visit, work_of(one, workload), workload, keys)
                         waiting.popleft()
             except (DriverError, TargetError) as error:
                 self._display.say(_reason(error))
                 self._store.event("failed", str(error), layout=visit.layout)
                 if isinstance(error, GaveUp):
-                    self._keep(f"{_called(visit, one)}-failed-{self._number}", error.kept)
+                    self._keep(f"{_called(visit, one)}-failed-{self._order}", error.kept)
                 if waiting:
                     # What was asked for and not measured is written down as just that: never lost, never a number.
                     self._not_measured(waiting.popleft()[1], error)
+
+    def _wanted(self, visit: Visit, one: Pass, workload: Workload) -> deque[StepKey]:
+        """The steps of a workload that are still to be measured. Who measures one takes it away, so that what is left is left."""
+        return deque(key for key in keys_of(visit, one, workload) if key not in self._whole)
 
     @contextmanager
     def _driving(self, deployment: Deployment, visit: Visit, one: Pass) -> Iterator[Driver]:
@@ -197,37 +285,52 @@ class Conductor:
             yield ready.driver
 
     def _measure_workload(
-        self, deployment: Deployment, watch: Watch, driver: Driver, workload: Workload, keys: Iterator[StepKey]
+        self,
+        deployment: Deployment,
+        watch: Watch,
+        driver: Driver,
+        visit: Visit,
+        work: str,
+        workload: Workload,
+        keys: deque[StepKey],
     ) -> None:
-        self._prepare(deployment, driver, workload)
-        for number, key in enumerate(keys):
-            if number and "delete" in workload.operations:
-                self._prepare(deployment, driver, workload)  # what the last step deleted has to be there again
-            self._number += 1
-            self._display.begins(key, self._number)
-            try:
-                result, kept = self._measure(deployment, watch, driver, workload, key)
-            except (DriverError, TargetError) as error:
-                self._write(StepResult(key=key, measurement=None, valid=False, notes=(_reason(error),), order=self._number - 1))
-                raise
-            self._write(result)
-            # Only now: a disk that is full of a tool's own files costs those, and no step.
-            self._keep(key.file_name, kept)
-            self._cleaned(deployment, driver.cleanup(Cleanup(workload=workload, what="written"), self._display.progress))
-            self._note("settled", deployment, deployment.standing.settle())
-            deployment.check()
+        with self._pace.doing("prepare", visit, work):
+            self._prepare(deployment, driver, workload)
+        first = True
+        while keys:
+            with self._pace.doing("step", visit, work, keys[0].workers):
+                if not first and "delete" in workload.operations:
+                    self._prepare(deployment, driver, workload)  # what the last step deleted has to be there again
+                first = False
+                self._measure_and_keep(deployment, watch, driver, workload, keys.popleft())
         self._display.say(f"cleaning up {workload.name}")
-        self._cleaned(deployment, driver.cleanup(Cleanup(workload=workload, what="all"), self._display.progress))
+        with self._pace.doing("clean", visit, work):
+            self._cleaned(deployment, driver.cleanup(Cleanup(workload=workload, what="all"), self._display.progress))
+
+    def _measure_and_keep(self, deployment: Deployment, watch: Watch, driver: Driver, workload: Workload, key: StepKey) -> None:
+        """One step, on the disk before anything else is done."""
+        self._display.begins(key, self._settled + 1)
+        try:
+            result, kept = self._measure(deployment, watch, driver, workload, key)
+        except (DriverError, TargetError) as error:
+            self._write(StepResult(key=key, measurement=None, valid=False, notes=(_reason(error),), order=self._order))
+            raise
+        self._write(result)
+        # Only now: a disk that is full of a tool's own files costs those, and no step.
+        self._keep(key.file_name, kept)
+        self._cleaned(deployment, driver.cleanup(Cleanup(workload=workload, what="written"), self._display.progress))
+        self._note("settled", deployment, deployment.standing.settle())
+        deployment.check()
 
     def _prepare(self, deployment: Deployment, driver: Driver, workload: Workload) -> None:
         self._display.say(f"preparing {workload.name}")
         prepared = driver.prepare(Prepare(workload=workload), self._display.progress)
-        self._keep(f"prepare-{workload.name}-{self._number}", prepared.kept)
+        self._keep(f"prepare-{workload.name}-{self._order}", prepared.kept)
         text = f"{workload.name}: {prepared.objects} objects, {show_bytes(prepared.bytes)}, in {prepared.seconds:.1f} s"
         self._note("prepared", deployment, [text])
 
     def _cleaned(self, deployment: Deployment, cleaned: Cleaned) -> None:
-        self._keep(f"cleanup-{self._number}", cleaned.kept)
+        self._keep(f"cleanup-{self._order}", cleaned.kept)
         text = f"{cleaned.deleted} objects deleted"
         self._note("cleaned", deployment, [f"{text}; {cleaned.failed} could not be" if cleaned.failed else text])
 
@@ -235,10 +338,10 @@ class Conductor:
         self, deployment: Deployment, watch: Watch, driver: Driver, workload: Workload, key: StepKey
     ) -> tuple[StepResult, tuple[Kept, ...]]:
         if self._suite.cache == "before-step":
-            self._note("caches", deployment, deployment.drop_caches())
+            self._drop_caches(deployment)
         with (
             self._profiling(deployment, key) as profiling,
-            self._dropping(deployment),
+            dropping(self._suite.cache, partial(self._drop_caches, deployment)),
             watch.step(key, workload.runtime) as recording,
         ):
 
@@ -251,7 +354,7 @@ class Conductor:
             measured = driver.step(order, heard)
         measurement = measured.measurement
         verdict = judge(measurement, self._suite.bounds, closed_loop=workload.rate_per_s is None)
-        result = StepResult(key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=self._number - 1)
+        result = StepResult(key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=self._order)
         return result, measured.kept
 
     def _profiling(self, deployment: Deployment, key: StepKey) -> AbstractContextManager[Heard]:
@@ -264,70 +367,37 @@ class Conductor:
         for one in kept:
             self._store.keep(folder, one.name, one.text.encode() if one.packed is None else base64.b64decode(one.packed))
 
-    def _not_measured(self, keys: Iterator[StepKey], error: WeighbridgeError) -> None:
+    def _not_measured(self, keys: Iterable[StepKey], error: WeighbridgeError) -> None:
         for key in keys:
-            self._number += 1
             note = f"not measured, since an earlier step failed: {_reason(error)}"
-            self._write(StepResult(key=key, measurement=None, valid=False, notes=(note,), order=self._number - 1))
+            self._write(StepResult(key=key, measurement=None, valid=False, notes=(note,), order=self._order))
 
     def _write(self, result: StepResult) -> None:
         self._store.append(result)
+        self._order += 1
+        self._settled += 1
+        if result.measurement is not None:
+            self._whole.add(result.key)
         self._display.ended(result)
 
     def _note(self, kind: str, deployment: Deployment, texts: Sequence[str]) -> None:
         for text in texts:
             self._store.event(kind, text, layout=deployment.layout.name)
 
-    @contextmanager
-    def _dropping(self, deployment: Deployment) -> Iterator[None]:
-        """Drop caches again and again while a step runs, where the suite asks for it."""
-        cache = self._suite.cache
-        if not isinstance(cache, Every):
-            yield
-            return
-        done = threading.Event()
-        failed: list[WeighbridgeError] = []
+    def _drop_caches(self, deployment: Deployment) -> None:
+        self._note("caches", deployment, deployment.drop_caches())
 
-        def drop() -> None:
-            due = time.monotonic()
-            while not done.is_set():
-                try:
-                    self._note("caches", deployment, deployment.drop_caches())
-                except WeighbridgeError as error:
-                    failed.append(error)
-                    return
-                due += cache.every
-                done.wait(max(0.0, due - time.monotonic()))
 
-        # A signal's exception may come before there is anybody to end it: it must not keep this process alive.
-        thread = threading.Thread(target=drop, name="cache-dropper", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            done.set()
-            thread.join()
-        if failed:
-            raise failed[0]
+def whole(steps: Iterable[StepResult]) -> set[StepKey]:
+    """The steps that are measured, valid or not: what their latest line says."""
+    latest = {step.key: step for step in steps}
+    return {key for key, step in latest.items() if step.measurement is not None}
 
 
 def _called(visit: Visit, one: Pass) -> str:
     """What files about a pass are called."""
     words = [visit.layout, one.api, one.layer or "", one.driver if one.driver != "locust" else "", str(visit.repeat)]
     return "-".join(word for word in words if word)
-
-
-def _keys(visit: Visit, one: Pass, workload: Workload) -> Iterator[StepKey]:
-    for workers in workload.workers:
-        yield StepKey(
-            layout=visit.layout,
-            api=one.api,
-            workload=workload.name,
-            workers=workers,
-            repeat=visit.repeat,
-            driver=one.driver,
-            layer=one.layer,
-        )
 
 
 def _reason(error: WeighbridgeError) -> str:

@@ -20,10 +20,8 @@ from results.interval import percentile, summed
 from results.measurement import Tally
 from results.step import StepKey, StepResult
 from results.validity import enough_samples
-from weighbridge.plan import Plan, step_seconds
-
-OVERHEAD_S = 3.0
-"""What a step takes besides warm-up and window, in seconds, until it has been seen how long it really takes."""
+from weighbridge.pace import Pace, show_duration
+from weighbridge.plan import Plan
 
 
 class Display(Protocol):
@@ -33,7 +31,7 @@ class Display(Protocol):
         """One short line about what is being done now."""
 
     def begins(self, key: StepKey, number: int) -> None:
-        """Step `number` (from 1) begins."""
+        """A step begins, the one that is `number` (from 1) of all that are measured or were tried in this go."""
 
     def progress(self, progress: DriverProgress) -> None:
         """The driver reports how far it is."""
@@ -42,36 +40,13 @@ class Display(Protocol):
         """A step has ended, well or not."""
 
 
-class Clock:
-    """How long the rest of a run takes: what is planned, and per step as much besides as the steps so far took."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._planned = {workload.name: step_seconds(workload) for workload in plan.suite.workloads}
-        self._left_s = plan.seconds
-        self._steps = plan.steps
-        self._done = 0
-        self._started = time.monotonic()
-        self._spent_s = 0.0
-
-    def step_done(self, workload: str) -> None:
-        """One step of `workload` is over."""
-        self._done += 1
-        self._left_s -= self._planned[workload]
-        self._spent_s += self._planned[workload]
-
-    def left_s(self) -> float:
-        """Seconds that are probably left."""
-        beside = (time.monotonic() - self._started - self._spent_s) / self._done if self._done else OVERHEAD_S
-        return max(0.0, self._left_s + max(0.0, beside) * (self._steps - self._done))
-
-
 class PlainDisplay:
     """A line for each thing that happens, for logs and pipes."""
 
-    def __init__(self, plan: Plan, console: Console) -> None:
+    def __init__(self, plan: Plan, console: Console, pace: Pace) -> None:
         self._console = console
         self._plan = plan
-        self._clock = Clock(plan)
+        self._pace = pace
 
     def __enter__(self) -> Self:
         return self
@@ -92,8 +67,7 @@ class PlainDisplay:
 
     def ended(self, result: StepResult) -> None:
         """Print the step's result."""
-        self._clock.step_done(result.key.workload)
-        left = _duration(self._clock.left_s())
+        left = show_duration(self._pace.left_s())
         self.say(f"    {_outcome(result)}  ({left} left)")
 
 
@@ -102,9 +76,9 @@ class LiveDisplay:
 
     ROWS = 12
 
-    def __init__(self, plan: Plan, console: Console) -> None:
+    def __init__(self, plan: Plan, console: Console, pace: Pace) -> None:
         self._plan = plan
-        self._clock = Clock(plan)
+        self._pace = pace
         self._rows: list[StepResult] = []
         self._bar = Progress(
             SpinnerColumn(),
@@ -115,7 +89,7 @@ class LiveDisplay:
             console=console,
             expand=True,
         )
-        self._task: TaskID = self._bar.add_task("starting", total=None, rates="", left=_duration(self._clock.left_s()))
+        self._task: TaskID = self._bar.add_task("starting", total=None, rates="", left=show_duration(self._pace.left_s()))
         self._live = Live(console=console, refresh_per_second=4, get_renderable=self._view)
 
     def __enter__(self) -> Self:
@@ -128,7 +102,7 @@ class LiveDisplay:
 
     def say(self, text: str) -> None:
         """Show the line beside the bar."""
-        self._bar.update(self._task, description=escape(text), total=None, rates="", left=_duration(self._clock.left_s()))
+        self._bar.update(self._task, description=escape(text), total=None, rates="", left=show_duration(self._pace.left_s()))
 
     def begins(self, key: StepKey, number: int) -> None:
         """Show which step runs."""
@@ -139,12 +113,11 @@ class LiveDisplay:
         rates = f"{progress.phase}  {progress.operations_per_s:,.0f} op/s  {show_bytes(round(progress.bytes_per_s))}/s"
         if progress.errors:
             rates += f"  [red]{progress.errors} errors[/]"
-        left = _duration(self._clock.left_s())
+        left = show_duration(self._pace.left_s())
         self._bar.update(self._task, completed=progress.done, total=progress.total, rates=rates, left=left)
 
     def ended(self, result: StepResult) -> None:
         """Add the step to the table."""
-        self._clock.step_done(result.key.workload)
         self._rows.append(result)
 
     def _view(self) -> Group:
@@ -159,9 +132,9 @@ class LiveDisplay:
         return Group(table, self._bar)
 
 
-def display_for(plan: Plan, console: Console) -> PlainDisplay | LiveDisplay:
-    """A live display on a terminal, plain lines elsewhere."""
-    return LiveDisplay(plan, console) if console.is_terminal else PlainDisplay(plan, console)
+def display_for(plan: Plan, console: Console, pace: Pace) -> PlainDisplay | LiveDisplay:
+    """A live display on a terminal, plain lines elsewhere. `pace` tells how long the rest takes."""
+    return LiveDisplay(plan, console, pace) if console.is_terminal else PlainDisplay(plan, console, pace)
 
 
 def _name(key: StepKey) -> str:
@@ -211,8 +184,3 @@ def _longest(tallies: Sequence[Tally]) -> str:
         return f"{max(known) / 1e3:,.1f}"
     bins = [tally.bins for tally in tallies if tally.bins is not None]
     return str(percentile(summed(bins), 100)) if len(bins) == len(tallies) else "-"
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"

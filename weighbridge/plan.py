@@ -6,14 +6,15 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Final
+from typing import Annotated, Final
 
 from pydantic import Field
 
 from gateways.structure import Structure
 from ground.errors import UsageError
 from ground.record import Record
-from results.step import Pass
+from results.profile import Chosen
+from results.step import Pass, StepKey
 from suites import Suite, Workload
 from topologies.hardware import Hardware
 from topologies.layout import Layout
@@ -51,6 +52,12 @@ class Plan(Record):
     """What each layout is made of, of those of which it is known."""
     twins: dict[str, str] = Field(default_factory=dict)
     """Layouts that are another one once more, under a name of their own, and which: what differs between the two is noise."""
+    attest: bool = False
+    """Whether hosts are measured before each visit."""
+    profile: Chosen | None = None
+    """The step that is profiled once on every layout."""
+    budget_s: Annotated[float, Field(gt=0)] | None = None
+    """What the whole run may take, in seconds; None: as long as it takes."""
 
     @property
     def steps(self) -> int:
@@ -62,8 +69,29 @@ class Plan(Record):
         """Warm-ups and windows of all steps, in seconds: what the run takes at the very least."""
         return sum(step_seconds(workload) * len(workload.workers) for workload in self._replayed())
 
+    def keys(self, visit: Visit) -> tuple[StepKey, ...]:
+        """The steps of a visit, in the order in which they are measured."""
+        ways = self.passes[visit.layout]
+        return tuple(key for way in ways for workload in way.workloads for key in keys_of(visit, way, workload))
+
     def _replayed(self) -> list[Workload]:
         return [workload for visit in self.visits for one in self.passes[visit.layout] for workload in one.workloads]
+
+
+def keys_of(visit: Visit, way: Pass, workload: Workload) -> tuple[StepKey, ...]:
+    """The steps of one workload of a pass of a visit, in order."""
+    return tuple(
+        StepKey(
+            layout=visit.layout,
+            api=way.api,
+            workload=workload.name,
+            workers=workers,
+            repeat=visit.repeat,
+            driver=way.driver,
+            layer=way.layer,
+        )
+        for workers in workload.workers
+    )
 
 
 def step_seconds(workload: Workload) -> float:

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,18 +84,24 @@ def _tried(*options: str) -> str:
 
 
 class Profiler:
-    """Profiles the chosen step of every layout, once. `able`: what this machine allows."""
+    """Profiles the chosen step of every layout, once, but where it is among the `whole` ones, which were measured before.
 
-    def __init__(self, chosen: Chosen, store: RunStore, allowed: Able) -> None:
+    `allowed`: what this machine allows.
+    """
+
+    def __init__(self, chosen: Chosen, store: RunStore, allowed: Able, *, whole: Collection[StepKey] = ()) -> None:
         self._chosen = chosen
         self._store = store
         self._able = allowed
-        self._done: set[str] = set()
+        self._done = {key.layout for key in whole if self._is(key)}
+
+    def _is(self, key: StepKey) -> bool:
+        return (key.workload, key.workers, key.layer) == (self._chosen.workload, self._chosen.workers, None)
 
     @contextmanager
     def step(self, deployment: Deployment, tiers: Mapping[str, str], key: StepKey) -> Iterator[Heard]:
         """Profile while the block runs, if this is the step; what is given wants to hear all progress of it."""
-        if (key.workload, key.workers) != (self._chosen.workload, self._chosen.workers) or key.layer or key.layout in self._done:
+        if not self._is(key) or key.layout in self._done:
             yield _nothing
             return
         self._done.add(key.layout)

@@ -1,9 +1,12 @@
-"""A run, from its folder to its report: what comparing layouts and replaying a study have in common."""
+"""A run, from its folder to its report: what comparing layouts, replaying a study and going on with either have in common."""
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
@@ -12,21 +15,38 @@ from rich.console import Console
 from drivers.order import CosbenchSite
 from results import derive
 from results.derivation import Derived
-from results.manifest import Sheet
+from results.hold import holding
+from results.manifest import Sheet, State
 from results.profile import Chosen
 from results.step import StepResult
-from results.store import RunStore
+from results.store import RunStore, StoreError
 from topologies.deployment import Place
 from topologies.loader import Planned
-from weighbridge import selection
-from weighbridge.conductor import Conductor
+from weighbridge import resumption, selection
+from weighbridge.budget import Allowance
+from weighbridge.conductor import RESUMED, Conductor
 from weighbridge.display import display_for
 from weighbridge.facts import facts_of_machine
 from weighbridge.interruption import Interrupted, interruptible
 from weighbridge.means import require
+from weighbridge.pace import Pace, show_duration
 from weighbridge.passes import asked_of_hosts, wants_tools
 from weighbridge.plan import Plan
 from weighbridge.profiling import Profiler, able
+from weighbridge.resumption import Begun
+
+
+@dataclass(frozen=True)
+class Doing:
+    """Where a run is done, who is told of it, and where its COSBench is, if it has one."""
+
+    where: Place
+    screen: Console
+    cosbench: CosbenchSite | None = None
+
+    def say(self, words: str) -> None:
+        """Tell the user."""
+        self.screen.print(words, markup=False, highlight=False, soft_wrap=True)
 
 
 def run(
@@ -48,15 +68,14 @@ def run(
     profiled. Raises UsageError before anything is started when something cannot be done; any other WeighbridgeError when a gateway
     could not be stood up, all of it then being taken away again.
     """
+    doing = Doing(where, screen, cosbench)
+    # What is needed to go on with the run is part of its plan.
+    plan = plan.model_copy(update={"attest": attest, "profile": profile})
+    allowance = None if plan.budget_s is None else Allowance(plan.budget_s)
     require(plan.hardware, where)
-
-    def say(words: str) -> None:
-        screen.print(words, markup=False, highlight=False)
-
     with interruptible():
         # Before the folder of the run is made: what the last layout gets wrong would else be found when the first is measured.
-        tools = wants_tools(plan.suite) or bool(asked_of_hosts(plan.suite, sameness=attest))
-        selection.check(layouts, plan.hardware, where, say, attest=tools)
+        _check(plan, layouts, doing)
         store = RunStore.create(
             out,
             plan_yaml=text,
@@ -66,18 +85,87 @@ def run(
             weighbridge_version=version("weighbridge"),
             sheets=[Sheet(title="machine", facts=facts_of_machine(plan.hardware))],
         )
-        try:
-            if begun is not None:
-                begun(store)
-            with display_for(plan, screen) as display:
-                display.say(f"writing to {store.folder}")
-                profiler = None if profile is None else Profiler(profile, store, able())
-                Conductor(plan, layouts, store, display, where, cosbench=cosbench, attest=attest, profiler=profiler).run()
-        except Interrupted as error:
-            store.set_state("interrupted", error=str(error))
-            raise
-        except BaseException as error:
-            store.set_state("failed", error=str(error))
-            raise
-        store.set_state("done")
+        with holding(store.folder):
+            _conduct(Begun(store, plan, tuple(layouts), frozenset()), doing, allowance, begun)
     return derive(store.folder), tuple(store.latest().values())
+
+
+def resume(
+    folder: Path, doing: Doing, *, despite: Collection[str] = (), budget_s: float | None = None
+) -> tuple[Derived, tuple[StepResult, ...], bool]:
+    """Go on with the run of a folder at the first step that is not whole, and derive its report; as `run` returns, and whether
+    anything was left to be done.
+
+    `despite` names facts that may differ from when it was begun; `budget_s` is what the rest may take instead of what the run
+    was given. Raises UsageError before anything is started when it cannot be gone on with; else as `run`.
+    """
+    RunStore.open(folder)  # no lock is left in a folder that is no run's
+    with interruptible(), holding(folder) as holder:
+        left = resumption.begun(folder)
+        store, plan = left.store, left.plan
+        if left.done and store.manifest.state == "done":
+            doing.say(f"{folder}: every step is measured; nothing is left to be done")
+            return derive(folder), tuple(store.latest().values()), False
+        require(plan.hardware, doing.where)
+        passed_over = resumption.refuse_unlike(left, doing.where, despite)
+        if plan.hardware.kind == "lab":
+            resumption.take_away_leftovers(holder, doing.where, doing.say)
+        _check(plan, left.planned, doing)
+        was = f"{store.manifest.state}: {store.manifest.error}" if store.manifest.error else store.manifest.state
+        if store.manifest.state == "running":
+            was = "killed"
+        store.event(RESUMED, f"{len(left.whole)} of {plan.steps} steps are whole; the run was {was}; now process {os.getpid()}")
+        for one in passed_over:
+            store.event("unlike", f"gone on with although {one}")
+        spent_s = 0.0 if budget_s is not None else resumption.spent_s(store)
+        given_s = plan.budget_s if budget_s is None else budget_s
+        store.set_state("running")
+        _conduct(left, doing, None if given_s is None else Allowance(given_s, spent_s=spent_s))
+    return derive(folder), tuple(store.latest().values()), True
+
+
+def _check(plan: Plan, layouts: Sequence[Planned], doing: Doing) -> None:
+    tools = wants_tools(plan.suite) or bool(asked_of_hosts(plan.suite, sameness=plan.attest))
+    selection.check(layouts, plan.hardware, doing.where, doing.say, attest=tools)
+
+
+def _conduct(left: Begun, doing: Doing, allowance: Allowance | None, begun: Callable[[RunStore], None] | None = None) -> None:
+    """Measure what a run lacks; however that ends, the folder says how."""
+    store, plan = left.store, left.plan
+    pace = Pace.of(plan, left.whole)
+    try:
+        if begun is not None:
+            begun(store)
+        with display_for(plan, doing.screen, pace) as display:
+            lacking = plan.steps - len(left.whole)
+            display.say(f"writing to {store.folder}: {lacking} steps, probably {show_duration(pace.left_s())}")
+            profiler = None if plan.profile is None else Profiler(plan.profile, store, able(), whole=left.whole)
+            Conductor(
+                plan,
+                left.planned,
+                store,
+                display,
+                doing.where,
+                cosbench=doing.cosbench,
+                attest=plan.attest,
+                profiler=profiler,
+                pace=pace,
+                allowance=allowance,
+            ).run()
+    except BaseException as error:
+        _ended(store, "interrupted" if isinstance(error, Interrupted) else "failed", str(error))
+        doing.say(f"what was measured is kept; to go on: weighbridge resume {store.folder}")
+        raise
+    store.event("ended", "done")
+    store.set_state("done")
+    lost = sum(step.measurement is None for step in store.latest().values())
+    if lost:
+        doing.say(f"{lost} steps were not measured; to try them again: weighbridge resume {store.folder}")
+
+
+def _ended(store: RunStore, state: State, why: str) -> None:
+    """Write down how a run ended. Where that cannot be written, what ended it is still what is told."""
+    with suppress(StoreError):
+        store.event("ended", f"{state}: {why}")
+    with suppress(StoreError):
+        store.set_state(state, error=why)

@@ -7,6 +7,7 @@ from drivers.order import Progress
 from results.step import StepKey, StepResult
 from results.testing import fake_measurement
 from weighbridge.display import LiveDisplay, PlainDisplay, display_for
+from weighbridge.pace import Pace
 from weighbridge.testing import Run
 
 KEY = StepKey(layout="rgw-a", api="swift", workload="small", workers=4, repeat=0)
@@ -18,7 +19,7 @@ LOST = StepResult(key=KEY, measurement=None, valid=False, notes=("the driver [en
 def test_a_display_shows_steps_errors_and_names_with_brackets_as_they_are(run: Run, terminal: bool) -> None:
     text = io.StringIO()
     console = Console(file=text, force_terminal=terminal, width=140)
-    with display_for(run.plan(), console) as display:
+    with display_for(run.plan(), console, Pace.of(run.plan())) as display:
         display.say("standing up [rgw]")
         display.begins(KEY, 1)
         display.progress(Progress(phase="measure", done=1, total=5, operations_per_s=100, bytes_per_s=1e8, errors=2))
@@ -35,7 +36,7 @@ def test_a_display_shows_steps_errors_and_names_with_brackets_as_they_are(run: R
 
 def test_plain_lines_tell_rate_bandwidth_p90_and_time_left(run: Run) -> None:
     text = io.StringIO()
-    with PlainDisplay(run.plan(), Console(file=text, width=200)) as display:
+    with PlainDisplay(run.plan(), Console(file=text, width=200), Pace.of(run.plan())) as display:
         display.begins(KEY, 1)
         display.ended(GOOD)
     first, second = text.getvalue().splitlines()
@@ -51,7 +52,7 @@ def test_what_a_driver_tells_in_bins_or_not_at_all_is_shown_as_it_is_known(run: 
         update={"tallies": tuple(tally.model_copy(update={"bins": None, "max_us": 90_000}) for tally in measured.tallies)}
     )
     text = io.StringIO()
-    with PlainDisplay(run.plan(), Console(file=text, width=200)) as display:
+    with PlainDisplay(run.plan(), Console(file=text, width=200), Pace.of(run.plan())) as display:
         for measurement in (measured, bench):
             display.begins(key, 1)
             display.ended(StepResult(key=key, measurement=measurement, valid=True, order=0))

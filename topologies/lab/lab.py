@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import platform
 import subprocess
@@ -19,6 +18,7 @@ from gateways.host import Host
 from ground.errors import CommandFailed, MissingMeans, TargetError, UsageError
 from topologies.hardware import Hardware, HostSpec
 from topologies.hosts import LIMITED, Hosts, Limited
+from topologies.images import packages_sum
 from topologies.lab import bundle as bundles
 from topologies.lab import network, runc
 from topologies.lab.bundle import Bundle
@@ -123,7 +123,7 @@ class LabHosts(Hosts):
             index = next(one.index for one in wanted if one.name == name)
             self._ports[name] = Port(index, host.pid, host.address)
         network.wire(self._switch_pid, tuple(self._ports.values()), self._hardware.network.mtu)
-        self._images = {one.image: _packages_hash(one.image) for one in wanted if one.image is not None}
+        self._images = {one.image: packages_sum(one.image) for one in wanted if one.image is not None}
         say(f"{len(self._lab)} hosts stand after {time.monotonic() - started:.2f} s")
 
     def _start(self, made: Bundle, shown: Collection[str]) -> int:
@@ -312,14 +312,6 @@ def _python_of_this_process() -> tuple[Path, ...]:
     """Where this Python and this project are: drivers run them on client hosts, also when they are below /tmp."""
     here = Path(__file__).resolve().parents[2]
     return tuple(dict.fromkeys((Path(sys.prefix), Path(sys.base_prefix), here)))
-
-
-def _packages_hash(image: Path) -> str:
-    """The sum of the list of packages beside an image, which tells two builds of one image apart."""
-    listed = image.with_name(image.name + ".packages")
-    if not listed.exists():
-        return "list of packages not known"
-    return f"packages sha256 {hashlib.sha256(listed.read_bytes()).hexdigest()[:16]}"
 
 
 def _all(work: Callable[[One], Result], items: Iterable[One]) -> list[Result]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ground.errors import EXIT_FINE, EXIT_INVALID, EXIT_TARGET, UsageError
-from weighbridge.verbs.options import hardware, shown
+from weighbridge.verbs.options import hardware, seconds, shown
 
 if TYPE_CHECKING:
     from drivers.order import CosbenchSite
@@ -38,6 +38,7 @@ LAYERS = ("disk", "network", "osd", "rados", "object-server", "gateway", "rbd", 
 )
 @click.option("--layers", metavar="A,B", help="Layers to measure besides (default: the suite's): " + ", ".join(LAYERS) + ".")
 @click.option("--repeats", type=click.IntRange(1, 1000), help="Visits of every step (default: the suite's); a claim needs 5.")
+@click.option("--budget", metavar="TIME", callback=seconds, help="What the whole run may take, such as 2h: as many repeats as fit.")
 @click.option("--aa", is_flag=True, help="Visit the first layout twice a block, as two arms: what differs is noise.")
 @shown(
     "--attest/--no-attest",
@@ -59,6 +60,7 @@ def command(
     cosbench_archive: str | None,
     layers: str | None,
     repeats: int | None,
+    budget: float | None,
     aa: bool,
     attest: bool,
     profile: str | None,
@@ -78,6 +80,7 @@ def command(
         cosbench_archive=cosbench_archive,
         layers=below,
         repeats=repeats,
+        budget_s=budget,
         aa=aa,
         attest=attest,
         profile=profile,
@@ -95,6 +98,7 @@ def compare(
     cosbench_archive: str | None = None,
     layers: list[str] | None = None,
     repeats: int | None = None,
+    budget_s: float | None = None,
     aa: bool = False,
     attest: bool = True,
     profile: str | None = None,
@@ -108,20 +112,30 @@ def compare(
     # The heavy rooms are imported here, so that `weighbridge --help` need not wait for them.
     from results.profile import choose  # noqa: PLC0415
     from weighbridge import selection  # noqa: PLC0415
+    from weighbridge.budget import fit, sentences  # noqa: PLC0415
     from weighbridge.outcome import print_outcome  # noqa: PLC0415
     from weighbridge.plan import make_plan, twin_of  # noqa: PLC0415
     from weighbridge.run import run  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
 
+    if budget_s is not None and repeats is not None:
+        advice = "Give one of them: --budget finds out how many repeats fit, and --repeats takes as long as it takes."
+        raise UsageError("--budget and --repeats both say how often everything is measured", advice=advice)
     chosen = selection.select(suite, layouts, hardware)
     asked = chosen.suite.changed(repeats=repeats, driver=driver, layers=layers)
     site = cosbench_site(cosbench, cosbench_archive) if asked.driver != "locust" else None
     step = None if profile is None else choose(profile, asked)
     arms = (*chosen.layouts, twin_of(chosen.layouts[0])) if aa else chosen.layouts
     twins = {arms[-1].layout.name: arms[0].layout.name} if aa else {}
-    plan = make_plan(asked, chosen.hardware, arms, twins=twins)
     screen, text = console(), chosen.suite_text
+    if budget_s is None:
+        plan = make_plan(asked, chosen.hardware, arms, twins=twins)
+    else:
+        budgeted = fit(asked, chosen.hardware, arms, budget_s, twins=twins, attest=attest)
+        plan = budgeted.plan
+        for sentence in sentences(budgeted, budget_s):
+            screen.print(sentence, markup=False, highlight=False, soft_wrap=True)
     derived, steps = run(plan, arms, place(), screen, out=out, text=text, attest=attest, cosbench=site, profile=step)
     print_outcome(derived, screen)
     return exit_code(steps, comparable=derived.comparable)

@@ -1,0 +1,95 @@
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from ground.errors import UsageError
+from weighbridge import budget
+from weighbridge.budget import REPORTING_S, SHORTEST_WINDOW_S, Allowance, Budgeted, claim, fit, sentences
+from weighbridge.command import weighbridge
+from weighbridge.pace import Pace
+from weighbridge.testing import SUITE, Run
+
+LONG = [{**workload, "runtime": "60s", "warmup": "1s"} for workload in SUITE["workloads"]]
+
+
+def fitted(run: Run, budget_s: float) -> Budgeted:
+    return fit(run.suite, run.hardware, run.planned, budget_s)
+
+
+def repeat_s(run: Run) -> float:
+    return Pace.of(run.plan()).left_s()
+
+
+def test_as_many_repeats_are_planned_as_fit_whatever_the_suite_says(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    for repeats in (5, 7):
+        found = fitted(run, REPORTING_S + repeats * repeat_s(run) + 1)
+        assert found.plan.suite.repeats == repeats
+        assert len(found.plan.visits) == repeats * 2
+        assert found.seconds <= found.plan.budget_s  # type: ignore[operator]
+        assert not found.shortened
+
+
+def test_windows_are_shortened_where_fewer_repeats_than_a_claim_needs_would_fit(tmp_path: Path) -> None:
+    run = Run(tmp_path, workloads=LONG)
+    found = fitted(run, REPORTING_S + 3 * repeat_s(run))
+    assert found.plan.suite.repeats == 5
+    windows = {workload.name: workload.runtime for workload in found.plan.suite.workloads}
+    assert all(SHORTEST_WINDOW_S < window < 60 for window in windows.values())
+    assert found.seconds <= REPORTING_S + 3 * repeat_s(run)
+    told = sentences(found, 600)
+    assert any("small from 60 s to" in text for text in told)
+    assert any("200 requests" in text for text in told)
+    assert {key.workload for visit in found.plan.visits for key in found.plan.keys(visit)} == set(windows)
+    assert all(one.runtime == windows[one.name] for ways in found.plan.passes.values() for way in ways for one in way.workloads)
+
+
+def test_windows_keep_their_length_where_shortening_them_would_make_no_claim_possible_either(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    found = fitted(run, REPORTING_S + 3.5 * repeat_s(run))
+    assert found.plan.suite.repeats == 3
+    assert not found.shortened
+    assert "n = 3: nothing can be claimed" in sentences(found, 600)[-1]
+
+
+def test_one_repeat_gets_the_longest_windows_that_fit_where_it_fits_by_that_alone(tmp_path: Path) -> None:
+    run = Run(tmp_path, workloads=LONG)
+    found = fitted(run, REPORTING_S + 0.5 * repeat_s(run))
+    assert found.plan.suite.repeats == 1
+    assert all(SHORTEST_WINDOW_S <= one.runtime < 60 for one in found.plan.suite.workloads)
+    assert found.seconds <= REPORTING_S + 0.5 * repeat_s(run)
+
+
+def test_a_budget_that_holds_no_repeat_is_refused_with_what_one_takes(tmp_path: Path) -> None:
+    run = Run(tmp_path, workloads=LONG)
+    with pytest.raises(UsageError, match=r"holds no repeat: one takes about .* even with windows of 10 s"):
+        fitted(run, 30)
+
+
+def test_what_can_be_claimed_is_told_by_the_number_of_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "nothing can be claimed" in claim(4)
+    monkeypatch.setattr(budget, "smallest_ratio", lambda spread, repeats: 1.0812 if (spread, repeats) == (0.05, 7) else 9.9)
+    assert claim(7) == "n = 7: where repeats vary by 5%, differences of about 9 % can be shown 8 times in 10"
+
+
+def test_an_allowance_keeps_back_what_the_report_takes_and_what_was_spent_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("weighbridge.budget.time.monotonic", lambda: now[0])
+    one = Allowance(600, spent_s=200)
+    now[0] = 150.0
+    assert one.left_s() == 600 - 200 - 50 - REPORTING_S
+
+
+def test_a_budget_beside_a_number_of_repeats_is_refused_with_the_reason() -> None:
+    done = CliRunner().invoke(weighbridge, ["compare", "--budget", "2h", "--repeats", "5"], standalone_mode=False)
+    assert isinstance(done.exception, UsageError)
+    assert "--budget and --repeats both say" in str(done.exception)
+
+
+@pytest.mark.parametrize(("text", "why"), [("2", "not a quantity"), ("soon", "not a quantity"), ("0s", "above 0")])
+@pytest.mark.parametrize("verb", [["compare"], ["resume", "."]])
+def test_a_budget_that_is_no_time_is_refused(verb: list[str], text: str, why: str) -> None:
+    done = CliRunner().invoke(weighbridge, [*verb, "--budget", text])
+    assert done.exit_code == 2
+    assert why in done.output

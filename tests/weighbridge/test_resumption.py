@@ -1,0 +1,449 @@
+"""Runs that are killed at any point and gone on with: nothing is lost, nothing is measured twice."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self, cast
+
+import pytest
+from rich.console import Console
+
+from drivers import fake
+from drivers.driver import Heard
+from drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Setup, Step, Target
+from ground.errors import InvalidMeasurement, ServiceFailed, UsageError
+from results.hold import holding
+from results.step import Pass, StepKey, StepResult
+from results.store import RunStore
+from suites import Suite
+from suites.loader import load, shipped
+from topologies import loader
+from topologies.deployment import Deployment
+from weighbridge import conductor as conducting
+from weighbridge import resumption
+from weighbridge import run as running
+from weighbridge.budget import Allowance
+from weighbridge.conductor import Conductor
+from weighbridge.facts import facts_of_machine
+from weighbridge.opening import Opened
+from weighbridge.plan import Plan, make_plan, twin_of
+from weighbridge.run import Doing, resume
+from weighbridge.selection import hardware_named, layout_named
+from weighbridge.testing import Run, StubGateway
+
+
+class Watched:
+    """A display that remembers, and kills its own process when told something for the `at`-th time."""
+
+    def __init__(self, what: str = "", at: int = 0) -> None:
+        self.what, self.at = what, at
+        self.begun: list[tuple[StepKey, int]] = []
+        self.said: list[str] = []
+
+    def _told(self, what: str) -> None:
+        if what == self.what:
+            self.at -= 1
+            if not self.at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+        self._told(text.split(maxsplit=1)[0])
+
+    def begins(self, key: StepKey, number: int) -> None:
+        self.begun.append((key, number))
+        self._told("begins")
+
+    def progress(self, progress: Progress) -> None:
+        self._told(progress.phase)
+
+    def ended(self, result: StepResult) -> None:
+        self._told("ended")
+
+
+class Answering:
+    """The driver that makes its measurements up, without a process of its own."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+
+    def _answer(self, order: Any, heard: Heard | None) -> Any:
+        return fake.answer(self.setup, order, lambda event: None if heard is None else heard(cast("Progress", event)))
+
+    def prepare(self, order: Prepare, heard: Heard | None = None) -> Prepared:
+        return cast("Prepared", self._answer(order, heard))
+
+    def step(self, order: Step, heard: Heard | None = None) -> Measured:
+        return cast("Measured", self._answer(order, heard))
+
+    def cleanup(self, order: Cleanup, heard: Heard | None = None) -> Cleaned:
+        return cast("Cleaned", self._answer(order, heard))
+
+    def quit(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def opened(_deployment: Deployment, suite: Suite, one: Pass, **_named: object) -> Iterator[Opened]:
+        target = Target(api=one.api, url="http://here", user="u", key="k")
+        yield Opened(Answering(Setup(target=target, bucket_prefix="wb-test", seed=suite.seed)), {})
+
+    monkeypatch.setattr(conducting, "opened", opened)
+
+
+def conduct(run: Run, store: RunStore, display: Watched, **named: Any) -> None:
+    Conductor(run.plan(), run.planned, store, display, run.place, **named).run()
+
+
+def killed(run: Run, what: str, at: int) -> RunStore:
+    """The folder of a run whose process was killed as its display heard `what` for the `at`-th time."""
+    store = run.store()
+    child = os.fork()
+    if not child:
+        try:
+            conduct(run, store, Watched(what, at))
+        finally:
+            os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    assert os.WIFSIGNALED(status), "it was to be killed, and came to its end"
+    return RunStore.open(store.folder)
+
+
+def planned_keys(plan: Plan) -> list[StepKey]:
+    return [key for visit in plan.visits for key in plan.keys(visit)]
+
+
+def go_on(store: RunStore, run: Run) -> Watched:
+    """Go on with a run as `resume` does, without its checks of the machine."""
+    seen = Watched()
+    store.event(conducting.RESUMED, "goes on")
+    conduct(run, store, seen)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("what", "at", "whole"),
+    [
+        ("standing", 1, 0),  # before anything
+        ("preparing", 1, 0),
+        ("begins", 1, 0),  # before the first step
+        ("measure", 2, 0),  # in the first step
+        ("ended", 1, 1),  # between two steps of a workload
+        ("measure", 5, 1),  # in the second step
+        ("preparing", 2, 2),  # between two workloads
+        ("taking", 1, 3),  # at the end of a visit
+        ("standing", 2, 3),  # between two visits
+        ("begins", 5, 4),
+        ("standing", 3, 6),  # between two repeats
+        ("ended", 12, 12),  # after the last step
+    ],
+)
+def test_a_run_that_is_killed_anywhere_goes_on_without_losing_or_repeating_a_step(
+    tmp_path: Path, what: str, at: int, whole: int
+) -> None:
+    run = Run(tmp_path, repeats=2)
+    store = killed(run, what, at)
+    before = store.steps()
+    assert len(before) == whole
+    seen = go_on(store, run)
+    after = store.steps()
+    assert after[:whole] == before
+    assert [step.key for step in after] == planned_keys(run.plan())
+    assert [step.order for step in after] == list(range(12))
+    assert all(step.valid for step in after)
+    assert [key for key, _ in seen.begun] == planned_keys(run.plan())[whole:]
+    assert [number for _, number in seen.begun] == list(range(whole + 1, 13))
+
+
+def test_a_run_that_was_killed_and_gone_on_with_asks_for_the_same_load_as_one_that_was_not(tmp_path: Path) -> None:
+    whole, cut = Run(tmp_path / "whole"), Run(tmp_path / "cut")
+    store, again = whole.store(), killed(cut, "begins", 3)
+    conduct(whole, store, Watched())
+    go_on(again, cut)
+    assert [step.measurement for step in again.steps()] == [step.measurement for step in store.steps()]
+
+
+def test_a_visit_whose_steps_are_whole_is_not_stood_up_and_a_workload_whose_are_is_not_prepared(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    store = killed(run, "begins", 6)  # all of the first layout, and the first workload of the second
+    seen = go_on(store, run)
+    assert run.gateways["rgw-a"].did == []
+    assert run.gateways["swift-b"].did.count("up") == 1
+    assert [text for text in seen.said if text.startswith(("standing", "preparing"))] == ["standing up swift-b", "preparing mixed"]
+
+
+def test_what_could_not_be_measured_is_tried_again_and_its_order_goes_on(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.gateways["rgw-a"].dies_at = 1
+    store = run.store()
+    conduct(run, store, Watched())
+    lost = [key for key, step in store.latest().items() if step.measurement is None]
+    assert len(lost) == 1
+    seen = go_on(store, run)
+    assert [key for key, _ in seen.begun] == lost
+    assert [number for _, number in seen.begun] == [6]
+    latest = store.latest()
+    assert all(step.measurement is not None for step in latest.values())
+    assert latest[lost[0]].order == 6
+    assert len(store.steps()) == 7
+
+
+def test_a_step_that_is_not_valid_is_measured_and_not_measured_again(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    store = killed(run, "ended", 2)
+    first, second = store.steps()
+    store.append(first.model_copy(update={"valid": False, "notes": ("busy",)}))
+    seen = go_on(store, run)
+    assert not {first.key, second.key} & {key for key, _ in seen.begun}
+
+
+def test_a_line_that_was_torn_by_the_kill_is_cut_off_and_its_step_measured(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    store = killed(run, "ended", 2)
+    path = store.folder / "steps.jsonl"
+    path.write_bytes(path.read_bytes()[:-40])
+    go_on(store, run)
+    assert [step.key for step in store.steps()] == planned_keys(run.plan())
+
+
+def test_buckets_of_a_resumed_run_carry_the_same_names_and_are_cleared_before_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run(tmp_path)
+    store = killed(run, "begins", 5)
+    cleared: list[tuple[str, ...]] = []
+
+    def clear(_standing: object, buckets: list[str]) -> tuple[str, ...]:
+        cleared.append(tuple(buckets))
+        return ()
+
+    monkeypatch.setattr("weighbridge.testing.StubStanding.clear", clear, raising=False)
+    monkeypatch.setattr(StubGateway, "already_runs", True)
+    go_on(store, run)
+    assert len(cleared) == 3  # what rgw-a was left with, and swift-b before and after
+    assert len(set(cleared)) == 1
+    assert all(name.startswith(f"wb-{store.manifest.run_id[-8:]}") for name in cleared[0])
+
+
+def test_a_repeat_that_no_longer_fits_the_budget_is_not_begun_and_one_that_was_begun_is_finished(tmp_path: Path) -> None:
+    run = Run(tmp_path, repeats=3)
+    store = killed(run, "begins", 8)
+    seen = Watched()
+    conduct(run, store, seen, allowance=Allowance(1))
+    assert len(store.steps()) == 12
+    assert {step.key.repeat for step in store.steps()} == {0, 1}
+    [event] = [event for event in store.events() if event.kind == conducting.BUDGET]
+    assert "before repeat 3 of 3" in event.text
+
+
+def test_a_run_with_time_enough_is_not_ended_by_its_budget(tmp_path: Path) -> None:
+    run = Run(tmp_path, repeats=2)
+    store = run.store()
+    conduct(run, store, Watched(), allowance=Allowance(3600))
+    assert len(store.steps()) == 12
+
+
+def test_events_tell_what_was_visited_when_and_in_which_repeat(tmp_path: Path) -> None:
+    run = Run(tmp_path, repeats=2)
+    store = killed(run, "begins", 5)
+    go_on(store, run)
+    kinds = ("visit", "up", "down", conducting.RESUMED)
+    events = [(event.kind, event.layout) for event in store.events() if event.kind in kinds]
+    names = [visit.layout for visit in run.plan().visits]
+    stood = [[("visit", name), ("up", name), ("down", name)] for name in names]
+    assert events == [*stood[0], *stood[1][:2], (conducting.RESUMED, None), *stood[1], *stood[2], *stood[3]]
+    assert sorted(event.at for event in store.events()) == [event.at for event in store.events()]
+
+
+# ---- the whole way, from a folder
+
+
+@pytest.fixture(autouse=True)
+def derived(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The folders whose reports were asked for, instead of making them."""
+    asked: list[Path] = []
+    monkeypatch.setattr(running, "derive", asked.append)
+    return asked
+
+
+@pytest.fixture
+def kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loader, "KINDS", {"stub": StubGateway})
+
+
+def doing(run: Run) -> tuple[Doing, io.StringIO]:
+    text = io.StringIO()
+    return Doing(run.place, Console(file=text, width=200)), text
+
+
+def begin(run: Run, **named: Any) -> Callable[[], Any]:
+    def begun() -> Any:
+        plan = run.plan().model_copy(update={"budget_s": named.pop("budget_s", None)})
+        out, screen = run.folder / "runs", Console(file=io.StringIO())
+        return running.run(plan, run.planned, run.place, screen, out=out, text="", attest=False, **named)
+
+    return begun
+
+
+def only(run: Run) -> Path:
+    [folder] = (run.folder / "runs").iterdir()
+    return folder
+
+
+@pytest.mark.usefixtures("kinds")
+def test_a_run_whose_gateway_did_not_come_up_says_how_to_go_on_and_does(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.gateways["swift-b"].fails_to_start = True
+    with pytest.raises(ServiceFailed):
+        begin(run)()
+    folder = only(run)
+    assert RunStore.open(folder).manifest.state == "failed"
+    where, said = doing(run)
+    _, steps, went_on = resume(folder, where)
+    assert went_on
+    assert len(steps) == 6
+    assert all(step.valid for step in steps)
+    store = RunStore.open(folder)
+    assert store.manifest.state == "done"
+    assert store.manifest.error == ""
+    assert [event.text for event in store.events() if event.kind == "ended"][-1] == "done"
+    [resumed] = [event.text for event in store.events() if event.kind == conducting.RESUMED]
+    assert resumed.startswith("3 of 6 steps are whole; the run was failed: gateway-1: stub: did not come up")
+    assert "3 steps, probably" in said.getvalue()
+
+
+@pytest.mark.usefixtures("kinds")
+def test_a_run_that_is_done_says_so_starts_nothing_and_makes_its_report_again(tmp_path: Path, derived: list[Path]) -> None:
+    run = Run(tmp_path)
+    begin(run)()
+    folder = only(run)
+    lines = (folder / "events.jsonl").read_bytes()
+    where, said = doing(run)
+    _, steps, went_on = resume(folder, where)
+    assert not went_on
+    assert len(steps) == 6
+    assert derived == [folder, folder]
+    assert "nothing is left to be done" in said.getvalue()
+    assert (folder / "events.jsonl").read_bytes() == lines
+
+
+@pytest.mark.usefixtures("kinds")
+def test_what_differs_from_when_the_run_was_begun_is_refused_by_name_until_it_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run(tmp_path)
+    run.gateways["swift-b"].fails_to_start = True
+    with pytest.raises(ServiceFailed):
+        begin(run)()
+    folder, (where, _) = only(run), doing(run)
+    real = facts_of_machine(run.hardware)
+    other = {**real, "cpu": "another", "sysctl vm.swappiness": "1", "load before": "9 9 9"}
+    monkeypatch.setattr(resumption, "facts_of_machine", lambda _: other)
+    lines = (folder / "events.jsonl").read_bytes()
+    with pytest.raises(UsageError) as refused:
+        resume(folder, where)
+    assert "cpu: " in str(refused.value)
+    assert "--despite 'sysctl vm.swappiness' --despite cpu" in str(refused.value)
+    assert "load before" not in str(refused.value)
+    with pytest.raises(UsageError, match="nothing of that name differs"):
+        resume(folder, where, despite=["cpus"])
+    with pytest.raises(UsageError, match=r"sysctl vm\.swappiness"):
+        resume(folder, where, despite=["cpu"])
+    assert (folder / "events.jsonl").read_bytes() == lines
+    resume(folder, where, despite=["cpu", "sysctl vm.swappiness"])
+    told = [event.text for event in RunStore.open(folder).events() if event.kind == "unlike"]
+    assert len(told) == 2
+    assert "another now" in told[1]
+
+
+@pytest.mark.usefixtures("kinds")
+def test_a_run_that_another_process_writes_to_is_refused(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    store = run.store()
+    with holding(store.folder), pytest.raises(UsageError, match=f"process {os.getpid()}, since .* is writing to this run"):
+        resume(store.folder, doing(run)[0])
+
+
+def test_a_folder_that_is_no_runs_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"manifest\.json"):
+        resume(tmp_path, doing(Run(tmp_path))[0])
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("kinds")
+def test_a_plan_of_a_newer_version_is_refused_with_which_one_to_use(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    store = run.store()
+    store.write_manifest(store.manifest.model_copy(update={"weighbridge_version": "9.1"}))
+    path = store.folder / "plan.resolved.json"
+    path.write_text(path.read_text().replace('"hardware"', '"phases_of_the_moon": 1, "hardware"', 1))
+    with pytest.raises(UsageError, match=r"(?s)phases_of_the_moon.*written by weighbridge 9\.1"):
+        resume(store.folder, doing(run)[0])
+
+
+@pytest.mark.usefixtures("kinds")
+def test_a_broken_line_within_the_steps_is_told_with_its_place_and_nothing_is_started(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    store = killed(run, "ended", 2)
+    path = store.folder / "steps.jsonl"
+    path.write_bytes(b"{}\n" + path.read_bytes())
+    with pytest.raises(InvalidMeasurement, match=r"steps\.jsonl:1"):
+        resume(store.folder, doing(run)[0])
+
+
+@pytest.mark.usefixtures("kinds")
+def test_the_budget_of_a_run_counts_what_was_spent_before_unless_it_gets_another(tmp_path: Path) -> None:
+    run = Run(tmp_path, repeats=2)
+
+    def go_wrong(_store: RunStore) -> None:
+        raise KeyError("something, once the folder is made")
+
+    with pytest.raises(KeyError):
+        begin(run, budget_s=1, begun=go_wrong)()
+    folder, (where, said) = only(run), doing(run)
+    _, steps, _ = resume(folder, where)
+    assert {step.key.repeat for step in steps} == {0}  # the first is always measured, and no other fits
+    assert "the budget ends the run before repeat 2 of 2" in said.getvalue()
+    _, steps, went_on = resume(folder, where, budget_s=3600)
+    assert went_on
+    assert len(steps) == 12
+
+
+def test_what_shipped_layouts_and_suites_become_in_a_plan_comes_back_from_its_file_the_same() -> None:
+    hardware = hardware_named("lab-small")
+    names = ("rgw-beast", "rgw-civetweb", "rgw-apache-fastcgi", "rgw-haproxy", "swift", "swift-haproxy", "swift-s3api")
+    found = [layout_named(name, hardware) for name in names]
+    found.append(twin_of(layout_named("rgw-beast:radosgw.tcp_nodelay=0", hardware)))
+    for path in shipped().values():
+        suite = load(path)
+        able = [one for one in found if {*suite.api} <= {*one.gateway.apis(), *one.gateway.layers()}]
+        plan = make_plan(suite, hardware, able)
+        back = Plan.model_validate_json(plan.model_dump_json(indent=2))
+        assert back == plan
+        for layout, one in zip(back.layouts, able, strict=True):
+            again = loader.planned_again(layout, back.hardware, "plan.resolved.json")
+            assert again.layout == one.layout
+            assert again.gateway.needs() == one.gateway.needs()
+            assert vars(again.gateway) == vars(one.gateway)
+
+
+def test_time_between_goes_is_not_counted_as_spent(tmp_path: Path) -> None:
+    store = Run(tmp_path).store()
+    store.write_manifest(store.manifest.model_copy(update={"created_at": "2026-01-01T00:00:00+00:00"}))
+    lines = [("00:10", "up"), ("05:00", conducting.RESUMED), ("05:30", "up")]
+    text = "".join(f'{{"at": "2026-01-01T00:{at}.000+00:00", "kind": "{kind}", "text": ""}}\n' for at, kind in lines)
+    (store.folder / "events.jsonl").write_text(text)
+    assert resumption.spent_s(store) == 40

@@ -1,0 +1,141 @@
+"""A budget: how many repeats fit into a time, with which windows, and what such a run can then claim."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from ground.errors import UsageError
+from ground.record import Record
+from results.statistics import REPEATS_FOR_A_CLAIM, smallest_ratio
+from suites import Suite
+from topologies.hardware import Hardware
+from topologies.loader import Planned
+from weighbridge.pace import Pace, show_duration
+from weighbridge.plan import NO_TWINS, Plan, make_plan
+
+SHORTEST_WINDOW_S: Final = 10.0
+"""No window is made shorter than this to save time: warm-up and drift are told by its seconds, and ten of them are few."""
+CHECKING_S: Final = 3.0
+"""Having the programs of one layout check its configuration, before a run."""
+REPORTING_S: Final = 20.0
+"""Table, charts and report, after it."""
+SPREAD: Final = 0.05
+"""How far repeats may vary, for telling what a run could show: their standard deviation as a share, where none is known yet."""
+MOST: Final = 1000
+"""Repeats that a suite may have."""
+
+
+class Budgeted(Record):
+    """A plan that fits into a time, as far as can be told before. `seconds` is what all of it probably takes."""
+
+    plan: Plan
+    seconds: float
+    shortened: tuple[str, ...] = ()
+    """Windows that were made shorter, in words."""
+
+
+class Allowance:
+    """The time that a run may still take. It passes from the moment this is made; `spent_s` had passed before."""
+
+    def __init__(self, budget_s: float, *, spent_s: float = 0.0) -> None:
+        self._ends = time.monotonic() + budget_s - spent_s
+
+    def left_s(self) -> float:
+        """Seconds that are left for measuring; below 0 when it has been used up."""
+        return self._ends - time.monotonic() - REPORTING_S
+
+
+def fit(
+    suite: Suite,
+    hardware: Hardware,
+    planned: Sequence[Planned],
+    budget_s: float,
+    *,
+    twins: Mapping[str, str] = NO_TWINS,
+    attest: bool = False,
+) -> Budgeted:
+    """The plan with the most repeats that fit; windows are shortened where fewer than a claim needs would fit, and that helps.
+
+    Raises UsageError when not even one repeat fits.
+    """
+
+    def planned_for(one: Suite, repeats: int) -> Plan:
+        plan = make_plan(one.changed(repeats=repeats), hardware, planned, twins=twins)
+        return plan.model_copy(update={"attest": attest, "budget_s": budget_s})
+
+    def repeat_s(one: Suite) -> float:
+        return Pace.of(planned_for(one, 1)).left_s()
+
+    beside_s = CHECKING_S * len(planned) * (hardware.kind == "lab") + REPORTING_S
+    room_s = budget_s - beside_s
+    shown, repeats = suite, _times(room_s, repeat_s(suite))
+    if repeats < REPEATS_FOR_A_CLAIM:
+        shortest = _shortened(suite, 0.0)
+        fewest = _times(room_s, repeat_s(shortest))
+        if fewest < 1:
+            needed_s = beside_s + repeat_s(shortest)
+            what = f"a budget of {show_duration(budget_s)} holds no repeat: one takes about {show_duration(needed_s)} in all"
+            if shortest != suite:
+                what += f" even with windows of {SHORTEST_WINDOW_S:g} s"
+            raise UsageError(what, advice="Give more time, fewer layouts, or a suite with fewer steps.")
+        if fewest >= REPEATS_FOR_A_CLAIM:
+            shown, repeats = _longest(suite, lambda one: _times(room_s, repeat_s(one)) >= REPEATS_FOR_A_CLAIM), REPEATS_FOR_A_CLAIM
+        elif repeats < 1:
+            # No claim can be made either way: the windows stay as long as one repeat of them allows.
+            shown, repeats = _longest(suite, lambda one: _times(room_s, repeat_s(one)) >= 1), 1
+    plan = planned_for(shown, repeats)
+    return Budgeted(plan=plan, seconds=beside_s + Pace.of(plan).left_s(), shortened=_told(suite, shown))
+
+
+def sentences(budgeted: Budgeted, budget_s: float) -> tuple[str, ...]:
+    """What is going to be done in the time, and what can be claimed of it then, in plain words."""
+    plan, repeats = budgeted.plan, budgeted.plan.suite.repeats
+    much = "1 repeat" if repeats == 1 else f"{repeats} repeats"
+    whole, all_of_it = show_duration(budget_s), show_duration(budgeted.seconds)
+    found = [
+        f"a budget of {whole} holds {much} of {plan.steps // repeats} steps: about {all_of_it} in all, as far as can be told now",
+        "a repeat that turns out not to fit is not begun; what was measured counts",
+    ]
+    if plan.suite.age is not None:
+        found.append("how long aging the stores takes is not known before it was done once, and is not counted in this")
+    if budgeted.shortened:
+        found.append(f"windows are shortened to make room: {'; '.join(budgeted.shortened)}")
+        found.append("whether a p90 still has the 200 requests that it needs is not known before they are made: the table tells")
+    return (*found, claim(repeats))
+
+
+def claim(repeats: int) -> str:
+    """What so many repeats can show, in one sentence."""
+    if repeats < REPEATS_FOR_A_CLAIM:
+        return f"n = {repeats}: nothing can be claimed of a difference, which takes {REPEATS_FOR_A_CLAIM} repeats"
+    least = (smallest_ratio(SPREAD, repeats) - 1) * 100
+    return (
+        f"n = {repeats}: where repeats vary by {SPREAD:.0%}, differences of about {math.ceil(least)} % can be shown 8 times in 10"
+    )
+
+
+def _times(room_s: float, one_s: float) -> int:
+    return max(0, min(MOST, math.floor(room_s / one_s)))
+
+
+def _shortened(suite: Suite, share: float) -> Suite:
+    """The suite with windows of this share of their length, in whole seconds, none below the shortest that is sensible."""
+    workloads = []
+    for one in suite.workloads:
+        floor_s = min(one.runtime, SHORTEST_WINDOW_S)
+        workloads.append(one.model_copy(update={"runtime": max(floor_s, float(math.floor(one.runtime * share)))}))
+    return suite.model_copy(update={"workloads": tuple(workloads)})
+
+
+def _longest(suite: Suite, fits: Callable[[Suite], bool]) -> Suite:
+    """The suite with the longest windows that fit, all shortened alike, to 1 in 64; the shortest are known to fit."""
+    shares = [step / 64 for step in range(64, 0, -1)]
+    return next((one for share in shares if fits(one := _shortened(suite, share))), _shortened(suite, 0.0))
+
+
+def _told(before: Suite, after: Suite) -> tuple[str, ...]:
+    pairs = zip(before.workloads, after.workloads, strict=True)
+    return tuple(f"{old.name} from {old.runtime:g} s to {new.runtime:g} s" for old, new in pairs if old.runtime != new.runtime)

@@ -1,0 +1,46 @@
+"""Caches dropped again and again while a step runs, where a suite asks for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ground.errors import WeighbridgeError
+from suites import Every
+
+
+@contextmanager
+def dropping(cache: str | Every, drop: Callable[[], None]) -> Iterator[None]:
+    """Call `drop` while the block runs, at once and then as often as `cache` says, if it does.
+
+    Raises what `drop` raised, when nothing else went wrong.
+    """
+    if not isinstance(cache, Every):
+        yield
+        return
+    done = threading.Event()
+    failed: list[WeighbridgeError] = []
+
+    def drop_again() -> None:
+        due = time.monotonic()
+        while not done.is_set():
+            try:
+                drop()
+            except WeighbridgeError as error:
+                failed.append(error)
+                return
+            due += cache.every
+            done.wait(max(0.0, due - time.monotonic()))
+
+    # A signal's exception may come before there is anybody to end it: it must not keep this process alive.
+    thread = threading.Thread(target=drop_again, name="cache-dropper", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+    if failed:
+        raise failed[0]

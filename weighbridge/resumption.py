@@ -1,0 +1,177 @@
+"""Going on with a run that was ended or killed: what its folder says was to be done, whether this is still the same machine,
+and what its last process has left standing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.metadata import version
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from gateways.gateway import Say
+from ground.document import DocumentError, Fault, did_you_mean
+from ground.errors import UsageError
+from ground.record import Record
+from results.hold import Holder
+from results.manifest import Manifest
+from results.step import StepKey
+from results.store import RunStore
+from topologies.deployment import Place
+from topologies.loader import Planned, planned_again
+from weighbridge.conductor import BUDGET, RESUMED, whole
+from weighbridge.facts import facts_of_machine
+from weighbridge.plan import Plan
+
+PASSING: Final = ("load before",)
+"""Facts of the machine that may differ from one hour to the next without the machine being another."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A run that has been begun: its folder, its plan, its layouts ready to be stood up, and the steps that are whole."""
+
+    store: RunStore
+    plan: Plan
+    planned: tuple[Planned, ...]
+    whole: frozenset[StepKey]
+
+    @property
+    def done(self) -> bool:
+        """Whether every step of the plan is measured."""
+        return all(key in self.whole for visit in self.plan.visits for key in self.plan.keys(visit))
+
+
+class Unlike(Record):
+    """A fact that was another when the run was begun. `name` is what it is called to be passed over."""
+
+    name: str
+    before: str
+    now: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.before or 'not known'} when it was begun, {self.now or 'not known'} now"
+
+
+def begun(folder: Path) -> Begun:
+    """The run of a folder. Raises UsageError when it is none or cannot be gone on with, InvalidMeasurement about broken lines."""
+    store = RunStore.open(folder)
+    plan = _plan(store)
+    faults: list[Fault] = []
+    planned = []
+    for layout in plan.layouts:
+        try:
+            planned.append(planned_again(layout, plan.hardware, str(folder / "plan.resolved.json")))
+        except DocumentError as error:
+            faults += error.faults
+    if faults:
+        raise DocumentError(faults)
+    return Begun(store, plan, tuple(planned), frozenset(whole(store.steps())))
+
+
+def refuse_unlike(run: Begun, place: Place, despite: Collection[str] = ()) -> tuple[Unlike, ...]:
+    """What differs from when the run was begun, all of it named in `despite`.
+
+    Raises UsageError with what differs and is not: figures of two machines, or of two versions, do not belong into one table.
+    """
+    found = unlike(run, place)
+    names = [one.name for one in found]
+    strange = [name for name in despite if name not in names]
+    if strange:
+        hints = ", ".join(f"{name!r}{did_you_mean(name, names)}" for name in strange)
+        raise UsageError(f"--despite {hints}: nothing of that name differs from when the run was begun")
+    refused = [one for one in found if one.name not in despite]
+    if refused:
+        options = " ".join(f"--despite '{one.name}'" if " " in one.name else f"--despite {one.name}" for one in refused)
+        raise UsageError(
+            f"{run.store.folder}: what decides the figures is not what it was:\n" + "\n".join(f"  {one}" for one in refused),
+            advice=f"Go on where it was begun, or make a new run. To go on all the same: {options}",
+        )
+    return found
+
+
+def unlike(run: Begun, place: Place) -> tuple[Unlike, ...]:
+    """Facts of this machine, this program and the images of the layouts that were others when the run was begun."""
+    manifest = run.store.manifest
+    then = {name: text for sheet in manifest.sheets if sheet.title == "machine" for name, text in sheet.facts.items()}
+    found = _differing(then, facts_of_machine(run.plan.hardware)) if then else []
+    if manifest.weighbridge_version and manifest.weighbridge_version != version("weighbridge"):
+        found.append(Unlike(name="weighbridge", before=manifest.weighbridge_version, now=version("weighbridge")))
+    if run.plan.hardware.kind == "lab":
+        found += _rebuilt(manifest, run.planned, place)
+    return tuple(found)
+
+
+def take_away_leftovers(holder: Holder | None, place: Place, say: Say) -> None:
+    """Take away what stands of the process that last wrote to the run, if it was killed. Of others nothing is touched.
+
+    Raises UsageError while that deployment's hosts are still at work, TargetError when something cannot be taken away.
+    """
+    from topologies.lab import leftovers  # noqa: PLC0415 - the lab is wanted only where there is one
+    from topologies.lab.claim import claims  # noqa: PLC0415
+
+    for claimed in claims(place.state):
+        if holder is not None and claimed.pid == holder.pid and claimed.since >= holder.since:
+            removed = leftovers.remove(claimed.deployment, home=place.home, state=place.state)
+            say(f"removed {claimed.deployment}, which was left standing: {len(removed)} things")
+
+
+def spent_s(store: RunStore) -> float:
+    """Seconds that the run has taken so far: from the first to the last that was written down in each go."""
+    goes = [[datetime.fromisoformat(store.manifest.created_at)]]
+    for event in store.events():
+        if event.kind == RESUMED:
+            goes.append([])
+        goes[-1].append(datetime.fromisoformat(event.at))
+    return sum(max(0.0, (later - sooner).total_seconds()) for go in goes for sooner, later in pairwise(go))
+
+
+def ended_by_budget(store: RunStore) -> bool:
+    """Whether the run ended before its plan did since its budget held no more."""
+    return any(event.kind == BUDGET for event in store.events())
+
+
+def _plan(store: RunStore) -> Plan:
+    path = store.folder / "plan.resolved.json"
+    try:
+        return Plan.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}", advice=f"Is {store.folder} the folder of a run?") from error
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_context=False)[0]
+        where = ".".join(str(part) for part in fault["loc"])
+        wrote = f"weighbridge {store.manifest.weighbridge_version}" if store.manifest.weighbridge_version else "another weighbridge"
+        raise UsageError(
+            f"{path}: this plan cannot be read: {where}: {fault['msg']}".replace(": :", ":"),
+            advice=f"It was written by {wrote}, and this is {version('weighbridge')}: go on with the one that wrote it.",
+        ) from None
+
+
+def _differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[Unlike]:
+    names = dict.fromkeys(name for name in (*before, *now) if name not in PASSING)
+    pairs = [Unlike(name=name, before=before.get(name, ""), now=now.get(name, "")) for name in names]
+    return [pair for pair in pairs if pair.before != pair.now]
+
+
+def _rebuilt(manifest: Manifest, planned: Sequence[Planned], place: Place) -> list[Unlike]:
+    """Images that were built anew since, with other packages, or that a changed recipe would build."""
+    from topologies.images import key, packages_sum  # noqa: PLC0415 - as above
+
+    sheets = {sheet.layout: sheet.facts for sheet in manifest.sheets if sheet.title == "deployment"}
+    found = []
+    for one in planned:
+        image = one.gateway.releases[one.gateway.release]
+        then = {name: text for name, text in sheets.get(one.layout.name, {}).items() if name.startswith("image ")}
+        if not then or not image.packages:
+            continue  # the layout never stood in this run
+        now = f"image {key(image)}"
+        text = packages_sum(place.images / key(image))
+        if then != {now: text}:
+            before = ", ".join(f"{name.removeprefix('image ')} {told}" for name, told in then.items())
+            found.append(Unlike(name=f"image of {one.layout.name}", before=before, now=f"{key(image)} {text}"))
+    return found

@@ -1,0 +1,62 @@
+"""`weighbridge resume`: go on with a run that was ended or killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ground.errors import EXIT_FINE
+from weighbridge.verbs.options import seconds
+
+
+@click.command("resume")
+@click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--despite",
+    metavar="NAME",
+    multiple=True,
+    help="Go on although this fact is not what it was when the run was begun; the refusal names them. May be given again.",
+)
+@click.option(
+    "--budget",
+    metavar="TIME",
+    callback=seconds,
+    help="What the rest may take, such as 2h (default: what is left of the run's own).",
+)
+@click.option("--cosbench", metavar="URL", help="As for compare, where the run is by COSBench (default: $COSBENCH_HOME).")
+@click.option("--cosbench-archive", metavar="DIR", help="As for compare.")
+def command(run: Path, despite: tuple[str, ...], budget: float | None, cosbench: str | None, cosbench_archive: str | None) -> int:
+    """Go on with the RUN of a folder at the first step that is not whole, on the same machine.
+
+    No step that is measured is measured again; one that could not be measured is tried again.
+    """
+    return resume(run, despite=despite, budget_s=budget, cosbench=cosbench, cosbench_archive=cosbench_archive)
+
+
+def resume(
+    folder: Path,
+    *,
+    despite: tuple[str, ...] = (),
+    budget_s: float | None = None,
+    cosbench: str | None = None,
+    cosbench_archive: str | None = None,
+) -> int:
+    """Go on with a run and print what it came to; returns the exit code: 0 for one that was done already, else as compare.
+
+    Raises as `weighbridge.run.resume` does.
+    """
+    from results.store import RunStore  # noqa: PLC0415 - heavy rooms are imported by what needs them
+    from weighbridge.outcome import print_outcome  # noqa: PLC0415
+    from weighbridge.run import Doing  # noqa: PLC0415
+    from weighbridge.run import resume as go_on  # noqa: PLC0415
+    from weighbridge.surroundings import place  # noqa: PLC0415
+    from weighbridge.terminal import console  # noqa: PLC0415
+    from weighbridge.verbs.compare import cosbench_site, exit_code  # noqa: PLC0415
+
+    screen = console()
+    by_cosbench = RunStore.open(folder).plan().suite.driver != "locust"
+    doing = Doing(place(), screen, cosbench_site(cosbench, cosbench_archive) if by_cosbench else None)
+    derived, steps, went_on = go_on(folder, doing, despite=despite, budget_s=budget_s)
+    print_outcome(derived, screen)
+    return exit_code(steps, comparable=derived.comparable) if went_on else EXIT_FINE
