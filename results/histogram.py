@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from datetime import datetime
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, compress
 from typing import Final
 
 from hdrh.codec import HdrCookieException, HdrHistogramSettingsException, HdrLengthException
@@ -23,7 +23,8 @@ from ground.errors import InvalidMeasurement
 LOWEST_US: Final = 1
 HIGHEST_US: Final = 3_600_000_000
 DIGITS: Final = 3
-_UNREADABLE = (HdrCookieException, HdrHistogramSettingsException, HdrLengthException, zlib.error, TypeError, ValueError)
+UNREADABLE: Final = (HdrCookieException, HdrHistogramSettingsException, HdrLengthException, zlib.error, TypeError, ValueError)
+"""What decoding raises of what is no histogram."""
 
 
 class Histogram:
@@ -55,7 +56,7 @@ class Histogram:
         """From the V2 deflate base64 form. Raises InvalidMeasurement when it is not one, or not of these bounds and digits."""
         try:
             counts = HdrHistogram.decode(text.encode("ascii"))
-        except _UNREADABLE as error:
+        except (*UNREADABLE, IndexError, OverflowError) as error:
             raise InvalidMeasurement(f"a histogram cannot be decoded: {type(error).__name__}: {error}") from error
         have = (counts.lowest_trackable_value, counts.highest_trackable_value, counts.significant_figures)
         if have != (LOWEST_US, HIGHEST_US, DIGITS):
@@ -82,9 +83,18 @@ class Histogram:
         return int(self._counts.get_total_count())
 
     @cached_property
+    def _filled(self) -> tuple[list[int], list[int]]:
+        """The buckets that are not empty by their index, and their counts, ascending."""
+        if not self.count:
+            return [], []
+        end = int(self._counts.get_counts_array_index(self._counts.get_max_value())) + 1
+        counts = self._counts.counts[:end]
+        return list(compress(range(end), counts)), list(filter(None, counts))
+
+    @cached_property
     def _ranks(self) -> list[int]:
-        """How many samples lie at or below each bucket."""
-        return list(accumulate(self._counts.get_count_at_index(index) for index in range(self._counts.counts_len)))
+        """How many samples lie at or below each of those."""
+        return list(accumulate(self._filled[1]))
 
     def percentile_us(self, percent: float) -> int:
         """The latency at rank ceil(n * percent / 100), as the top of its bucket (at most 0.1 % above the sample).
@@ -94,14 +104,14 @@ class Histogram:
         rank = rank_of(self.count, percent)
         if not self.count:
             raise InvalidMeasurement("a percentile of no samples was asked for")
-        index = bisect_left(self._ranks, rank)
-        return int(self._counts.get_highest_equivalent_value(self._counts.get_value_from_index(index)))
+        return self._top_us(self._filled[0][bisect_left(self._ranks, rank)])
 
     def buckets(self) -> tuple[tuple[int, int], ...]:
         """(top of the bucket in us, count) of every bucket that is not empty, ascending."""
-        found = ((index, self._counts.get_count_at_index(index)) for index in range(self._counts.counts_len))
-        highest, value = self._counts.get_highest_equivalent_value, self._counts.get_value_from_index
-        return tuple((int(highest(value(index))), int(count)) for index, count in found if count)
+        return tuple((self._top_us(index), count) for index, count in zip(*self._filled, strict=True))
+
+    def _top_us(self, index: int) -> int:
+        return int(self._counts.get_highest_equivalent_value(self._counts.get_value_from_index(index)))
 
 
 def rank_of(count: int, percent: float) -> int:

@@ -29,7 +29,7 @@ from pydantic import BaseModel
 
 from ground.errors import InvalidMeasurement, UsageError, WeighbridgeError
 from results.attestation import Attested
-from results.histogram import log_header, log_line
+from results.histogram import Histogram, log_header, log_line
 from results.manifest import ConfigFile, Manifest, RunEvent, Sheet, State
 from results.measurement import Measurement
 from results.reading import read_lines, read_record
@@ -177,7 +177,11 @@ class RunStore:
 
         A torn last line is dropped. Raises InvalidMeasurement with file:line about any other line that cannot be read.
         """
-        return tuple(read_lines(self.folder / "steps.jsonl", StepResult.model_validate_json, advice=_WITHOUT_STEP))
+        return tuple(self.each_step())
+
+    def each_step(self) -> Iterator[StepResult]:
+        """The same one by one, for runs of thousands: no more of them is held than who asks keeps. Raises as `steps` does."""
+        return read_lines(self.folder / "steps.jsonl", StepResult.model_validate_json, advice=_WITHOUT_STEP)
 
     def latest(self) -> dict[StepKey, StepResult]:
         """The last result of each step, in the order the steps were first appended."""
@@ -358,10 +362,20 @@ def _whole_length(descriptor: int) -> int:
 def _interval_log(measurement: Measurement) -> str:
     lines = [log_header(measurement.started_at)]
     for tally in measurement.tallies:
-        for tag, encoded in ((tally.operation, tally.latency), (f"{tally.operation}-first-byte", tally.first_byte)):
-            if encoded is not None:
-                lines.append(log_line(tag, 0.0, measurement.window_s, tally.max_us or 0, encoded))
+        if tally.latency is not None:
+            lines.append(log_line(tally.operation, 0.0, measurement.window_s, tally.max_us or 0, tally.latency))
+        if tally.first_byte is not None:
+            max_us = _highest_us(tally.first_byte, tally.max_us or 0)
+            lines.append(log_line(f"{tally.operation}-first-byte", 0.0, measurement.window_s, max_us, tally.first_byte))
     return "".join(lines)
+
+
+def _highest_us(encoded: str, bound_us: int) -> int:
+    """The highest latency of a histogram; of one that cannot be read its bound: the step is to be kept all the same."""
+    try:
+        return min(Histogram.decode(encoded).percentile_us(100), bound_us)
+    except InvalidMeasurement:
+        return bound_us
 
 
 def _now() -> str:

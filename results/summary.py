@@ -28,7 +28,7 @@ from results.interval import Interval, highest, middle
 from results.resolved import ResolvedPlan
 from results.step import StepKey, StepResult
 from results.use import Resource, StepUse, beside_words, limit_words, over_repeats, queue_words
-from results.visit import WITH_BODIES, Point, Visit, visit
+from results.visit import WITH_BODIES, Point, Visit, closed_loops, visit
 from suites import Api, DriverName, Layer, Operation
 
 __all__ = [
@@ -179,8 +179,8 @@ def visits(
     plan: ResolvedPlan, steps: Iterable[StepResult], uses: Mapping[StepKey, StepUse] = MappingProxyType({})
 ) -> dict[StepKey, Visit]:
     """What is kept of each step when it has been read; the steps themselves are let go one by one, for runs of many."""
-    at_rate = {workload.name for workload in plan.suite.workloads if workload.rate_per_s is not None}
-    return {step.key: visit(step, uses.get(step.key), closed_loop=step.key.workload not in at_rate) for step in steps}
+    closed = closed_loops(plan)
+    return {step.key: visit(step, uses.get(step.key), closed_loop=step.key.workload in closed) for step in steps}
 
 
 def rows_of(plan: ResolvedPlan, found: Mapping[StepKey, Visit], *, layers: bool = False) -> tuple[Row, ...]:

@@ -11,14 +11,16 @@ from typing import Final
 
 from pydantic import NonNegativeFloat, NonNegativeInt
 
-from ground.errors import InvalidMeasurement
+from ground.errors import InvalidMeasurement, UsageError
 from ground.record import Record
 from results.histogram import Histogram
 from results.interval import Interval, percentile
 from results.measurement import Tally
+from results.resolved import ResolvedPlan
 from results.steadiness import Steadiness, steadiness
 from results.step import StepKey, StepResult
-from results.use import StepUse, full_nics
+from results.store import RunStore
+from results.use import StepUse, full_nics, step_use
 from results.validity import enough_samples, samples_needed
 from suites import Operation
 
@@ -77,8 +79,49 @@ class Visit(Record):
         return self.valid and self.steady is not False
 
 
-def visit(step: StepResult, use: StepUse | None = None, *, closed_loop: bool = True, place: str = "steps.jsonl") -> Visit:
-    """What is kept of a step. `closed_loop`: its workload names no rate. `place`: where it is read from, for what is said of it."""
+def read_visits(store: RunStore, plan: ResolvedPlan) -> dict[StepKey, Visit]:
+    """All steps of a run folder with what the hosts used in them, read one by one; of a step that was measured again the last.
+
+    Telemetry that cannot be read is a gap of its step. Raises InvalidMeasurement with file:line about a line of `steps.jsonl`
+    that is no step, and UsageError when the file cannot be read.
+    """
+    closed = closed_loops(plan)
+    found: dict[StepKey, Visit] = {}
+    for number, step in enumerate(store.each_step(), start=1):
+        use, gaps = _read_use(store, step)
+        place = f"steps.jsonl:{number}"
+        found[step.key] = visit(step, use, closed_loop=step.key.workload in closed, place=place, gaps=gaps)
+    return found
+
+
+def closed_loops(plan: ResolvedPlan) -> frozenset[str]:
+    """The workloads that name no rate."""
+    return frozenset(workload.name for workload in plan.suite.workloads if workload.rate_per_s is None)
+
+
+def _read_use(store: RunStore, step: StepResult) -> tuple[StepUse | None, tuple[str, ...]]:
+    """What the hosts used in a step, None where that is not known, and why it cannot be told."""
+    if step.measurement is None:
+        return None, ()
+    try:
+        telemetry = store.telemetry(step.key)
+    except (InvalidMeasurement, UsageError) as error:
+        return None, (f"what the hosts used is not known: {error}",)
+    return None if telemetry is None else step_use(telemetry, step.measurement.window_s), ()
+
+
+def visit(
+    step: StepResult,
+    use: StepUse | None = None,
+    *,
+    closed_loop: bool = True,
+    place: str = "steps.jsonl",
+    gaps: tuple[str, ...] = (),
+) -> Visit:
+    """What is kept of a step. `closed_loop`: its workload names no rate. `place`: where it is read from, for what is said of it.
+
+    `gaps` are what could not be read beside it.
+    """
     measurement = step.measurement
     if measurement is None:
         return Visit(key=step.key, valid=False, notes=step.notes, use=use, points={})
@@ -91,10 +134,10 @@ def visit(step: StepResult, use: StepUse | None = None, *, closed_loop: bool = T
             latencies[tally.operation] = None
             faults.append(f"{place}: latencies of {tally.operation}: {error}")
     if use is not None:
-        faults += [f"the driver’s {one.words}: it may have been the limit" for one in full_nics(use.resources)]
+        faults += [one.words for one in full_nics(use.resources)]
     found = Steadiness(steady=None) if faults or not step.valid else steadiness(measurement, closed_loop=closed_loop)
     valid = step.valid and not faults
-    notes = (*faults, *found.notes, *step.notes)
+    notes = (*faults, *found.notes, *step.notes, *gaps)
     done = sum(tally.count for tally in measurement.tallies)
     points = {
         tally.operation: Point(

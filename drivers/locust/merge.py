@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from hdrh.histogram import HdrHistogram
-
 from drivers.locust.crew import Pulse, Window
-from drivers.locust.recorder import encoded, new_histogram
+from results.histogram_sum import summed
 from results.measurement import Second, Tally
 from suites import Operation
 
@@ -91,9 +89,4 @@ def _second(same: Sequence[Second]) -> Second:
 
 def _added(histograms: Iterable[str | None]) -> str | None:
     there = [histogram for histogram in histograms if histogram is not None]
-    if not there:
-        return None
-    whole = new_histogram()
-    for histogram in there:
-        whole.add(HdrHistogram.decode(histogram))
-    return encoded(whole)
+    return summed(there) if there else None
