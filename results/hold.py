@@ -1,11 +1,11 @@
-"""The hold on a run folder: one process appends to it at a time, and who did last can be told after any kill."""
+"""The hold on a run folder: one process appends to it at a time, and who ever did can be told after any kill."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -16,8 +16,8 @@ from ground.errors import UsageError
 from ground.record import Record
 from results.store import StoreError
 
-FILE: Final = "holder.json"
-"""In the run folder: who writes to it, or did last. It stays, so that what a killed process left is known to be this run's."""
+FILE: Final = "holders.jsonl"
+"""In the run folder: who writes to it (its last line), and who did before, so that what a killed one left is known."""
 
 
 class Holder(Record):
@@ -28,26 +28,25 @@ class Holder(Record):
 
 
 @contextmanager
-def holding(folder: Path) -> Iterator[Holder | None]:
-    """Be the only process that writes to a run folder; yields who was before, None where nobody was.
+def holding(folder: Path) -> Iterator[tuple[Holder, ...]]:
+    """Be the only process that writes to a run folder; yields who were before.
 
     The kernel lets go of it with this process, however that ends. Raises UsageError naming the process that has it, StoreError.
     """
     path = folder / FILE
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise StoreError(path, error) from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise _busy(folder, _told(descriptor)) from None
-        before = _told(descriptor)
+            raise _busy(folder, _told(path)) from None
+        before = _told(path)
         now = Holder(pid=os.getpid(), since=datetime.now(UTC).isoformat(timespec="seconds"))
         try:
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, now.model_dump_json().encode(), 0)
+            os.write(descriptor, f"{now.model_dump_json()}\n".encode())
         except OSError as error:
             raise StoreError(path, error) from error
         yield before
@@ -55,15 +54,16 @@ def holding(folder: Path) -> Iterator[Holder | None]:
         os.close(descriptor)
 
 
-def _busy(folder: Path, holder: Holder | None) -> UsageError:
-    who = f"process {holder.pid}, since {holder.since}," if holder is not None else "another process"
+def _busy(folder: Path, holders: tuple[Holder, ...]) -> UsageError:
+    who = f"process {holders[-1].pid}, since {holders[-1].since}," if holders else "another process"
     advice = "Wait until it has ended, or end it; `weighbridge report` can be asked for meanwhile."
     return UsageError(f"{folder}: {who} is writing to this run", advice=advice)
 
 
-def _told(descriptor: int) -> Holder | None:
-    """What the holder wrote; None in the moment before it has, and where nobody ever did."""
-    try:
-        return Holder.model_validate_json(os.pread(descriptor, 4096, 0))
-    except ValidationError:
-        return None
+def _told(path: Path) -> tuple[Holder, ...]:
+    """Who wrote down that they hold it; one who was killed while writing had not begun anything."""
+    found = []
+    for line in path.read_bytes().splitlines():
+        with suppress(ValidationError):
+            found.append(Holder.model_validate_json(line))
+    return tuple(found)

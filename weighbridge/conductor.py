@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
-from itertools import groupby
 from typing import Final
 
 from drivers.driver import Driver, GaveUp, Heard
@@ -86,41 +85,43 @@ class Conductor:
         # Buckets carry the run's own id, so that nothing but what this run made is ever touched.
         self._prefix = f"wb-{store.manifest.run_id.rsplit('-', 1)[-1]}"
 
-    def run(self) -> None:
-        """Do the whole plan.
+    def run(self) -> str:
+        """Do the whole plan, or as much of it as the allowance holds; returns why not all of it, empty when it is all.
 
         A step that cannot be measured is written down with its reason and the plan goes on; a gateway that cannot be
         stood up ends the run with its error (ServiceFailed, CommandFailed, VerificationFailed), everything taken away.
         """
         if self._tries:
             self._clear_what_was_left()
-        for repeat, block in groupby(self._plan.visits, key=lambda visit: visit.repeat):
-            visits = list(block)
+        begun = bool(self._whole)
+        for visits in self._plan.blocks():
             if not any(map(self._missing, visits)):
                 continue
-            if self._too_late(repeat, visits):
-                return
+            why = self._too_late(visits) if begun else ""
+            if why:
+                self._display.say(why)
+                self._store.event(BUDGET, why)
+                return why
+            begun = True
             for visit in filter(self._missing, visits):
                 self._visit(visit)
+        return ""
 
     def _missing(self, visit: Visit) -> bool:
         """Whether anything of a visit is still to be measured."""
         keys = self._plan.keys(visit)
         return not keys or any(key not in self._whole for key in keys)
 
-    def _too_late(self, repeat: int, visits: Sequence[Visit]) -> bool:
-        """Whether the allowance holds no such repeat any more; said, and written down. One that was begun is always finished."""
-        begun = not self._whole or any(key in self._whole for visit in visits for key in self._plan.keys(visit))
-        if self._allowance is None or begun:
-            return False
+    def _too_late(self, visits: Sequence[Visit]) -> str:
+        """Why the allowance holds no such repeat any more; empty where it does. One that was begun is always finished."""
+        if self._allowance is None or any(key in self._whole for visit in visits for key in self._plan.keys(visit)):
+            return ""
+        repeat = visits[0].repeat
         needed_s, left_s = self._pace.repeat_s(repeat), self._allowance.left_s()
         if needed_s <= left_s:
-            return False
+            return ""
         text = f"the budget ends the run before repeat {repeat + 1} of {self._plan.suite.repeats}: it would take about"
-        text += f" {show_duration(needed_s)}, and {show_duration(max(0.0, left_s))} is left"
-        self._display.say(text)
-        self._store.event(BUDGET, text)
-        return True
+        return f"{text} {show_duration(needed_s)}, and {show_duration(max(0.0, left_s))} is left"
 
     def _clear_what_was_left(self) -> None:
         """Of a run that was killed, buckets may be left on gateways that outlive it and are not visited again."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from types import MappingProxyType
 from typing import Annotated, Final
 
@@ -68,6 +69,10 @@ class Plan(Record):
     def seconds(self) -> float:
         """Warm-ups and windows of all steps, in seconds: what the run takes at the very least."""
         return sum(step_seconds(workload) * len(workload.workers) for workload in self._replayed())
+
+    def blocks(self) -> tuple[tuple[Visit, ...], ...]:
+        """The visits of each repeat, in order."""
+        return tuple(tuple(block) for _, block in groupby(self.visits, key=lambda visit: visit.repeat))
 
     def keys(self, visit: Visit) -> tuple[StepKey, ...]:
         """The steps of a visit, in the order in which they are measured."""

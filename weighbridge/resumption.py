@@ -107,8 +107,8 @@ def unlike(run: Begun, place: Place) -> tuple[Unlike, ...]:
     return tuple(found)
 
 
-def take_away_leftovers(holder: Holder | None, place: Place, say: Say) -> None:
-    """Take away what stands of the process that last wrote to the run, if it was killed. Of others nothing is touched.
+def take_away_leftovers(holders: Collection[Holder], place: Place, say: Say) -> None:
+    """Take away what stands of a process that wrote to the run, if it was killed. Of others nothing is touched.
 
     Raises UsageError while that deployment's hosts are still at work, TargetError when something cannot be taken away.
     """
@@ -116,7 +116,7 @@ def take_away_leftovers(holder: Holder | None, place: Place, say: Say) -> None:
     from topologies.lab.claim import claims  # noqa: PLC0415
 
     for claimed in claims(place.state):
-        if holder is not None and claimed.pid == holder.pid and claimed.since >= holder.since:
+        if any(claimed.pid == one.pid and claimed.since >= one.since for one in holders):
             removed = leftovers.remove(claimed.deployment, home=place.home, state=place.state)
             say(f"removed {claimed.deployment}, which was left standing: {len(removed)} things")
 
@@ -132,8 +132,9 @@ def spent_s(store: RunStore) -> float:
 
 
 def ended_by_budget(store: RunStore) -> bool:
-    """Whether the run ended before its plan did since its budget held no more."""
-    return any(event.kind == BUDGET for event in store.events())
+    """Whether all that is left of the run is what its budget held no more."""
+    lost = any(step.measurement is None for step in store.latest().values())
+    return store.manifest.state == "done" and not lost and any(event.kind == BUDGET for event in store.events())
 
 
 def _plan(store: RunStore) -> Plan:

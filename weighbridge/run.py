@@ -16,6 +16,7 @@ from drivers.order import CosbenchSite
 from results import derive
 from results.derivation import Derived
 from results.hold import holding
+from results.influx_server import InfluxServer
 from results.manifest import Sheet, State
 from results.profile import Chosen
 from results.step import StepResult
@@ -23,10 +24,11 @@ from results.store import RunStore, StoreError
 from topologies.deployment import Place
 from topologies.loader import Planned
 from weighbridge import resumption, selection
-from weighbridge.budget import Allowance
-from weighbridge.conductor import RESUMED, Conductor
+from weighbridge.budget import Allowance, claim
+from weighbridge.conductor import RESUMED, Conductor, whole
 from weighbridge.display import display_for
 from weighbridge.facts import facts_of_machine
+from weighbridge.influx_display import sending
 from weighbridge.interruption import Interrupted, interruptible
 from weighbridge.means import require
 from weighbridge.pace import Pace, show_duration
@@ -38,11 +40,13 @@ from weighbridge.resumption import Begun
 
 @dataclass(frozen=True)
 class Doing:
-    """Where a run is done, who is told of it, and where its COSBench is, if it has one."""
+    """Where a run is done, who is told of it, and where its COSBench and its InfluxDB are, if it has them."""
 
     where: Place
     screen: Console
     cosbench: CosbenchSite | None = None
+    influx: InfluxServer | None = None
+    """What is sent each step as it is measured, and is never a reason to fail."""
 
     def say(self, words: str) -> None:
         """Tell the user."""
@@ -61,14 +65,15 @@ def run(
     cosbench: CosbenchSite | None = None,
     begun: Callable[[RunStore], None] | None = None,
     profile: Chosen | None = None,
+    influx: InfluxServer | None = None,
 ) -> tuple[Derived, tuple[StepResult, ...]]:
     """Do a plan in a new folder below `out` and derive its report; returns that, and the last result of each step.
 
     `text` is the plan as it was given; `begun` is told of the folder before anything is measured; `profile` is the step that is
-    profiled. Raises UsageError before anything is started when something cannot be done; any other WeighbridgeError when a gateway
-    could not be stood up, all of it then being taken away again.
+    profiled; `influx` is sent what is measured. Raises UsageError before anything is started when something cannot be done; any
+    other WeighbridgeError when a gateway could not be stood up, all of it then being taken away again.
     """
-    doing = Doing(where, screen, cosbench)
+    doing = Doing(where, screen, cosbench, influx)
     # What is needed to go on with the run is part of its plan.
     plan = plan.model_copy(update={"attest": attest, "profile": profile})
     allowance = None if plan.budget_s is None else Allowance(plan.budget_s)
@@ -100,17 +105,20 @@ def resume(
     was given. Raises UsageError before anything is started when it cannot be gone on with; else as `run`.
     """
     RunStore.open(folder)  # no lock is left in a folder that is no run's
-    with interruptible(), holding(folder) as holder:
+    with interruptible(), holding(folder) as holders:
         left = resumption.begun(folder)
         store, plan = left.store, left.plan
-        if left.done and store.manifest.state == "done":
-            doing.say(f"{folder}: every step is measured; nothing is left to be done")
+        nothing = _nothing_to_do(left, budget_s)
+        if nothing:
+            doing.say(f"{folder}: {nothing}")
             return derive(folder), tuple(store.latest().values()), False
         require(plan.hardware, doing.where)
-        passed_over = resumption.refuse_unlike(left, doing.where, despite)
+        # Of a run that was killed after its last step only what it left standing is wanted.
+        passed_over = () if left.done else resumption.refuse_unlike(left, doing.where, despite)
         if plan.hardware.kind == "lab":
-            resumption.take_away_leftovers(holder, doing.where, doing.say)
-        _check(plan, left.planned, doing)
+            resumption.take_away_leftovers(holders, doing.where, doing.say)
+        if not left.done:
+            _check(plan, left.planned, doing)
         was = f"{store.manifest.state}: {store.manifest.error}" if store.manifest.error else store.manifest.state
         if store.manifest.state == "running":
             was = "killed"
@@ -122,6 +130,15 @@ def resume(
         store.set_state("running")
         _conduct(left, doing, None if given_s is None else Allowance(given_s, spent_s=spent_s))
     return derive(folder), tuple(store.latest().values()), True
+
+
+def _nothing_to_do(left: Begun, budget_s: float | None) -> str:
+    """Why a run need not be gone on with; empty where it has to be."""
+    if left.store.manifest.state == "done" and left.done:
+        return "every step is measured; nothing is left to be done"
+    if budget_s is None and resumption.ended_by_budget(left.store):
+        return "every step that its budget held is measured; --budget TIME gives the rest more"
+    return ""
 
 
 def _check(plan: Plan, layouts: Sequence[Planned], doing: Doing) -> None:
@@ -136,11 +153,12 @@ def _conduct(left: Begun, doing: Doing, allowance: Allowance | None, begun: Call
     try:
         if begun is not None:
             begun(store)
-        with display_for(plan, doing.screen, pace) as display:
+        with sending(doing.influx, store, doing.say) as sent_too, display_for(plan, doing.screen, pace) as shown:
+            display = sent_too(shown)
             lacking = plan.steps - len(left.whole)
             display.say(f"writing to {store.folder}: {lacking} steps, probably {show_duration(pace.left_s())}")
             profiler = None if plan.profile is None else Profiler(plan.profile, store, able(), whole=left.whole)
-            Conductor(
+            why = Conductor(
                 plan,
                 left.planned,
                 store,
@@ -158,7 +176,12 @@ def _conduct(left: Begun, doing: Doing, allowance: Allowance | None, begun: Call
         raise
     store.event("ended", "done")
     store.set_state("done")
-    lost = sum(step.measurement is None for step in store.latest().values())
+    latest = store.latest()
+    if why:
+        measured = whole(latest.values())
+        repeats = sum(all(key in measured for visit in block for key in plan.keys(visit)) for block in plan.blocks())
+        doing.say(f"{why}; {claim(repeats)}")
+    lost = sum(step.measurement is None for step in latest.values())
     if lost:
         doing.say(f"{lost} steps were not measured; to try them again: weighbridge resume {store.folder}")
 

@@ -16,14 +16,18 @@ from rich.console import Console
 from drivers import fake
 from drivers.driver import Heard
 from drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Setup, Step, Target
+from gateways.gateway import Image
 from ground.errors import InvalidMeasurement, ServiceFailed, UsageError
-from results.hold import holding
+from results.hold import Holder, holding
+from results.manifest import Sheet
 from results.step import Pass, StepKey, StepResult
 from results.store import RunStore
 from suites import Suite
 from suites.loader import load, shipped
-from topologies import loader
-from topologies.deployment import Deployment
+from topologies import images, loader
+from topologies.deployment import Deployment, Place
+from topologies.hardware import Hardware
+from topologies.lab.claim import Claimed
 from weighbridge import conductor as conducting
 from weighbridge import resumption
 from weighbridge import run as running
@@ -32,6 +36,7 @@ from weighbridge.conductor import Conductor
 from weighbridge.facts import facts_of_machine
 from weighbridge.opening import Opened
 from weighbridge.plan import Plan, make_plan, twin_of
+from weighbridge.resumption import Begun
 from weighbridge.run import Doing, resume
 from weighbridge.selection import hardware_named, layout_named
 from weighbridge.testing import Run, StubGateway
@@ -341,6 +346,18 @@ def test_a_run_that_is_done_says_so_starts_nothing_and_makes_its_report_again(tm
 
 
 @pytest.mark.usefixtures("kinds")
+def test_a_run_that_was_killed_after_its_last_step_is_ended_without_measuring_anything(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    store = killed(run, "ended", 6)
+    where, _ = doing(run)
+    _, steps, went_on = resume(store.folder, where, despite=())
+    assert went_on
+    assert len(steps) == 6
+    assert RunStore.open(store.folder).manifest.state == "done"
+    assert not [event for event in store.events() if event.kind == "visit"][2:]
+
+
+@pytest.mark.usefixtures("kinds")
 def test_what_differs_from_when_the_run_was_begun_is_refused_by_name_until_it_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -417,6 +434,10 @@ def test_the_budget_of_a_run_counts_what_was_spent_before_unless_it_gets_another
     _, steps, _ = resume(folder, where)
     assert {step.key.repeat for step in steps} == {0}  # the first is always measured, and no other fits
     assert "the budget ends the run before repeat 2 of 2" in said.getvalue()
+    assert "n = 1: nothing can be claimed" in said.getvalue()
+    _, steps, went_on = resume(folder, where)
+    assert not went_on
+    assert "every step that its budget held is measured" in said.getvalue()
     _, steps, went_on = resume(folder, where, budget_s=3600)
     assert went_on
     assert len(steps) == 12
@@ -438,6 +459,44 @@ def test_what_shipped_layouts_and_suites_become_in_a_plan_comes_back_from_its_fi
             assert again.layout == one.layout
             assert again.gateway.needs() == one.gateway.needs()
             assert vars(again.gateway) == vars(one.gateway)
+
+
+def test_an_image_that_was_built_anew_with_other_packages_is_told_by_the_layout_that_stands_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = Image(name="none", suite="none", packages=("radosgw",))
+    monkeypatch.setattr(StubGateway, "releases", {"1": image})
+    run = Run(tmp_path)
+    lab = Hardware.model_validate({"name": "lab", "kind": "lab", "hosts": {"client-1": {}, "gateway-1": {}}})
+    run.place.images.mkdir(parents=True)
+    listed = run.place.images / f"{images.key(image)}.packages"
+    listed.write_text("radosgw=16\n")
+    store = run.store()
+    facts = {f"image {images.key(image)}": images.packages_sum(run.place.images / images.key(image))}
+    store.write_manifest(store.manifest.model_copy(update={"sheets": (Sheet(title="deployment", layout="rgw-a", facts=facts),)}))
+    left = Begun(store, run.plan().model_copy(update={"hardware": lab}), tuple(run.planned), frozenset())
+    assert not resumption.unlike(left, run.place)
+    listed.write_text("radosgw=17\n")
+    assert [one.name for one in resumption.unlike(left, run.place)] == ["image of rgw-a"]
+
+
+def test_only_what_a_process_of_the_run_left_is_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place(home=tmp_path / "home", state=tmp_path / "state")
+    since = "2026-01-01T00:00:0"
+    for name, pid, at in (("ours-1", 11, 5), ("older-1", 11, 1), ("theirs-1", 12, 5)):
+        Claimed(deployment=name, pid=pid, since=f"{since}{at}+00:00", folder=tmp_path / name).write(place.state)
+    removed: list[str] = []
+
+    def remove(deployment: str, **_named: object) -> tuple[str, ...]:
+        removed.append(deployment)
+        return ("container", "disk")
+
+    monkeypatch.setattr("topologies.lab.leftovers.remove", remove)
+    said: list[str] = []
+    holders = [Holder(pid=11, since=f"{since}3+00:00"), Holder(pid=13, since=f"{since}6+00:00")]
+    resumption.take_away_leftovers(holders, place, said.append)
+    assert removed == ["ours-1"]
+    assert said == ["removed ours-1, which was left standing: 2 things"]
 
 
 def test_time_between_goes_is_not_counted_as_spent(tmp_path: Path) -> None:
