@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import csv
+import io
+import re
+from typing import Any
+
+import pytest
+import vl_convert as vlc
+
+from results.chart_theme import DARK, LIGHT, Look
+from results.comparison import Comparison, Effect, Verdict
+from results.resolved import PlannedLayout
+from results.statistics import Ratio
+from results.tornado import Tuned, settings_of, tornado, tuned
+
+
+def effect(subject: str, ratio: float | None, verdict: Verdict, *, workers: int | None = None) -> Effect:
+    return Effect(
+        workload="small-read",
+        operation="read",
+        api="swift",
+        about="64 kB reads",
+        workers=workers,
+        metric="throughput",
+        baseline="rgw-beast",
+        subject=subject,
+        ratio=None if ratio is None else Ratio(value=ratio, low=ratio * 0.95, high=ratio * 1.05, repeats=5),
+        verdict=verdict,
+        text=f"{subject}: {verdict}.",
+    )
+
+
+def layout(name: str, gateway: str = "rgw", place: dict[str, Any] | None = None, **radosgw: object) -> PlannedLayout:
+    return PlannedLayout(name=name, gateway=gateway, place=place or {}, settings={"radosgw": radosgw} if radosgw else {})
+
+
+MANY = (
+    Tuned(setting="threads 512 → 64", effect=effect("a", 0.62, "worse")),
+    Tuned(setting="chunk 4MiB → 1MiB", effect=effect("b", 1.01, "not shown")),
+    Tuned(setting="shards 11 → 32", effect=effect("c", 1.9, "better")),
+    Tuned(setting="gc on → off", effect=effect("d", None, "not comparable")),
+)
+
+
+def drawn(look: Look = LIGHT) -> list[dict[str, Any]]:
+    figure = tornado(MANY, look)
+    assert figure is not None
+    return [one for values in figure.plots[0].spec["datasets"].values() for one in values if "setting" in one]
+
+
+def test_the_largest_change_is_on_top_whichever_way_it_goes() -> None:
+    figure = tornado(MANY)
+    assert figure is not None
+    assert [line[0] for line in figure.plots[0].lines] == [MANY[2].setting, MANY[0].setting, MANY[1].setting, MANY[3].setting]
+    assert figure.finding == "shards 11 → 32 changes throughput most: +90 % in 64 kB reads"
+
+
+def test_half_as_much_is_as_far_from_none_as_twice_as_much() -> None:
+    halved = Tuned(setting="halved", effect=effect("e", 0.5, "worse"))
+    figure = tornado([MANY[2], halved])
+    assert figure is not None
+    assert figure.finding.startswith("halved")
+
+
+@pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
+def test_what_has_no_effect_that_can_be_claimed_is_grey_and_listed(look: Look) -> None:
+    figure = tornado(MANY, look)
+    assert figure is not None
+    grey = {one["setting"] for one in drawn(look) if one["colour"] == look.axis}
+    assert grey == {"chunk 4MiB → 1MiB", "gc on → off"}
+    assert "no effect that can be claimed: chunk 4MiB → 1MiB." in figure.caption
+
+
+def test_what_cannot_be_compared_has_no_bar_and_no_figure() -> None:
+    words = re.findall(r"<text[^>]*>([^<]*)</text>", vlc.vegalite_to_svg(figure.spec())) if (figure := tornado(MANY)) else []
+    assert "× not comparable" in words
+    assert "0 %" not in words
+    lines = list(csv.DictReader(io.StringIO(figure.csv if figure else "")))
+    assert [line["change_percent"] for line in lines] == ["-38", "1.000", "90.000", ""]
+    assert tornado(MANY[3:]) is None
+
+
+def test_an_interval_without_an_end_does_not_press_the_bars_together() -> None:
+    wide = effect("w", 1.1, "no claim").model_copy(update={"ratio": Ratio(value=1.1, low=1e-6, high=1e6, repeats=2)})
+    figure = tornado([MANY[0], Tuned(setting="wide", effect=wide)])
+    assert figure is not None
+    bars = next(layer for layer in figure.plots[0].spec["layer"] if layer["mark"]["type"] == "bar")
+    assert max(bars["encoding"]["x"]["scale"]["domain"]) <= 110
+
+
+def test_a_setting_is_told_by_what_differs_from_the_baseline() -> None:
+    layouts = [layout("rgw-beast", threads=512, nodelay=True), layout("x", threads=64, nodelay=True), layout("y", nodelay=False)]
+    assert settings_of(layouts, "rgw-beast") == {
+        "x": "radosgw.threads 512 → 64",
+        "y": "radosgw.threads 512 → unset, radosgw.nodelay on → off",
+    }
+
+
+def test_without_settings_in_the_plan_the_name_of_the_layout_stands_for_them() -> None:
+    assert settings_of([layout("rgw-beast"), layout("rgw-beast-threads-64")], "rgw-beast") == {
+        "rgw-beast-threads-64": "rgw-beast-threads-64"
+    }
+
+
+@pytest.mark.parametrize(
+    "other",
+    [layout("swift", "swift"), layout("rgw-haproxy", place={"haproxy": "balancer-1"}, threads=512), layout("rgw-civetweb")],
+    ids=["another gateway", "other hosts", "nothing known"],
+)
+def test_layouts_that_differ_in_more_than_settings_are_no_tuning(other: PlannedLayout) -> None:
+    layouts = [layout("rgw-beast", threads=512) if other.settings else layout("rgw-beast"), other]
+    assert settings_of(layouts, "rgw-beast") is None
+    found = Comparison(baseline="rgw-beast", subjects=(other.name,), effects=(effect(other.name, 2.0, "better"),), tests=1)
+    assert tuned(found, layouts) == ()
+
+
+def test_a_tuning_is_told_over_all_worker_counts_or_at_the_only_one() -> None:
+    layouts = [layout("rgw-beast", threads=512), layout("a", threads=64), layout("b", threads=32)]
+    several = (effect("a", 1.1, "better"), effect("a", 1.2, "better", workers=1), effect("a", 1.0, "not shown", workers=8))
+    found = Comparison(
+        baseline="rgw-beast", subjects=("a", "b"), effects=(*several, effect("b", 1.3, "better", workers=4)), tests=3
+    )
+    assert [(one.setting, one.effect.workers) for one in tuned(found, layouts)] == [
+        ("radosgw.threads 512 → 64", None),
+        ("radosgw.threads 512 → 32", 4),
+    ]
