@@ -87,16 +87,18 @@ def steadiness(measurement: Measurement, *, closed_loop: bool = True) -> Steadin
 def mser_cut(values: Sequence[float], batch: int) -> int:
     """How many of the first values to leave out by MSER: a multiple of `batch`, at most half of them."""
     size = len(values) // batch
-    means = [_mean(values[number * batch : (number + 1) * batch]) for number in range(size)]
-    best, cut = math.inf, 0
-    for skipped in range(size // 2 + 1):
-        kept = means[skipped:]
-        middle = _mean(kept)
-        error = sum((value - middle) ** 2 for value in kept) / len(kept) ** 2
-        # A tie, as of a constant series, needs no cut.
-        if error < best * (1 - 1e-12):
-            best, cut = error, skipped
-    return cut * batch
+    # About their mean, so that the difference of sums of squares keeps its digits.
+    whole = _mean(values)
+    means = [_mean(values[number * batch : (number + 1) * batch]) - whole for number in range(size)]
+    total = squares = 0.0
+    errors = []
+    for kept, value in enumerate(reversed(means), start=1):
+        total, squares = total + value, squares + value**2
+        errors.append(max(0.0, squares - total**2 / kept) / kept**2)
+    errors.reverse()
+    # What is less by rounding alone, as of a constant series, needs no cut.
+    least = min(errors[: size // 2 + 1]) + 1e-12 * whole**2
+    return batch * next(skipped for skipped, error in enumerate(errors) if error <= least)
 
 
 def _warming(counts: Sequence[float], warmup_s: float) -> list[str]:

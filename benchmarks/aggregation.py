@@ -1,0 +1,262 @@
+"""How long results take: histograms of many drivers into steps, steps into the table, and a run into its report.
+
+usage: aggregation.py [--steps N] [--histograms N] [--report N] [--linear] [--json FILE]
+
+Made up first, seeded and not counted: a run of N steps (10,000), each of 100 drivers' histograms of 1000 latencies (1e9 operations
+at the default). Then, each in a process of its own whose CPU, wall time and peak memory are told:
+
+  sum     adds the histograms of each step up, as the Locust driver does, judges each step, and writes `steps.jsonl`
+  table   reads `steps.jsonl`, judges every step, and writes the table as CSV
+  report  derives a run of 200 steps with telemetry: table, findings, charts in all their formats, the HTML report
+
+`--linear` measures sum and table at a tenth of the steps as well, to show that cost grows with the steps and no faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, astuple, dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from results import derive
+from results.fake_run import fake_run
+from results.histogram import Histogram
+from results.histogram_sum import summed
+from results.measurement import Load, Measurement, Second, Tally
+from results.resolved import ResolvedPlan
+from results.step import StepKey, StepResult
+from results.store import RunStore
+from results.summary import rows_of, summary_csv
+from results.validity import judge
+from results.visit import read_visits
+from suites import Bounds, Objects, Suite, Workload
+
+SECONDS = 20
+LATENCIES = 1000
+KINDS = 500
+"""Different histograms, from which each step's are drawn: what is added does not know that it was there before."""
+BANDS = 14
+WORKERS = tuple(2**power for power in range(10))
+REPEATS = 5
+LAYOUTS = ("rgw-beast", "swift")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one stage took. Wall time counts the start of its process too."""
+
+    stage: str
+    steps: int
+    cpu_s: float
+    wall_s: float
+    peak_mib: float
+
+
+@dataclass(frozen=True)
+class Told:
+    """What one driver tells of its window, as far as it is added up."""
+
+    latency: str
+    sum_us: int
+    min_us: int
+    max_us: int
+
+
+def told(seed: int) -> list[Told]:
+    """What drivers tell: latencies lognormal about 3 to 30 ms."""
+    draw = random.Random(seed)
+    made = []
+    for _ in range(KINDS):
+        middle = draw.uniform(8.0, 10.3)
+        values = [max(1, round(draw.lognormvariate(middle, 0.4))) for _ in range(LATENCIES)]
+        made.append(Told(Histogram.of(values).encode(), sum(values), min(values), max(values)))
+    return made
+
+
+def keys(steps: int) -> Iterator[StepKey]:
+    """The steps of the run: repeats, layouts, workloads, worker counts."""
+    workloads = range(-(-steps // (REPEATS * len(LAYOUTS) * len(WORKERS))))
+    found = (
+        StepKey(layout=layout, api="swift", workload=f"read-{number}", workers=workers, repeat=repeat)
+        for repeat in range(REPEATS)
+        for layout in LAYOUTS
+        for number in workloads
+        for workers in WORKERS
+    )
+    return (key for _, key in zip(range(steps), found, strict=False))
+
+
+def prepare(folder: Path, steps: int, histograms: int) -> None:
+    """A run folder without steps, and `told.jsonl`: a line a step, what its drivers told."""
+    kinds, draw = [json.dumps(astuple(one)) for one in told(2014)], random.Random(steps)
+    with (folder / "told.jsonl").open("w") as file:
+        for _ in range(steps):
+            file.write(f"[{','.join(draw.choices(kinds, k=histograms))}]\n")
+    names = dict.fromkeys(key.workload for key in keys(steps))
+    suite = Suite(
+        name="many",
+        about="Many steps",
+        workloads=tuple(
+            Workload(name=name, objects=Objects(size=64000), operations={"read": 1}, workers=WORKERS, runtime=f"{SECONDS}s")
+            for name in names
+        ),
+        repeats=REPEATS,
+        layouts=LAYOUTS,
+    )
+    layouts = [{"name": name, "gateway": "rgw"} for name in LAYOUTS]
+    plan = ResolvedPlan.model_validate({"suite": suite.model_dump(), "hardware": {"name": "none"}, "layouts": layouts})
+    RunStore.create(folder, plan_yaml="name: many\n", plan=plan, suite=suite.name)
+
+
+def run_in(folder: Path) -> RunStore:
+    """The only run folder of a folder."""
+    (found,) = (path for path in folder.iterdir() if path.is_dir())
+    return RunStore.open(found)
+
+
+def add_up(folder: Path, steps: int) -> None:
+    """Each step's histograms as one, judged, in `steps.jsonl`. They are not synced one by one, as in a run."""
+    with (folder / "told.jsonl").open("rb") as file, (run_in(folder).folder / "steps.jsonl").open("w") as out:
+        for order, (key, line) in enumerate(zip(keys(steps), file, strict=True)):
+            encoded, sums_us, lows_us, highs_us = zip(*json.loads(line), strict=True)
+            count, sum_us = LATENCIES * len(encoded), sum(sums_us)
+            tally = Tally(
+                operation="read",
+                count=count,
+                bytes=count * 64000,
+                latency=summed(encoded),
+                min_us=min(lows_us),
+                max_us=max(highs_us),
+                sum_us=sum_us,
+            )
+            measurement = Measurement(
+                api=key.api,
+                workload=key.workload,
+                workers=key.workers,
+                driver="locust-engine",
+                started_at="2014-11-04T12:00:00Z",
+                window_s=sum_us / 1e6 / key.workers,  # what Little's law asks for
+                warmup_s=5.0,
+                tallies=(tally,),
+                seconds=series(count),
+                load=Load(cpu_s=1.0, cpu_limit=100.0, window_s=SECONDS),
+            )
+            verdict = judge(measurement, Bounds())
+            step = StepResult(key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=order)
+            out.write(step.model_dump_json() + "\n")
+
+
+@lru_cache(maxsize=1)
+def series(count: int) -> tuple[Second, ...]:
+    """A step's series: the same every second, in as many bands as latencies of a gateway lie in."""
+    each = count // SECONDS
+    bands = tuple((band, each // BANDS) for band in range(44, 44 + BANDS))
+    return tuple(
+        Second(second=second, operation="read", count=each, bytes=0, errors=0, max_us=90_000, sum_us=each * 9_000, bands=bands)
+        for second in range(SECONDS)
+    )
+
+
+def tabulate(folder: Path) -> None:
+    """The table of all steps, as CSV."""
+    run = run_in(folder)
+    plan = run.plan()
+    rows = rows_of(plan, read_visits(run, plan))
+    (folder / "summary.csv").write_text(summary_csv(rows))
+
+
+def prepare_report(folder: Path, steps: int) -> None:
+    """A run of so many steps with telemetry, in which five repeats of two layouts do reads at ten worker counts."""
+    workloads = tuple(
+        Workload(name=f"read-{number}", objects=Objects(size=64000), operations={"read": 1}, workers=WORKERS, runtime=f"{SECONDS}s")
+        for number in range(max(1, steps // (REPEATS * len(LAYOUTS) * len(WORKERS))))
+    )
+    fake_run(folder, workloads=workloads, repeats=REPEATS)
+
+
+def measured(stage: str, folder: Path, steps: int) -> Cost:
+    """One stage in a process of its own. Raises CalledProcessError when it fails."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    command = [sys.executable, __file__, "--stage", stage, "--folder", str(folder), "--steps", str(steps)]
+    answer = subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )
+    wall_s, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Cost(stage, steps, cpu_s, wall_s, float(answer.stdout) / 1024)
+
+
+def costs(steps: int, histograms: int) -> Iterator[Cost]:
+    """Sum and table of so many steps."""
+    with tempfile.TemporaryDirectory(prefix="weighbridge-aggregation-") as name:
+        prepare(Path(name), steps, histograms)
+        yield measured("sum", Path(name), steps)
+        yield measured("table", Path(name), steps)
+
+
+def report_cost(steps: int) -> Cost:
+    """The report of so many."""
+    with tempfile.TemporaryDirectory(prefix="weighbridge-aggregation-") as name:
+        prepare_report(Path(name), steps)
+        return measured("report", Path(name), steps)
+
+
+def do_stage(stage: str, folder: Path, steps: int) -> None:
+    """What a process of its own does: one stage, then it prints its peak memory in KiB."""
+    match stage:
+        case "sum":
+            add_up(folder, steps)
+        case "table":
+            tabulate(folder)
+        case _:
+            derive(run_in(folder).folder)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=10_000)
+    parser.add_argument("--histograms", type=int, default=100)
+    parser.add_argument("--report", type=int, default=200, help="steps of the run whose report is made; 0: none")
+    parser.add_argument("--linear", action="store_true")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--stage", choices=("sum", "table", "report"), help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.stage:
+        do_stage(options.stage, options.folder, options.steps)
+        return
+    sizes = [options.steps // 10, options.steps] if options.linear else [options.steps]
+    found: list[Cost] = []
+    print(f"load of this machine before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
+    for steps in sizes:
+        for cost in costs(steps, options.histograms):
+            found.append(cost)
+            show(cost, options.histograms)
+    if options.report:
+        found.append(report_cost(options.report))
+        show(found[-1], options.histograms)
+    if options.json:
+        options.json.write_text(json.dumps([asdict(cost) for cost in found], indent=1) + "\n")
+
+
+def show(cost: Cost, histograms: int) -> None:
+    """A line of the table."""
+    what = f"{cost.steps:,} steps" + (f" x {histograms} histograms" if cost.stage == "sum" else "")
+    each = cost.cpu_s / cost.steps * 1e3
+    print(f"{cost.stage:<7}{what:<30}{cost.cpu_s:8.1f} s CPU{cost.wall_s:8.1f} s{cost.peak_mib:8.0f} MiB  {each:.2f} ms CPU a step")
+
+
+if __name__ == "__main__":
+    main()
