@@ -99,6 +99,11 @@ class Spool:
             raise StoreError(self.refused, error) from error
         self.sent(len(lines))
 
+    def drop(self) -> None:
+        """Let go of what waits: its lines will be made again."""
+        self.waiting = 0
+        self._empty()
+
     def close(self) -> None:
         """Leave on the disk what waits, and nothing where nothing does."""
         if self._file.closed:

@@ -79,7 +79,8 @@ class Delivery(Record):
 class InfluxWriter:
     """Sends the points of the run in `store` to a server, from entering to leaving. `say` shows a line to who watches.
 
-    None of its methods raises anything, or waits for longer than its docstring says.
+    Where the run is gone on with, what it has measured before is sent again. None of its methods waits for longer than its
+    docstring says, and none raises anything but entering, where the steps that are there cannot be read.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class InfluxWriter:
     ) -> None:
         self._store = store
         self._points = RunPoints(store)
+        self._before: tuple[StepResult, ...] = ()
         self._server = server
         self._say = say
         self._deadline_s = deadline_s
@@ -115,6 +117,7 @@ class InfluxWriter:
 
     def __enter__(self) -> Self:
         """Begin, and wait until the server has been asked once, or for as long as two writes may take."""
+        self._before = tuple(self._store.latest().values())
         self._thread.start()
         self._asked.wait(2 * self._deadline_s)
         return self
@@ -177,7 +180,13 @@ class InfluxWriter:
             self._asked.set()
 
     def _serve(self, spool: Spool, connection: Connection) -> None:
+        if self._before:
+            # A run that is gone on with: all of it goes out again, for what a kill kept from the spool is known to nobody.
+            spool.drop()
         self._keep(spool, "the run", self._points.run)
+        for step in self._before:
+            self._keep(spool, str(step.key), partial(self._points.step, step))
+        self._before = ()
         self._drain(spool, connection)
         self._asked.set()
         while not (self._ending.is_set() and self._orders.empty()):

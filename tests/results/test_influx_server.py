@@ -103,7 +103,9 @@ def test_a_server_that_is_not_there_is_away_and_found_again_by_the_same_connecti
     assert influx.taken == [*LINES, *LINES]
 
 
-def test_a_server_whose_certificate_nobody_vouches_for_is_refused_and_sent_nothing(tmp_path: Path) -> None:
+def test_a_server_whose_certificate_nobody_vouches_for_is_sent_nothing_until_somebody_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     certificate, key = tmp_path / "c.pem", tmp_path / "k.pem"
     made = ("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
     named = ("-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1")
@@ -115,6 +117,10 @@ def test_a_server_whose_certificate_nobody_vouches_for_is_refused_and_sent_nothi
             connection.write(LINES)
         assert "SSL_CERT_FILE" in at.value.advice
         assert not influx.writes
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        with connect(influx.url) as connection:
+            connection.write(LINES)
+        assert influx.taken == LINES
 
 
 def test_a_token_is_in_no_error_no_text_and_no_log(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:

@@ -28,9 +28,17 @@ def store(tmp_path: Path) -> RunStore:
 
 
 @pytest.fixture
-def lines(store: RunStore) -> list[str]:
+def steps(store: RunStore) -> tuple[StepResult, ...]:
+    """The steps of the run, which are taken out of it: they are yet to be measured."""
+    found = store.steps()
+    (store.folder / "steps.jsonl").unlink()
+    return found
+
+
+@pytest.fixture
+def lines(store: RunStore, steps: tuple[StepResult, ...]) -> list[str]:
     points = RunPoints(store)
-    return [*points.run(), *(line for step in store.steps() for line in points.step(step))]
+    return [*points.run(), *(line for step in steps for line in points.step(step))]
 
 
 class Sending:
@@ -51,9 +59,10 @@ def until(true: Callable[[], bool]) -> None:
         threading.Event().wait(0.005)
 
 
-def test_what_is_sent_live_is_what_is_sent_afterwards(store: RunStore) -> None:
+def test_what_is_sent_live_is_what_is_sent_afterwards(store: RunStore, steps: tuple[StepResult, ...]) -> None:
     with FakeInflux() as live, Sending(store, live).writer as writer:
-        for step in store.steps():
+        for step in steps:
+            store.append(step)
             writer.step(step)
     with FakeInflux() as after:
         send_run(store, InfluxServer(url=after.url))
@@ -61,7 +70,7 @@ def test_what_is_sent_live_is_what_is_sent_afterwards(store: RunStore) -> None:
     assert not (store.folder / SPOOL).exists()
 
 
-def test_the_server_is_asked_before_anything_is_measured(store: RunStore) -> None:
+def test_the_server_is_asked_before_anything_is_measured(store: RunStore, steps: tuple[StepResult, ...]) -> None:
     with FakeInflux() as influx, Sending(store, influx).writer:
         assert [line.partition(",")[0] for line in influx.taken] == ["weighbridge_run"]
 
@@ -76,12 +85,12 @@ def test_the_server_is_asked_before_anything_is_measured(store: RunStore) -> Non
     ],
 )
 def test_a_server_that_comes_back_gets_everything_in_order_and_once(
-    store: RunStore, lines: list[str], trouble: list[Answer]
+    store: RunStore, steps: tuple[StepResult, ...], lines: list[str], trouble: list[Answer]
 ) -> None:
     with FakeInflux(*trouble) as influx:
         sending = Sending(store, influx)
         with sending.writer as writer:
-            for step in store.steps():
+            for step in steps:
                 writer.step(step)
             until(lambda: len(influx.taken) == len(lines))
     assert influx.taken == lines
@@ -90,8 +99,10 @@ def test_a_server_that_comes_back_gets_everything_in_order_and_once(
     assert any("answers again" in text for text in sending.said)
 
 
-def test_a_server_that_dies_in_mid_run_and_is_started_again_lacks_nothing(store: RunStore, lines: list[str]) -> None:
-    first, *others = store.steps()
+def test_a_server_that_dies_in_mid_run_and_is_started_again_lacks_nothing(
+    store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
+) -> None:
+    first, *others = steps
     with FakeInflux() as influx:
         sending = Sending(store, influx)
         with sending.writer as writer:
@@ -107,12 +118,14 @@ def test_a_server_that_dies_in_mid_run_and_is_started_again_lacks_nothing(store:
     assert sum("until it answers" in text for text in sending.said) == 1
 
 
-def test_a_server_that_stays_away_costs_nothing_but_a_sentence_with_what_sends_the_rest(store: RunStore, lines: list[str]) -> None:
+def test_a_server_that_stays_away_costs_nothing_but_a_sentence_with_what_sends_the_rest(
+    store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
+) -> None:
     with FakeInflux() as influx:
         pass
     sending = Sending(store, influx, first_wait_s=60.0)
     with sending.writer as writer:
-        for step in store.steps():
+        for step in steps:
             writer.step(step)
     assert (store.folder / SPOOL).read_text().splitlines() == lines
     again = f"weighbridge export {store.folder} --to influx --influx {influx.url}"
@@ -121,11 +134,13 @@ def test_a_server_that_stays_away_costs_nothing_but_a_sentence_with_what_sends_t
     assert [event.text for event in store.events() if event.kind == "influx"][-1] in sending.said[-1]
 
 
-def test_a_wrong_token_is_said_once_and_not_tried_again_before_the_end(store: RunStore, lines: list[str]) -> None:
+def test_a_wrong_token_is_said_once_and_not_tried_again_before_the_end(
+    store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
+) -> None:
     with FakeInflux(otherwise=Answer(401, '{"error":"authorization failed"}')) as influx:
         sending = Sending(store, influx)
         with sending.writer as writer:
-            for step in store.steps():
+            for step in steps:
                 writer.step(step)
             until(lambda: len((store.folder / SPOOL).read_text().splitlines()) == len(lines))
             assert len(influx.writes) == 1
@@ -134,25 +149,27 @@ def test_a_wrong_token_is_said_once_and_not_tried_again_before_the_end(store: Ru
     assert (store.folder / SPOOL).read_text().splitlines() == lines
 
 
-def test_a_bucket_that_is_made_in_mid_run_gets_everything_at_the_end(store: RunStore, lines: list[str]) -> None:
+def test_a_bucket_that_is_made_in_mid_run_gets_everything_at_the_end(
+    store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
+) -> None:
     with FakeInflux(Answer(404, '{"error":"database not found"}')) as influx:
         sending = Sending(store, influx)
         with sending.writer as writer:
-            for step in store.steps():
+            for step in steps:
                 writer.step(step)
     assert influx.taken == lines
     assert sending.said[-1].endswith(f"{len(lines)} points sent to {influx.url}")
 
 
 def test_lines_that_are_refused_are_kept_with_the_reason_and_others_go_on(
-    store: RunStore, lines: list[str], monkeypatch: pytest.MonkeyPatch
+    store: RunStore, steps: tuple[StepResult, ...], lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(influx_spool, "BATCH", 5)
     conflict = Answer(400, '{"error":"partial write: field type conflict: input field \\"ops\\""}')
     with FakeInflux(Answer(), conflict) as influx:
         sending = Sending(store, influx)
         with sending.writer as writer:
-            for step in store.steps():
+            for step in steps:
                 writer.step(step)
     head, *refused = (store.folder / REFUSED).read_text().splitlines()
     assert "field type conflict" in head
@@ -162,21 +179,23 @@ def test_lines_that_are_refused_are_kept_with_the_reason_and_others_go_on(
     assert "weighbridge export" in sending.said[-1]
 
 
-def test_a_server_that_hangs_holds_up_neither_a_step_nor_the_end(store: RunStore) -> None:
+def test_a_server_that_hangs_holds_up_neither_a_step_nor_the_end(store: RunStore, steps: tuple[StepResult, ...]) -> None:
     with FakeInflux(otherwise=Answer(how="hang")) as influx:
         sending = Sending(store, influx, deadline_s=0.2)
         with sending.writer as writer:
-            for step in store.steps():
+            for step in steps:
                 writer.step(step)
     assert "timed out" in sending.said[-1]
     assert (store.folder / SPOOL).exists()
 
 
-def test_a_server_that_never_ends_its_answer_is_left_behind_and_the_steps_are_told(store: RunStore) -> None:
+def test_a_server_that_never_ends_its_answer_is_left_behind_and_the_steps_are_told(
+    store: RunStore, steps: tuple[StepResult, ...]
+) -> None:
     with FakeInflux(Answer(), otherwise=Answer(how="hang")) as influx:
         sending = Sending(store, influx, deadline_s=60.0)
         with sending.writer as writer:
-            first, *others = store.steps()
+            first, *others = steps
             writer.step(first)
             assert influx.wait_for(2)
             for step in others:
@@ -188,7 +207,7 @@ def test_a_server_that_never_ends_its_answer_is_left_behind_and_the_steps_are_to
             influx.down()
 
 
-def test_what_a_killed_run_left_is_sent_before_all_else(store: RunStore) -> None:
+def test_what_a_killed_run_left_is_sent_before_all_else(store: RunStore, steps: tuple[StepResult, ...]) -> None:
     (store.folder / SPOOL).write_text("left,run=r ops=1i 1\ntorn,run=r op")
     with FakeInflux() as influx, Sending(store, influx).writer:
         pass
@@ -196,19 +215,33 @@ def test_what_a_killed_run_left_is_sent_before_all_else(store: RunStore) -> None
     assert not any(line.startswith("torn") for line in influx.taken)
 
 
-def test_a_spool_that_cannot_be_written_ends_the_sending_and_not_the_run(store: RunStore) -> None:
+def test_a_run_that_is_gone_on_with_sends_all_that_was_measured_before_and_what_comes(
+    store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
+) -> None:
+    for step in steps[:2]:
+        store.append(step)
+    (store.folder / SPOOL).write_text("\n".join(lines[1:4]) + "\n")
+    with FakeInflux() as influx, Sending(store, influx).writer as writer:
+        store.append(steps[2])
+        writer.step(steps[2])
+    assert influx.taken == lines
+
+
+def test_a_spool_that_cannot_be_written_ends_the_sending_and_not_the_run(store: RunStore, steps: tuple[StepResult, ...]) -> None:
     with FakeInflux() as influx, Spool(store.folder) as held:
         held.append(["held 1"])
         sending = Sending(store, influx)
         with sending.writer as writer:
-            writer.step(store.steps()[0])
+            writer.step(steps[0])
     assert not influx.writes
     assert "sending has ended" in sending.said[0]
     assert "those of 1 steps were not made ready" in sending.said[-1]
 
 
-def test_a_step_that_makes_no_points_is_told_and_others_go_on(store: RunStore, lines: list[str]) -> None:
-    first, *others = store.steps()
+def test_a_step_that_makes_no_points_is_told_and_others_go_on(
+    store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
+) -> None:
+    first, *others = steps
     assert first.measurement is not None
     odd = first.model_copy(update={"measurement": first.measurement.model_copy(update={"started_at": "yesterday"})})
     with FakeInflux() as influx:
@@ -244,10 +277,12 @@ class Shown:
         self.told.append("ended")
 
 
-def test_rates_are_sent_while_a_step_runs_and_never_of_preparing(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rates_are_sent_while_a_step_runs_and_never_of_preparing(
+    store: RunStore, steps: tuple[StepResult, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(influx_writer, "LIVE_EVERY_S", 0.0)
     monkeypatch.setattr(influx_writer, "LIVE_STEP_S", 0.0)
-    step, shown = store.steps()[0], Shown()
+    step, shown = steps[0], Shown()
     with FakeInflux() as influx:
         with Sending(store, influx).writer as writer:
             display = InfluxDisplay(shown, writer)
@@ -265,18 +300,20 @@ def test_rates_are_sent_while_a_step_runs_and_never_of_preparing(store: RunStore
     assert " ops_s=120.0,bytes_s=1000000.0,errors=0i " in live[0]
 
 
-def test_rates_are_dropped_when_the_server_is_away_and_never_spooled(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rates_are_dropped_when_the_server_is_away_and_never_spooled(
+    store: RunStore, steps: tuple[StepResult, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(influx_writer, "LIVE_EVERY_S", 0.0)
     monkeypatch.setattr(influx_writer, "LIVE_STEP_S", 0.0)
     with FakeInflux() as influx:
         pass
     sending = Sending(store, influx, first_wait_s=60.0)
     with sending.writer as writer:
-        writer.live(store.steps()[0].key, progress())
+        writer.live(steps[0].key, progress())
     assert "weighbridge_live" not in (store.folder / SPOOL).read_text()
 
 
-def test_without_a_server_a_display_is_left_as_it_is(store: RunStore) -> None:
+def test_without_a_server_a_display_is_left_as_it_is(store: RunStore, steps: tuple[StepResult, ...]) -> None:
     shown = Shown()
     with sending(None, store, shown.say) as sent_too:
         assert sent_too(shown) is shown

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ground.errors import EXIT_FINE, EXIT_INVALID, EXIT_TARGET, UsageError
-from weighbridge.verbs.options import hardware, seconds, shown
+from weighbridge.verbs.options import hardware, influx, seconds, shown
 
 if TYPE_CHECKING:
     from drivers.order import CosbenchSite
+    from results.influx_server import InfluxServer
     from results.step import StepResult
 
 
@@ -50,6 +51,7 @@ LAYERS = ("disk", "network", "osd", "rados", "object-server", "gateway", "rbd", 
     metavar="WORKLOAD:WORKERS",
     help="Profile this step once on every layout: perf of its daemons (flame graph) and the block events of one storage disk.",
 )
+@influx
 @shown("--out", default="runs", type=click.Path(file_okay=False, path_type=Path), help="Where the run's folder is made.")
 def command(
     suite: str,
@@ -64,6 +66,7 @@ def command(
     aa: bool,
     attest: bool,
     profile: str | None,
+    influx: InfluxServer | None,
     out: Path,
 ) -> int:
     """Stand layouts up one after the other on identical hosts, replay a suite on each, and say which was faster, by how much."""
@@ -84,6 +87,7 @@ def command(
         aa=aa,
         attest=attest,
         profile=profile,
+        influx=influx,
         out=out,
     )
 
@@ -102,6 +106,7 @@ def compare(
     aa: bool = False,
     attest: bool = True,
     profile: str | None = None,
+    influx: InfluxServer | None = None,
     out: Path,
 ) -> int:
     """Run a comparison and print its table; returns the exit code.
@@ -136,7 +141,7 @@ def compare(
         plan = budgeted.plan
         for sentence in sentences(budgeted, budget_s):
             screen.print(sentence, markup=False, highlight=False, soft_wrap=True)
-    derived, steps = run(plan, arms, place(), screen, out=out, text=text, attest=attest, cosbench=site, profile=step)
+    derived, steps = run(plan, arms, place(), screen, out=out, text=text, attest=attest, cosbench=site, profile=step, influx=influx)
     print_outcome(derived, screen)
     return exit_code(steps, comparable=derived.comparable)
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from results.influx_server import InfluxServer
 
 shown = functools.partial(click.option, show_default=True)
 """An option whose default is part of its help."""
@@ -24,5 +28,21 @@ def seconds(_context: click.Context, parameter: click.Parameter, value: str | No
         raise click.BadParameter(f"{value!r} is no time: it has to be above 0", param=parameter)
     return found
 
+
+def influx_server(_context: click.Context, _parameter: click.Parameter, value: str | None) -> InfluxServer | None:
+    """The callback of an option that names an InfluxDB; its token is in the environment. Raises UsageError."""
+    if value is None:
+        return None
+    from results.influx_server import InfluxServer  # noqa: PLC0415 - as above
+
+    return InfluxServer.parse(value)
+
+
+influx = click.option(
+    "--influx",
+    metavar="URL",
+    callback=influx_server,
+    help="Send what is measured, as it comes, to an InfluxDB: http://HOST:8086[?bucket=B&org=O]; token: $WEIGHBRIDGE_INFLUX_TOKEN.",
+)
 
 hardware = click.option("--hardware", metavar="FILE", help="Hardware file, or the name of one that ships (default: lab-small).")

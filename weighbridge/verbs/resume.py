@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ground.errors import EXIT_FINE
-from weighbridge.verbs.options import seconds
+from weighbridge.verbs.options import influx, seconds
+
+if TYPE_CHECKING:
+    from results.influx_server import InfluxServer
 
 
 @click.command("resume")
@@ -26,12 +30,20 @@ from weighbridge.verbs.options import seconds
 )
 @click.option("--cosbench", metavar="URL", help="As for compare, where the run is by COSBench (default: $COSBENCH_HOME).")
 @click.option("--cosbench-archive", metavar="DIR", help="As for compare.")
-def command(run: Path, despite: tuple[str, ...], budget: float | None, cosbench: str | None, cosbench_archive: str | None) -> int:
+@influx
+def command(
+    run: Path,
+    despite: tuple[str, ...],
+    budget: float | None,
+    cosbench: str | None,
+    cosbench_archive: str | None,
+    influx: InfluxServer | None,
+) -> int:
     """Go on with the RUN of a folder at the first step that is not whole, on the same machine.
 
     No step that is measured is measured again; one that could not be measured is tried again.
     """
-    return resume(run, despite=despite, budget_s=budget, cosbench=cosbench, cosbench_archive=cosbench_archive)
+    return resume(run, despite=despite, budget_s=budget, cosbench=cosbench, cosbench_archive=cosbench_archive, influx=influx)
 
 
 def resume(
@@ -41,6 +53,7 @@ def resume(
     budget_s: float | None = None,
     cosbench: str | None = None,
     cosbench_archive: str | None = None,
+    influx: InfluxServer | None = None,
 ) -> int:
     """Go on with a run and print what it came to; returns the exit code: 0 for one that was done already, else as compare.
 
@@ -56,7 +69,7 @@ def resume(
 
     screen = console()
     by_cosbench = RunStore.open(folder).plan().suite.driver != "locust"
-    doing = Doing(place(), screen, cosbench_site(cosbench, cosbench_archive) if by_cosbench else None)
+    doing = Doing(place(), screen, cosbench_site(cosbench, cosbench_archive) if by_cosbench else None, influx)
     derived, steps, went_on = go_on(folder, doing, despite=despite, budget_s=budget_s)
     print_outcome(derived, screen)
     return exit_code(steps, comparable=derived.comparable) if went_on else EXIT_FINE

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from weighbridge.verbs.options import shown
+from weighbridge.verbs.options import influx, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from results.influx_server import InfluxServer
     from results.store import RunStore
     from weighbridge.study import Ready
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     default=False,
     help="Measure what the hosts of each deployment can do before: some 20 s each.",
 )
+@influx
 @shown("--out", default="runs", type=click.Path(file_okay=False, path_type=Path), help="Where the run's folder is made.")
 @click.option("--list", "listed", is_flag=True, help="List the studies that ship, and how long each takes at least.")
 @click.option("--dry-run", is_flag=True, help="Print the plan (variants, steps, least time) and start nothing.")
@@ -42,6 +44,7 @@ def command(
     variants: str | None,
     repeats: int | None,
     attest: bool,
+    influx: InfluxServer | None,
     out: Path,
     listed: bool,
     dry_run: bool,
@@ -65,10 +68,10 @@ def command(
     if dry_run:
         print_plan(chosen, screen)
         return None
-    return replay(chosen, screen, attest=attest, out=out)
+    return replay(chosen, screen, attest=attest, influx=influx, out=out)
 
 
-def replay(chosen: Ready, screen: Console, *, attest: bool, out: Path) -> int:
+def replay(chosen: Ready, screen: Console, *, attest: bool, influx: InfluxServer | None = None, out: Path) -> int:
     """Run a study and print what it came to; returns the exit code. Raises as `weighbridge.run.run` does."""
     from results.store import write_whole  # noqa: PLC0415 - as above
     from results.study import FILE, StudyRun  # noqa: PLC0415
@@ -82,7 +85,9 @@ def replay(chosen: Ready, screen: Console, *, attest: bool, out: Path) -> int:
         write_whole(store.folder / FILE, told.model_dump_json(indent=1) + "\n")
 
     screen.print(f"{chosen.study.name}: {chosen.brief}", markup=False, highlight=False)
-    derived, steps = run(chosen.plan, chosen.planned, place(), screen, out=out, text=chosen.text, attest=attest, begun=begun)
+    derived, steps = run(
+        chosen.plan, chosen.planned, place(), screen, out=out, text=chosen.text, attest=attest, begun=begun, influx=influx
+    )
     print_outcome(derived, screen)
     return exit_code(steps, comparable=derived.comparable)
 

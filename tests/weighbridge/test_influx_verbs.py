@@ -1,0 +1,110 @@
+import io
+import signal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from ground.errors import UsageError
+from results.fake_influx import Answer, FakeInflux
+from results.influx_points import RunPoints
+from results.influx_server import InfluxServer
+from results.store import RunStore
+from topologies import loader
+from weighbridge import run as running
+from weighbridge.conductor import Conductor
+from weighbridge.display import PlainDisplay
+from weighbridge.interruption import Interrupted
+from weighbridge.testing import FAKE_DRIVER, Run, StubGateway
+from weighbridge.verbs import compare, resume, study
+
+
+@pytest.fixture(autouse=True)
+def without_lab(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver that makes measurements up, and no report, which is not what this is about."""
+    monkeypatch.setattr(loader, "KINDS", {"stub": StubGateway})
+    monkeypatch.setattr(running, "derive", lambda folder: folder)
+    monkeypatch.setattr(running, "Conductor", partial(Conductor, driver=FAKE_DRIVER))
+
+
+def weigh(run: Run, influx: FakeInflux) -> tuple[RunStore, str]:
+    """A whole run, sent as it goes; what a user sees of it."""
+    text = io.StringIO()
+    screen, server = Console(file=text, width=400), InfluxServer(url=influx.url)
+    running.run(run.plan(), run.planned, run.place, screen, out=run.folder / "runs", text="", attest=False, influx=server)
+    (folder,) = (run.folder / "runs").iterdir()
+    return RunStore.open(folder), text.getvalue()
+
+
+def lines_of(store: RunStore) -> list[str]:
+    points = RunPoints(store)
+    return [*points.run(), *(line for step in store.steps() for line in points.step(step))]
+
+
+def test_a_run_is_sent_as_it_goes_and_says_so(run: Run) -> None:
+    with FakeInflux() as influx:
+        store, text = weigh(run, influx)
+    assert store.manifest.state == "done"
+    assert [line for line in influx.taken if not line.startswith("weighbridge_live")] == lines_of(store)
+    assert f"points sent to {influx.url}" in text
+
+
+@pytest.mark.parametrize("answer", [Answer(503), Answer(401), Answer(404), Answer(400), Answer(how="torn")])
+def test_a_server_that_does_not_take_anything_spoils_no_run(run: Run, answer: Answer) -> None:
+    with FakeInflux(otherwise=answer) as influx:
+        store, text = weigh(run, influx)
+    assert store.manifest.state == "done"
+    assert len(store.steps()) == 6
+    assert all(step.valid for step in store.steps())
+    assert "send the whole run again with weighbridge export" in text
+    assert any("nothing is lost" in event.text for event in store.events() if event.kind == "influx")
+
+
+def test_no_secret_of_the_server_is_in_the_run_folder_or_on_the_screen(run: Run) -> None:
+    server = InfluxServer.parse("http://127.0.0.1:1", {"WEIGHBRIDGE_INFLUX_TOKEN": "planted-secret"})
+    text = io.StringIO()
+    screen = Console(file=text, width=400)
+    running.run(run.plan(), run.planned, run.place, screen, out=run.folder / "runs", text="", attest=False, influx=server)
+    files = [path for path in (run.folder / "runs").rglob("*") if path.is_file()]
+    assert any(path.name == "influx.spool" for path in files)
+    assert not [path for path in files if b"planted-secret" in path.read_bytes()]
+    assert "planted-secret" not in text.getvalue()
+
+
+def test_a_run_that_is_interrupted_sends_what_it_has_and_ends_as_interrupted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: PlainDisplay, result: Any) -> None:
+        raise Interrupted(signal.SIGINT)
+
+    with FakeInflux() as influx:
+        monkeypatch.setattr(PlainDisplay, "ended", interrupted)
+        with pytest.raises(Interrupted):
+            weigh(run, influx)
+    (folder,) = (run.folder / "runs").iterdir()
+    store = RunStore.open(folder)
+    assert store.manifest.state == "interrupted"
+    assert any("points sent" in event.text for event in store.events() if event.kind == "influx")
+
+
+@pytest.mark.parametrize("verb", [compare.command, study.command, resume.command])
+@pytest.mark.parametrize(("url", "words"), [("nonsense", "no http://"), ("http://h?token=planted-secret", "not 'token'")])
+def test_a_url_that_is_none_is_refused_before_anything_is_started(
+    verb: Any, url: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(verb, [*([str(tmp_path)] if verb is resume.command else []), "--influx", url])
+    assert isinstance(done.exception, UsageError)
+    assert words in str(done.exception)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_token_that_is_not_given_is_refused_before_anything_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("WEIGHBRIDGE_INFLUX_TOKEN", "INFLUX_TOKEN", "WEIGHBRIDGE_INFLUX_TOKEN_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(compare.command, ["--influx", "http://127.0.0.1:1"])
+    assert isinstance(done.exception, UsageError)
+    assert "WEIGHBRIDGE_INFLUX_TOKEN is not set" in str(done.exception)
+    assert not list(tmp_path.iterdir())
