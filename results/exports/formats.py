@@ -93,8 +93,8 @@ FORMATS: Final[Mapping[str, Format]] = MappingProxyType(
 def format_of(name: str, tables: Sequence[str]) -> tuple[Format, tuple[str, ...]]:
     """A format and the tables that it is to take. Raises UsageError on a format or a table that there is not."""
     if name not in FORMATS:
-        known = (*FORMATS, "influx")
-        raise UsageError(f"no format {name!r}{did_you_mean(name, known)}", advice=f"There are {', '.join(known)}.")
+        names = (*FORMATS, "influx")
+        raise UsageError(f"no format {name!r}{did_you_mean(name, names)}", advice=f"There are {', '.join(names)}.")
     found = FORMATS[name]
     for table in tables:
         if not found.tables:

@@ -10,9 +10,14 @@ import click
 @click.command("report")
 @click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
 def command(run: Path) -> None:
-    """Make derived/ of a RUN folder again: summary.csv, charts, report.html; and print the table."""
+    """Make derived/ of a RUN folder again: summary.csv, charts, report.html; print the table, and what the folder lacks."""
     from results import derive  # noqa: PLC0415
+    from results.gaps import gaps  # noqa: PLC0415
+    from results.store import RunStore  # noqa: PLC0415
     from weighbridge.outcome import print_outcome  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
 
     print_outcome(derive(run), console())
+    store = RunStore.open(run)
+    for gap in gaps(store, store.plan(), store.latest().values()):
+        click.echo(f"weighbridge: {gap}", err=True)

@@ -1,0 +1,232 @@
+"""What `report`, `export` and `sql` say of run folders that are not whole: never a traceback, never a silent zero."""
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from results.fake_run import WORKLOADS, fake_run
+from weighbridge.command import main
+
+EARLY = Path(__file__).parents[1] / "data" / "early-run"
+Told = tuple[int, str, str]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
+    return fake_run(tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=1).folder
+
+
+@pytest.fixture
+def folder(whole: Path, tmp_path: Path) -> Path:
+    """A run of two steps, to be spoilt."""
+    return Path(shutil.copytree(whole, tmp_path / "run"))
+
+
+@pytest.fixture
+def tell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Told]:
+    """Run the command; its exit code and what it printed."""
+
+    def told(*arguments: str | Path) -> Told:
+        monkeypatch.setattr(sys, "argv", ["weighbridge", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, printed.out, printed.err
+
+    return told
+
+
+def change(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def no_run(run: Path) -> None:
+    (run / "manifest.json").unlink()
+
+
+def newer_run(run: Path) -> None:
+    change(run / "manifest.json", '"schema_version": 1', '"schema_version": 2')
+
+
+def newer_step(run: Path) -> None:
+    change(run / "steps.jsonl", '{"schema_version":1,"key"', '{"schema_version":9,"cells":{},"key"')
+
+
+def newer_measurement(run: Path) -> None:
+    change(run / "steps.jsonl", '"measurement":{"schema_version":1', '"measurement":{"schema_version":4,"new":1')
+
+
+def broken_middle(run: Path) -> None:
+    first, second = (run / "steps.jsonl").read_text().splitlines()
+    (run / "steps.jsonl").write_text(f"{first[:200]}\n{second}\n")
+
+
+def no_text(run: Path) -> None:
+    path = run / "steps.jsonl"
+    path.write_bytes(b"\xff\xfe\x00\n" + path.read_bytes())
+
+
+def no_plan(run: Path) -> None:
+    (run / "plan.resolved.json").unlink()
+
+
+def broken_plan(run: Path) -> None:
+    (run / "plan.resolved.json").write_text('{"suite": {"name": "made-up"')
+
+
+def empty_plan(run: Path) -> None:
+    (run / "plan.resolved.json").write_text("[]")
+
+
+def folder_for_file(run: Path) -> None:
+    (run / "steps.jsonl").unlink()
+    (run / "steps.jsonl").mkdir()
+
+
+def folder_for_manifest(run: Path) -> None:
+    (run / "manifest.json").unlink()
+    (run / "manifest.json").mkdir()
+
+
+def unreadable(run: Path) -> None:
+    # A link to itself cannot be opened by root either, whom no mode keeps out.
+    (run / "steps.jsonl").unlink()
+    (run / "steps.jsonl").symlink_to("steps.jsonl")
+
+
+WRONG: dict[Callable[[Path], None], tuple[int, str]] = {
+    no_run: (2, r"is not the folder of a run"),
+    newer_run: (2, r"manifest.json: written in version 2 of its format; this program knows version 1"),
+    newer_step: (4, r"steps.jsonl:1: written in version 9 of its format"),
+    newer_measurement: (4, r"steps.jsonl:1: written in version 4 of its format"),
+    broken_middle: (4, r"steps.jsonl:1: "),
+    no_text: (4, r"steps.jsonl:1: "),
+    no_plan: (2, r"plan.resolved.json: No such file or directory"),
+    broken_plan: (2, r"plan.resolved.json: Invalid JSON"),
+    empty_plan: (2, r"plan.resolved.json: "),
+    folder_for_file: (2, r"steps.jsonl: Is a directory"),
+    folder_for_manifest: (2, r"manifest.json: Is a directory"),
+    unreadable: (2, r"steps.jsonl: Too many levels of symbolic links"),
+}
+
+
+@pytest.mark.parametrize("spoil", list(WRONG), ids=lambda spoil: spoil.__name__)
+def test_what_cannot_be_read_is_one_clear_error_of_every_verb(
+    folder: Path, tell: Callable[..., Told], spoil: Callable[[Path], None]
+) -> None:
+    spoil(folder)
+    code, words = WRONG[spoil]
+    for arguments in (("report", folder), ("export", folder, "--to", "csv", "--out", "-")):
+        ended, out, err = tell(*arguments)
+        assert (ended, out) == (code, "")
+        assert err.startswith("weighbridge: ")
+        assert re.search(words, err)
+    ended, out, err = tell("sql", "select count(*) from steps", folder)
+    assert (ended, out) == (2, "")
+    assert re.search(f"left out: .*{words}", err)
+    assert "none of these folders is a run that can be read" in err
+
+
+def test_a_run_that_is_being_made_is_read_as_far_as_it_is_and_every_verb_says_so(folder: Path, tell: Callable[..., Told]) -> None:
+    change(folder / "manifest.json", '"state": "done"', '"state": "running"')
+    steps = folder / "steps.jsonl"
+    steps.write_bytes(steps.read_bytes()[:-100])
+    for path in (folder / "telemetry").iterdir():
+        path.write_bytes(path.read_bytes()[:-10])
+    gap = "the run is still being made, or was killed: 1 of 2 steps are there"
+    ended, out, err = tell("sql", "select layout, measured from steps", folder, "--format", "csv")
+    assert (ended, out) == (0, "layout,measured\nrgw-beast,true\n")
+    assert gap in err
+    assert "steps.jsonl: its last line is torn and was left out" in err
+    ended, out, err = tell("export", folder, "--to", "json", "--out", "-")
+    summary = {line["layout"]: line for line in json.loads(out)["tables"]["summary"]}
+    assert (ended, summary["swift"]["throughput_ops_s"], summary["swift"]["notes"]) == (0, None, ["not measured"])
+    assert gap in err
+    ended, out, err = tell("report", folder)
+    assert ended == 0
+    assert gap in err
+    assert (folder / "derived" / "report.html").is_file()
+
+
+def test_a_run_without_any_step_has_no_figures_in_any_table(folder: Path, tell: Callable[..., Told]) -> None:
+    (folder / "steps.jsonl").write_bytes(b"")
+    _, out, err = tell("export", folder, "--to", "markdown", "--out", "-")
+    assert "| 1 MB reads | 1 | swift † | – | – | – | – | – | – | – | 0 |" in out
+    assert "0 of 2 steps are there" in err
+    assert tell("sql", "select count(throughput_ops_s), count(*) from rows", folder, "--format", "csv")[1].splitlines()[1] == "0,2"
+    ended, _, err = tell("export", folder, "--to", "hgrm")
+    assert ended == 4
+    assert "there is nothing to export as hgrm" in err
+
+
+@pytest.mark.parametrize("where", ["derived", "derived/exports"])
+def test_a_file_where_a_folder_should_be_is_told_and_kept(folder: Path, tell: Callable[..., Told], where: str) -> None:
+    path = folder / where
+    shutil.rmtree(path, ignore_errors=True)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("mine")
+    ended, _, err = tell("export", folder, "--to", "csv")
+    assert ended == 3
+    assert f"{where}: cannot be written" in err or "cannot be written" in err
+    assert path.read_text() == "mine"
+
+
+def test_a_report_is_not_made_where_it_cannot_be_written(folder: Path, tell: Callable[..., Told]) -> None:
+    shutil.rmtree(folder / "derived")
+    (folder / "derived").write_text("mine")
+    ended, _, err = tell("report", folder)
+    assert (ended, "cannot be written" in err) == (3, True)
+
+
+def test_a_run_of_the_first_version_of_the_format_is_read(tmp_path: Path, tell: Callable[..., Told]) -> None:
+    run = shutil.copytree(EARLY, tmp_path / "early")
+    ended, out, err = tell(
+        "sql", "select layout, workers, repeat, measured, samples from steps order by all", run, "--format", "csv"
+    )
+    assert (ended, err) == (0, "")
+    assert out.splitlines()[1:] == [
+        *("rgw-beast,1,1,true,195", "rgw-beast,1,2,true,202", "rgw-beast,4,1,true,712", "rgw-beast,4,2,true,701"),
+        *("swift,1,1,true,159", "swift,1,2,true,155", "swift,4,1,false,", "swift,4,2,true,519"),
+    ]
+    ended, out, err = tell("export", run, "--to", "latex", "--out", "-")
+    assert (ended, err, out.count(" swift &")) == (0, "", 2)
+    assert tell("export", run, "--to", "hgrm")[0] == 0
+
+
+def test_sql_asks_all_of_runs_and_names_what_is_no_run_there(
+    folder: Path, tell: Callable[..., Told], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended, _, err = tell("sql", "select 1")
+    assert (ended, "runs: No such file or directory" in err) == (2, True)
+    (tmp_path / "runs" / "notes").mkdir(parents=True)
+    folder.rename(tmp_path / "runs" / "one")
+    ended, out, err = tell("sql", "select count(*) from runs", "--format", "csv")
+    assert (ended, out.splitlines()[1]) == (0, "1")
+    assert err == "weighbridge: left out: runs/notes: is not the folder of a run: it has no manifest.json\n"
+
+
+def test_schemas_are_printed_without_any_run(tell: Callable[..., Told]) -> None:
+    ended, out, _ = tell("export", "--schema")
+    assert (ended, json.loads(out)["title"]) == (0, "A run of Weighbridge")
+    ended, out, _ = tell("sql", "--schema")
+    assert ended == 0
+    assert "attestation: " in out
+
+
+def test_what_goes_to_standard_output_is_one_file(folder: Path, tell: Callable[..., Told]) -> None:
+    ended, out, _ = tell("export", folder, "--to", "parquet", "--out", "-", "--table", "steps", "--table", "summary")
+    assert (ended, out) == (2, "")
+    ended, _, err = tell("export", folder, "--to", "influx")
+    assert (ended, "--influx URL" in err) == (2, True)
+    ended, _, err = tell("export", folder, "--to", "csv", "--influx", "http://127.0.0.1:1")
+    assert ended == 2
