@@ -9,13 +9,12 @@ within a driver, never one driver's figures with another's; a layout's twin is c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from types import MappingProxyType
 from typing import Final
 
 from results.comparison import Comparison, Effect, Metric, NoiseFloor, Verdict
 from results.contrast import METRICS, Contrast, Pair, at_workers, over_all
-from results.kinds import kind_of, subjects
+from results.kinds import Kind, kind_of, subjects
 from results.noise import floor_of, floors
 from results.sentence import Judged, sentence
 from results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, corrected
@@ -45,8 +44,10 @@ def compare(rows: Sequence[Row], twins: Mapping[str, str] = NO_TWINS, bounds: Bo
 def contrasts(rows: Sequence[Row], sides: Sequence[tuple[str, str]]) -> list[Contrast]:
     """What is to be compared: of each kind of requests each two sides (baseline, subject) that have it."""
     made = []
-    for _, group in groupby(rows, key=kind_of):
-        cells = list(group)
+    kinds: dict[Kind, list[Row]] = {}
+    for row in rows:
+        kinds.setdefault(kind_of(row), []).append(row)
+    for cells in kinds.values():
         by_layout = {name: {row.workers: row for row in cells if row.layout == name} for name in {row.layout for row in cells}}
         for baseline, subject in sides:
             base, sub = (by_layout.get(name, {}) for name in (baseline, subject))

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from pydantic import PositiveInt
+
 from ground.record import Record
 from results.comparing import NO_TWINS, compare
 from results.comparison import Comparison, Effect, Verdict
@@ -114,6 +116,8 @@ class Lead(Record):
 
     layout: str | None
     margin: float = 1.0
+    repeats: PositiveInt = 1
+    """Of the side that has the fewest: with fewer than a claim needs it is only what was measured."""
 
 
 def lead(pairs: Sequence[Finding]) -> Lead | None:
@@ -127,7 +131,7 @@ def lead(pairs: Sequence[Finding]) -> Lead | None:
         return None
     (leader, best), (other, second) = sorted(scores.items(), key=lambda item: -item[1].value)[:2]
     if best.value >= second.value * (1 + NEAR) and _ahead(pairs, (leader, best), (other, second)):
-        return Lead(layout=leader, margin=best.value / second.value)
+        return Lead(layout=leader, margin=best.value / second.value, repeats=min(best.repeats, second.repeats))
     return Lead(layout=None)
 
 
@@ -161,6 +165,7 @@ def headline(findings: Sequence[Finding]) -> str:
     if not kinds:
         return "One layout was weighed: there is nothing to compare it with"
     leads: dict[str, list[tuple[float, ...]]] = {}
+    repeats: list[int] = []
     close = apart = lacking = 0
     for told in kinds.values():
         known = [one for one in told if one is not None]
@@ -171,6 +176,7 @@ def headline(findings: Sequence[Finding]) -> str:
             apart += 1
         elif (leader := known[0].layout) is not None:
             leads.setdefault(leader, []).append(tuple(one.margin for one in known))
+            repeats.append(min(one.repeats for one in known))
         else:
             close += 1
     if lacking == len(kinds):
@@ -181,13 +187,21 @@ def headline(findings: Sequence[Finding]) -> str:
         by_all = [margin for by_each in margins for margin in by_each]
         low, high = show_ratio(min(by_all)), show_ratio(max(by_all))
         where = f"all {len(kinds)} kinds of requests" if len(kinds) > 1 else "the requests replayed"
-        return f"{name} leads in {where}, by {low}{f' to {high}' if low != high else ''}"
+        return f"{name} leads in {where}, by {low}{f' to {high}' if low != high else ''}{_caveat(repeats)}"
     parts = [f"{name} leads in {len(margins)} of {len(kinds)} kinds of requests" for name, margins in ordered[:1]]
     parts += [f"{name} in {len(margins)}" for name, margins in ordered[1:]]
     parts += [f"{close} too close to call"] * bool(close)
     parts += [f"in {apart} the drivers do not agree"] * bool(apart)
     parts += [f"{lacking} could not be compared"] * bool(lacking)
-    return ", ".join(parts) if leads else f"No layout leads: {', '.join(parts)}"
+    return f"{', '.join(parts)}{_caveat(repeats)}" if leads else f"No layout leads: {', '.join(parts)}"
+
+
+def _caveat(repeats: Sequence[int]) -> str:
+    """That leads of so many repeats are no claims, where that is so of any."""
+    few = sum(count < REPEATS_FOR_A_CLAIM for count in repeats)
+    if not few:
+        return ""
+    return f" (n = {max(repeats)}: no claim)" if few == len(repeats) else f" (no claim in {few} of them)"
 
 
 def _scores(pairs: Sequence[Finding]) -> dict[str, Ratio]:

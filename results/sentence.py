@@ -134,7 +134,9 @@ def _where(judged: Judged, slow: Row) -> str:
         return f"at {workers_words(counts[0])}"
     up = one.ratio is None or one.ratio.value > 1
     ratios = [value if up else 1 / value for _, value in one.by_count]
-    text = f"at {counts[0]} to {counts[-1]} workers ({show_ratio(min(ratios))} to {show_ratio(max(ratios))} by worker count)"
+    low, high = show_ratio(min(ratios)), show_ratio(max(ratios))
+    spread = f"{low} at each" if low == high else f"{low} to {high} by worker count"
+    text = f"at {counts[0]} to {counts[-1]} workers ({spread})"
     behind = [str(count) for count, value in zip(counts, ratios, strict=True) if value * judged.bound < 1]
     leads = "leads" if one.metric == "throughput" else "has more"
     return f"{text}, but {slow.layout} {leads} at {listed(behind)}" if behind else text

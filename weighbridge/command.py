@@ -22,6 +22,7 @@ class Verbs(click.Group):
     VERBS: ClassVar[dict[str, str]] = {
         "compare": "Weigh layouts side by side with a suite: table, charts and report.",
         "resume": "Go on with a run that was ended or killed, at the first step that is not whole.",
+        "compare-runs": "Compare two runs: releases, tunings or days; refused where they are not alike.",
         "study": "Replay a published study: its table, what changed, its figures beside ours.",
         "topologies": "List layouts, releases and parameters.",
         "render": "Print every configuration file of a layout; starts nothing.",
@@ -30,6 +31,7 @@ class Verbs(click.Group):
         "exec": "Run a command on a host of what stands.",
         "down": "Take away what stands, or all that a killed run left.",
         "report": "Make table, charts and report of a run again, from its folder.",
+        "charts": "Draw every chart of a run as PNG, SVG and PDF, for a bright room or a dark one.",
         "slides": "Make a talk of a run: PowerPoint with native charts, or Markdown.",
         "export": "Write a run as CSV, Parquet, JSON, hgrm, Markdown, LaTeX or slides.",
         "sql": "Ask many runs at once with SQL.",

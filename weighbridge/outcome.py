@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from results.comparison import NoiseFloor
 from results.derivation import Derived
-from results.figures import UNKNOWN, show_figure
+from results.figures import UNKNOWN, show_figure, show_ratio
 from results.findings import DRIVERS
 from results.interval import show_latency
 from results.summary import NOT_STEADY, NOT_VALID, Row
@@ -55,6 +56,8 @@ def print_outcome(derived: Derived, console: Console) -> None:
     for finding in derived.findings:
         if finding.workers is None:
             console.print(f"• {finding.text}", markup=False, highlight=False, soft_wrap=True)
+    for line in noise_words(derived.comparison.noise) or _unmeasured(derived):
+        console.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
     for sentence in derived.stairs:
         console.print(f"↗ {sentence}", markup=False, highlight=False, soft_wrap=True)
     for sentence in derived.agreement:
@@ -65,6 +68,27 @@ def print_outcome(derived: Derived, console: Console) -> None:
         print_study(derived.replayed, console)
     console.print(f"\ntable   {derived.summary}", markup=False, highlight=False, soft_wrap=True)
     console.print(f"report  {derived.report}", markup=False, highlight=False, soft_wrap=True)
+
+
+def noise_words(floors: Sequence[NoiseFloor]) -> tuple[str, ...]:
+    """What A/A trials told, a line for each metric; nothing where there was none."""
+    words = []
+    for floor in floors:
+        text = (
+            f"Noise floor of {floor.metric}: {floor.layout} weighed twice a block differs from itself by up to "
+            f"{show_ratio(floor.ratio)} (typically {show_ratio(floor.typical)}) in {floor.cells} "
+            f"cell{'s' * (floor.cells > 1)}; n = {floor.repeats}."
+        )
+        if floor.shown:
+            text += f" In {floor.shown} of them a difference was shown where there is none: take every verdict with care."
+        words.append(text)
+    return tuple(words)
+
+
+def _unmeasured(derived: Derived) -> tuple[str, ...]:
+    """That there was no A/A trial, where a verdict could be read with it."""
+    claims = any(effect.verdict in ("better", "worse") for effect in derived.comparison.effects)
+    return ("The rig’s noise floor was not measured: compare --aa.",) if claims else ()
 
 
 def _print_parts(rows: Sequence[Row], console: Console) -> None:

@@ -39,8 +39,7 @@ def wholes(found: Sequence[Finding]) -> list[Finding]:
 def test_one_repeat_gives_a_ratio_and_says_that_it_makes_no_claim() -> None:
     _, cell = find([row("rgw-beast", 8, [180.0], p90_ms=20), row("swift", 8, [100.0], p90_ms=34)])
     assert cell.text == (
-        "rgw-beast serves 1.8× swift’s 1 MB reads at 8 workers, p90 20 against 34 ms; "
-        "n = 1: no claim with fewer than 5 repeats."
+        "rgw-beast serves 1.8× swift’s 1 MB reads at 8 workers, p90 20 against 34 ms; n = 1: no claim with fewer than 5 repeats."
     )
 
 
@@ -101,13 +100,15 @@ def test_it_is_said_where_the_slower_one_leads() -> None:
 def test_every_layout_is_compared_with_the_first() -> None:
     found = wholes(find([row("a", 1, [100.0]), row("b", 1, [200.0]), row("c", 1, [300.0])]))
     assert [(one.faster, one.slower) for one in found] == [("b", "a"), ("c", "a")]
-    assert headline(found) == "c leads in the requests replayed, by 1.5×"
+    assert headline(found) == "c leads in the requests replayed, by 1.5× (n = 1: no claim)"
 
 
 def test_the_headline_counts_kinds_of_requests_and_hides_none() -> None:
     kinds = {"one": (200.0, 100.0), "two": (100.0, 300.0), "three": (100.0, 101.0), "four": (100.0, 0.0)}
     rows = [row(name, 1, [rate], workload=kind) for kind, pair in kinds.items() for name, rate in zip("ab", pair, strict=True)]
-    assert headline(find(rows)) == "a leads in 1 of 4 kinds of requests, b in 1, 1 too close to call, 1 could not be compared"
+    assert headline(find(rows)) == (
+        "a leads in 1 of 4 kinds of requests, b in 1, 1 too close to call, 1 could not be compared (n = 1: no claim)"
+    )
 
 
 def test_a_lead_that_enough_repeats_do_not_show_is_too_close_to_call() -> None:
@@ -187,9 +188,10 @@ def test_a_kind_that_two_drivers_made_counts_once_and_only_for_what_both_say() -
         for name, rate in zip("ab", rates, strict=True)
     ]
     assert headline(find(rows)) == (
-        "a leads in 1 of 5 kinds of requests, 1 too close to call, in 2 the drivers do not agree, 1 could not be compared"
+        "a leads in 1 of 5 kinds of requests, 1 too close to call, in 2 the drivers do not agree, 1 could not be compared "
+        "(n = 1: no claim)"
     )
-    assert headline(find(rows[:4])) == "a leads in the requests replayed, by 2.0× to 3.0×"
+    assert headline(find(rows[:4])) == "a leads in the requests replayed, by 2.0× to 3.0× (n = 1: no claim)"
     assert headline(find(rows[4:8])) == "No layout leads: in 1 the drivers do not agree"
 
 

@@ -1,0 +1,43 @@
+"""A run as another is compared with it: its manifest, its plan, and its table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ground.record import Record
+from results.manifest import Manifest
+from results.resolved import PlannedLayout, ResolvedPlan
+from results.store import RunStore
+from results.summary import Row, summarize
+from results.use import step_use
+
+
+class Weighed(Record):
+    """A run that was read. `rows` are those of the gateways, twins with them."""
+
+    folder: Path
+    manifest: Manifest
+    plan: ResolvedPlan
+    rows: tuple[Row, ...]
+
+    @property
+    def layouts(self) -> dict[str, PlannedLayout]:
+        """The layouts by name, without twins."""
+        return {layout.name: layout for layout in self.plan.layouts if layout.name not in self.plan.twins}
+
+    def facts(self, layout: str | None = None, title: str | None = None) -> dict[str, str]:
+        """What is known of a layout, of all sheets about it, or of none in particular; only of the sheets of this title."""
+        sheets = [sheet for sheet in self.manifest.sheets if sheet.layout == layout and title in (None, sheet.title)]
+        return {name: text for sheet in sheets for name, text in sheet.facts.items()}
+
+
+def weighed(folder: Path) -> Weighed:
+    """Read a run, finished or not. Raises UsageError when it is none, InvalidMeasurement when something of it cannot be read."""
+    store = RunStore.open(folder)
+    plan, steps = store.plan(), store.latest()
+    uses = {
+        key: step_use(telemetry, step.measurement.window_s)
+        for key, step in steps.items()
+        if step.measurement is not None and (telemetry := store.telemetry(key)) is not None
+    }
+    return Weighed(folder=folder, manifest=store.manifest, plan=plan, rows=summarize(plan, steps.values(), uses))

@@ -1,0 +1,105 @@
+"""`weighbridge compare-runs`: two runs of the same suite, of other releases, tunings or days."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ground.errors import EXIT_DIFFERENCE, EXIT_FINE, EXIT_INVALID
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from results.comparison import Comparison
+
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+@click.command("compare-runs")
+@click.argument("a", type=_FOLDER)
+@click.argument("b", type=_FOLDER)
+@click.option(
+    "--layouts", metavar="A=B,...", help="Which layout of A with which of B (default: those of the same name, each with its own)."
+)
+@click.option("--despite", metavar="FACT,...", help="Guard facts in which the runs may differ all the same; `all`: any of them.")
+@click.option("--fail-on", type=click.Choice(["regression"]), help="End with 1 when B is worse than A anywhere, for use in CI.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for effects.csv, comparison.json and the maps of what changed.",
+)
+def command(a: Path, b: Path, layouts: str | None, despite: str | None, fail_on: str | None, out: Path | None) -> int:
+    """Compare run B with run A: what changed, by how much, and how sure that is.
+
+    Refused where the runs differ in what decides their figures: machine, hosts, limits, workloads, replicas, driver ... Ends with
+    0; with --fail-on regression 1 where B is worse; 4 where nothing could be compared, or nothing could have failed.
+    """
+    from results.guard import guard  # noqa: PLC0415 - heavy rooms are imported by what needs them
+    from results.runs_comparison import compare_runs, lost, match  # noqa: PLC0415
+    from results.weighed import weighed  # noqa: PLC0415
+    from weighbridge.comparison_outcome import print_comparison  # noqa: PLC0415
+    from weighbridge.terminal import console  # noqa: PLC0415
+
+    before, after = weighed(a), weighed(b)
+    pairs = match(before, after, _listed(layouts))
+    guarded = guard(before, after, pairs, _listed(despite))
+    comparison = compare_runs(before, after, pairs, guarded)
+    screen = console()
+    print_comparison(before, after, guarded, comparison, screen)
+    if out is not None:
+        for path in _write(comparison, out):
+            screen.print(str(path), markup=False, highlight=False, soft_wrap=True)
+    failed = lost(before, after, pairs)
+    for text in failed:
+        screen.print(f"valid in A and not in B: {text}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+    return _exit_code(comparison, fail_on=fail_on is not None, failed=bool(failed), screen=screen)
+
+
+def _exit_code(comparison: Comparison, *, fail_on: bool, failed: bool, screen: Console) -> int:
+    """0, 1 of a regression that was asked about, 4 where there is nothing to go by: what could not fail has not passed."""
+    from results.runs_comparison import claims, regressions  # noqa: PLC0415 - as above
+    from results.statistics import REPEATS_FOR_A_CLAIM  # noqa: PLC0415
+
+    def say(text: str) -> None:
+        screen.print(text, style="bold", markup=False, highlight=False, soft_wrap=True)
+
+    if all(effect.ratio is None for effect in comparison.effects):
+        say("Nothing could be compared.")
+        return EXIT_INVALID
+    if not fail_on:
+        return EXIT_FINE
+    worse = regressions(comparison)
+    if worse:
+        say(f"B is worse than A: {len(worse)} of {len(comparison.effects)} comparisons.")
+        for effect in worse:
+            screen.print(f"  {effect.text}", markup=False, highlight=False, soft_wrap=True)
+        return EXIT_DIFFERENCE
+    if not claims(comparison):
+        say(f"No comparison has {REPEATS_FOR_A_CLAIM} valid repeats of each side: a regression could not have been shown.")
+        return EXIT_INVALID
+    if failed:
+        say("Something that was valid in A is not in B: that B is not worse cannot be said.")
+        return EXIT_INVALID
+    return EXIT_FINE
+
+
+def _write(comparison: Comparison, out: Path) -> tuple[Path, ...]:
+    from results.effects import effects_csv  # noqa: PLC0415 - as above
+    from results.pictures import write_charts  # noqa: PLC0415
+    from results.recap_map import recap_maps  # noqa: PLC0415
+    from results.store import StoreError, write_whole  # noqa: PLC0415
+
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(out, error) from error
+    texts = {"effects.csv": effects_csv(comparison), "comparison.json": comparison.model_dump_json(indent=2) + "\n"}
+    for name, text in texts.items():
+        write_whole(out / name, text)
+    return (*(out / name for name in texts), *write_charts(recap_maps(comparison), out))
+
+
+def _listed(text: str | None) -> list[str]:
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
