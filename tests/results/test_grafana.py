@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from results.influx_points import FIELDS, TAGS
+from weighbridge.plan import AGAIN
 
 PATH = Path(__file__).parents[2] / "docs" / "grafana" / "weighbridge.json"
 BOARD: dict[str, Any] = json.loads(PATH.read_text())
@@ -57,6 +58,13 @@ def test_variables_are_of_tags_that_are_written_and_all_that_are_used_are_there(
         if name != "source":
             assert f'WITH KEY = "{name}"' in one["query"]
             assert name in TAGS[measurement_of(one["query"])]
+
+
+def test_a_twin_is_not_drawn_among_the_layouts() -> None:
+    layout = VARIABLES["layout"]
+    shown = re.compile(layout["regex"].strip("/"))
+    assert [name for name in ("rgw-beast", f"rgw-beast{AGAIN}", "swift") if shown.search(name)] == ["rgw-beast", "swift"]
+    assert "allValue" not in layout  # all of them are then those that are listed
 
 
 def test_every_panel_has_a_place_of_its_own_a_unit_and_a_sentence() -> None:

@@ -1,3 +1,4 @@
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -133,3 +134,16 @@ def test_a_time_that_is_none_is_an_error(store: RunStore) -> None:
 def test_a_run_without_telemetry_has_no_points_of_hosts(tmp_path: Path) -> None:
     bare = fake_run(tmp_path, layouts=("swift",), workloads=SMALL, repeats=1, telemetry=False)
     assert {split(line)[0] for line in lines(bare)} == {"weighbridge_run", "weighbridge_second", "weighbridge_step"}
+
+
+def test_every_measurement_tag_and_field_is_documented_and_nothing_else() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "influxdb.md").read_text()
+    of_all = set(re.findall(r"`(\w+)`", text[text.index("Tags of all but the first are") : text.index("| measurement")]))
+    rows = {
+        cells[1].strip(" `"): cells for line in text.splitlines() if (cells := line.split("|"))[1:2] and "`weighbridge_" in cells[1]
+    }
+    assert set(rows) == set(TAGS) == set(FIELDS)
+    for name, cells in rows.items():
+        further = set(re.findall(r"`(\w+)`", cells[3]))
+        assert (further | of_all if name != "weighbridge_run" else {"run", "suite"}) == set(TAGS[name])
+        assert set(re.findall(r"`(\w+)`", cells[4])) == set(FIELDS[name])
