@@ -55,6 +55,7 @@ if [ "$purpose" = test ]; then
   want pdftoppm poppler-utils
   want victoria-metrics victoria-metrics
   want influxd influxdb
+  want haproxy haproxy
 fi
 
 # The names of a Rust toolchain that is new enough, tried in this order: Debian's own, Debian's for browsers (where the
