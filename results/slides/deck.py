@@ -14,6 +14,7 @@ from results.chart_theme import Look
 
 Colour = Annotated[str, Field(pattern=r"^#[0-9A-Fa-f]{6}$")]
 Align = Literal["left", "center", "right"]
+Side = Literal["above", "left", "right", "below"]
 
 
 class Cell(Record):
@@ -55,6 +56,8 @@ class Spot(Record):
     x_low: float | None = None
     x_high: float | None = None
     label: str = ""
+    side: Side = "above"
+    """Where the label stands."""
 
 
 class Series(Record):

@@ -29,6 +29,12 @@ _MARKERS: Final = {
     "cross": XL_MARKER_STYLE.X,
 }
 """PowerPoint has no triangle that points down or right; crosses are for what is not ranked alone."""
+_SIDES: Final = {
+    "above": XL_LABEL_POSITION.ABOVE,
+    "left": XL_LABEL_POSITION.LEFT,
+    "right": XL_LABEL_POSITION.RIGHT,
+    "below": XL_LABEL_POSITION.BELOW,
+}
 _WORDS_PT: Final = 16
 _LABEL_PT: Final = 14
 _LEGEND_PT: Final = 18
@@ -79,7 +85,7 @@ def _scatter(chart: ScatterChart, slide: Any, look: Look, box: Sequence[Any]) ->
         _marked(series, one)
         _whiskers(series, [(number, spot.y, spot.low, spot.high) for number, spot in enumerate(one.spots)], one.colour, way="y")
         _whiskers(series, [(number, spot.x, spot.x_low, spot.x_high) for number, spot in enumerate(one.spots)], one.colour, way="x")
-        _labelled(series, [spot.label for spot in one.spots], one.colour, XL_LABEL_POSITION.ABOVE)
+        _labelled(series, [(spot.label, _SIDES[spot.side]) for spot in one.spots], one.colour)
     _legend(drawn, chart.series, look)
     return frame
 
@@ -104,7 +110,7 @@ def _bars(chart: BarChart, slide: Any, look: Look, box: Sequence[Any]) -> Any:
         fill.solid()
         fill.fore_color.rgb = rgb(bar.colour)
     _whiskers(series, [(number, bar.value, bar.low, bar.high) for number, bar in enumerate(bars)], look.ink)
-    _labelled(series, [bar.label for bar in bars], look.ink, XL_LABEL_POSITION.INSIDE_BASE)
+    _labelled(series, [(bar.label, XL_LABEL_POSITION.INSIDE_BASE) for bar in bars], look.ink)
     return frame
 
 
@@ -167,12 +173,12 @@ def _marked(series: Any, told: Series) -> None:
         series.format.line.fill.background()
 
 
-def _labelled(series: Any, labels: Sequence[str], colour: str, where: Any) -> None:
+def _labelled(series: Any, labels: Sequence[tuple[str, Any]], colour: str) -> None:
     """A text of its own at each point that has one, none at the others."""
-    if not any(labels):
+    if not any(text for text, _ in labels):
         return
     DataLabels(series._element.get_or_add_dLbls()).show_value = False  # noqa: SLF001 - series of points have no door to it
-    for number, text in enumerate(labels):
+    for number, (text, where) in enumerate(labels):
         if text:
             label = series.points[number].data_label
             label.text_frame.text = text

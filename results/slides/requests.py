@@ -5,12 +5,11 @@ What is not ranked is a cross that no line goes through; what is not known is no
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ground.record import Record
-from results.chart_data import nice_top
+from results.chart_data import log_ticks, nice_top
 from results.chart_theme import Look, Style
 from results.figures import show_figure, show_ms, show_ratio
 from results.findings import NEAR, Finding
@@ -19,6 +18,7 @@ from results.kinds import Kind
 from results.service_level import Served, Stop, path, served, stretches, telling_bound_ms
 from results.slides.deck import Axis, LineChart, ScatterChart, Series, Slide, Spot
 from results.slides.evidence import Evidence, repeats
+from results.slides.label_sides import sided
 from results.slides.words import counted, listed, rests_on, spanned, upper, why_not
 from results.statistics import REPEATS_FOR_A_CLAIM
 from results.summary import Row
@@ -28,7 +28,7 @@ ABREAST: Final = 6
 LABELLED: Final = 3
 """Layouts of which every point is labelled; of more, the ends of each path are."""
 _CROSSES: Final = "×: not valid or not steady, not ranked"
-DECADE: Final = 10.0
+FAR: Final = 50.0
 """A scale is logarithmic where its highest figure is so many times its lowest."""
 
 
@@ -170,14 +170,15 @@ def _scatter(series: Sequence[Series]) -> ScatterChart:
     spots = [spot for one in series for spot in one.spots]
     rates = [value for spot in spots for value in (spot.x, spot.x_low, spot.x_high) if value is not None]
     latencies = [value for spot in spots for value in (spot.y, spot.low, spot.high) if value is not None]
-    return ScatterChart(across=_axis("op/s", rates), up=_axis("p90, ms", latencies), series=tuple(series))
+    across, up = _axis("op/s", rates), _axis("p90, ms", latencies)
+    return ScatterChart(across=across, up=up, series=sided(series, across, up))
 
 
 def _axis(title: str, values: Sequence[float]) -> Axis:
-    """From 0, or by powers of ten where the figures span more than one of them."""
+    """From 0, or logarithmic where the figures are far apart."""
     low, high = min(values), max(values)
-    if low > 0 and high / low >= DECADE:
-        start, end = 10 ** math.floor(math.log10(low)), 10 ** math.ceil(math.log10(high * 1.02))
+    if low > 0 and high / low >= FAR:
+        start, end, _ = log_ticks(low, high * 1.02)
         return Axis(title=f"{title} (log scale)", low=start, high=end, logarithmic=True)
     top, step = nice_top(high)
     return Axis(title=title, low=0, high=top, step=step)

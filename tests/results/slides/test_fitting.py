@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from results.slides.deck import Axis, Cell, Grid, Series, Spot
+from results.slides.fitting import height_pt, largest, width_pt, wrapped
+from results.slides.grid_fitting import lines_pt, size_for
+from results.slides.label_sides import sided
+
+WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=40)
+
+
+def test_a_text_breaks_between_words_and_after_hyphens() -> None:
+    assert wrapped("rgw-apache-fastcgi serves", 110, 14) == ["rgw-apache-", "fastcgi serves"]
+    assert wrapped("one two", 500, 14) == ["one two"]
+    assert wrapped("one\ntwo", 500, 14) == ["one", "two"]
+
+
+@given(st.lists(WORDS, min_size=1, max_size=8), st.integers(60, 400))
+def test_no_line_is_wider_than_its_room_and_no_letter_is_lost(words: list[str], room: int) -> None:
+    text = " ".join(words)
+    lines = wrapped(text, room, 14)
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+    assert all(width_pt(line, 14) <= room or len(line) == 1 for line in lines)
+
+
+def test_the_largest_size_at_which_a_text_takes_its_lines_is_chosen() -> None:
+    sizes = ((32, 1), (24, 1), (16, 2))
+    assert largest("short", 400, sizes) == 32
+    assert largest("a text that is somewhat longer", 400, sizes) == 24
+    assert largest("a text that is so long that nothing but two lines of small type hold it", 400, sizes) == 16
+    assert height_pt("short", 400, 20) == pytest.approx(24)
+
+
+def test_a_cell_over_several_lines_takes_room_of_all_of_them() -> None:
+    tall = Cell(text="one two three four five six", down=3)
+    covered = Cell(text="", covered=True)
+    one = Cell(text="x")
+    grid = Grid(widths=(1, 9), lines=((tall, one), (covered, one), (covered, one)))
+    alone = Grid(widths=(1, 9), lines=((tall.model_copy(update={"down": 1}), one),))
+    assert sum(lines_pt(grid, 600, 14)) >= sum(lines_pt(alone, 600, 14)) > 3 * 14
+
+
+def test_a_table_that_is_too_high_at_every_size_has_none() -> None:
+    grid = Grid(widths=(1,), lines=tuple((Cell(text="x"),) for _ in range(20)))
+    assert size_for(grid, 600, 20 * 40) == 20
+    assert size_for(grid, 600, 20 * 23) == 14
+    assert size_for(grid, 600, 20 * 10) is None
+
+
+def test_a_table_has_as_many_cells_in_each_line_as_columns() -> None:
+    with pytest.raises(ValueError, match="needs 2 cells"):
+        Grid(widths=(1, 1), lines=((Cell(text="x"),),))
+
+
+def test_labels_stand_beside_their_lines_and_not_on_them() -> None:
+    axis = Axis(title="x", low=0, high=10)
+    flat = Series(name="a", colour="#000000", shape="circle", spots=tuple(Spot(x=x, y=5, label="1") for x in (1, 5, 9)))
+    steep = Series(name="b", colour="#111111", shape="circle", spots=tuple(Spot(x=5, y=y, label="1") for y in (1, 5, 9)))
+    assert {spot.side for spot in sided([flat], axis, axis)[0].spots[1:2]} <= {"above", "below"}
+    assert {spot.side for spot in sided([steep], axis, axis)[0].spots[1:2]} <= {"left", "right"}

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ground.errors import UsageError
+from results.chart_theme import DARK
+from results.fake_run import WORKLOADS, fake_run
+from results.slides.deck import Cell, Deck, Grid, Slide
+from results.slides.evidence import Evidence, evidence
+from results.slides.markdown import markdown, write_markdown
+from results.slides.talk import talk
+
+SHORT = tuple(workload.model_copy(update={"runtime": 2.0, "workers": (1, 16)}) for workload in WORKLOADS[:1])
+HOSTILE = "</style><script>x</script> | **bold** --> `code`\n---\n# no"
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+    return evidence(fake_run(tmp_path_factory.mktemp("runs"), workloads=SHORT, repeats=2))
+
+
+def only(slide: Slide) -> Deck:
+    return Deck(title="t", subject="s", footer="f", dated="2026-01-01", look=DARK, colours=("#000000",), slides=(slide,))
+
+
+def slides_of(text: str) -> list[str]:
+    """The slides as Marp splits them: at lines of three hyphens, after the front matter."""
+    return re.split(r"^---$", text, flags=re.MULTILINE)[2:]
+
+
+def test_each_slide_of_the_deck_is_one_of_marps_with_its_title_and_its_notes(told: Evidence) -> None:
+    deck = talk(told)
+    text = markdown(deck)
+    assert text.startswith("---\nmarp: true\n")
+    found = slides_of(text)
+    assert len(found) == len(deck.slides)
+    for part, one in zip(found, deck.slides, strict=True):
+        assert part.strip().startswith("# ")
+        assert part.count("<!--") == part.count("-->") == 1
+        assert one.notes[0].split("--")[0] in part
+
+
+def test_charts_are_pictures_beside_the_text_that_are_there(told: Evidence, tmp_path: Path) -> None:
+    deck = talk(told, DARK)
+    page, *pictures = write_markdown(deck, tmp_path / "talk")
+    named = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text())
+    assert len(named) == sum(one.chart is not None for one in deck.slides) == 2
+    assert [page.parent / name for name in named] == pictures
+    for path in pictures:
+        assert path.read_bytes().startswith(b"\x89PNG")
+        assert path.stat().st_size > 20_000
+
+
+def test_what_names_hold_means_nothing_to_markdown() -> None:
+    grid = Grid(widths=(1,), lines=((Cell(text="head"),), (Cell(text=HOSTILE),)))
+    deck = only(Slide(key="one", title=HOSTILE, lead=HOSTILE, grid=grid, lines=(HOSTILE,), foot=HOSTILE, notes=(HOSTILE,)))
+    text = markdown(deck)
+    assert len(slides_of(text.split("<!--")[0])) == 1
+    assert "<script" not in text.split("<!--")[0].split("\n---\n", 1)[1]
+    assert text.count("-->") == 1
+    assert text.count("\n# ") == 2  # the title, and the notes, which are in a comment
+    assert "\\| \\*\\*bold\\*\\*" in text
+
+
+def test_a_cell_over_several_columns_points_back_to_the_first(told: Evidence) -> None:
+    grid = Grid(
+        widths=(1, 1, 1),
+        lines=(
+            tuple(Cell(text=text) for text in ("", "a", "b")),
+            (Cell(text="x"), Cell(text="same", across=2), Cell(text="", covered=True)),
+        ),
+    )
+    assert "| x | same | ← |" in markdown(only(Slide(key="one", title="t", grid=grid, notes=("n",))))
+
+
+def test_a_map_of_two_heads_has_one_in_markdown(told: Evidence) -> None:
+    assert "|  | workers | swift op/s | swift p90 |" in markdown(talk(told))
+
+
+def test_a_folder_that_cannot_be_made_is_told(told: Evidence, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot be made"):
+        write_markdown(talk(told), tmp_path / "file")

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pptx import Presentation
+from pptx.util import Pt
+
+from results.chart_theme import DARK, LIGHT
+from results.fake_run import WORKLOADS, Spoilt, fake_run
+from results.slides import deck as deck_of
+from results.slides.deck import Deck, LineChart, ScatterChart
+from results.slides.evidence import Evidence, evidence
+from results.slides.powerpoint import powerpoint
+from results.slides.talk import talk
+from results.store import RunStore
+
+SHORT = tuple(workload.model_copy(update={"runtime": 2.0, "workers": (1, 16)}) for workload in WORKLOADS)
+CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
+    spoilt = Spoilt(failed=(("swift", "small-read", 16),), erring=(("rgw-beast", "small-write", 16),))
+    return fake_run(tmp_path_factory.mktemp("runs"), workloads=SHORT[:2], repeats=3, spoilt=spoilt)
+
+
+@pytest.fixture(scope="module")
+def told(run: RunStore) -> Evidence:
+    return evidence(run)
+
+
+@pytest.fixture(scope="module")
+def planned(told: Evidence) -> Deck:
+    return talk(told)
+
+
+@pytest.fixture(scope="module")
+def shown(planned: Deck) -> Any:
+    return Presentation(io.BytesIO(powerpoint(planned)))
+
+
+def numbers_of(workbook: bytes) -> set[float]:
+    """The numbers in the cells of a workbook, to nine digits."""
+    with zipfile.ZipFile(io.BytesIO(workbook)) as archive:
+        sheet = archive.read("xl/worksheets/sheet1.xml").decode()
+    return {float(f"{float(found):.9g}") for found in re.findall(r"<v>([^<]+)</v>", sheet)}
+
+
+def native(shown: Any) -> Iterator[tuple[int, Any]]:
+    for number, slide in enumerate(shown.slides):
+        yield from ((number, shape.chart) for shape in slide.shapes if shape.has_chart)
+
+
+def test_each_slide_has_its_title_as_a_title_and_its_figures_as_notes(shown: Any, planned: Deck) -> None:
+    assert (shown.slide_width, shown.slide_height) == (Pt(960), Pt(540))
+    assert [slide.shapes.title.text for slide in shown.slides] == [one.title for one in planned.slides]
+    for slide, one in zip(shown.slides, planned.slides, strict=True):
+        assert slide.notes_slide.notes_text_frame.text == "\n".join(one.notes)
+
+
+def test_charts_are_native_and_their_workbooks_have_the_figures_of_the_deck(shown: Any, planned: Deck) -> None:
+    charts = [(number, one.chart) for number, one in enumerate(planned.slides) if one.chart is not None]
+    drawn = dict(native(shown))
+    assert list(drawn) == [number for number, _ in charts]
+    for number, told in charts:
+        assert isinstance(told, (LineChart, ScatterChart))
+        plot = drawn[number].plots[0]
+        assert [series.name for series in plot.series] == [one.name for one in told.series]
+        for series, one in zip(plot.series, told.series, strict=True):
+            values = [value for value in series.values if value is not None]
+            assert values == pytest.approx([spot.y for spot in one.spots])
+        cells = numbers_of(drawn[number].part.chart_workbook.xlsx_part.blob)
+        assert {float(f"{spot.y:.9g}") for one in told.series for spot in one.spots} <= cells
+
+
+def test_whiskers_reach_to_the_lowest_and_the_highest_repeat_inside_the_axis(shown: Any, planned: Deck) -> None:
+    for number, chart in native(shown):
+        told = planned.slides[number].chart
+        assert isinstance(told, (LineChart, ScatterChart))
+        for series, one in zip(chart.plots[0].series, told.series, strict=True):
+            bars = [
+                bar
+                for bar in series._element.iter(f"{CHART}errBars")
+                if (way := bar.find(f"{CHART}errDir")) is None or way.get("val") == "y"
+            ]
+            for bar in bars:
+                known = [spot for spot in one.spots if spot.high is not None and spot.low is not None]
+                plus, minus = (
+                    [float(value.text) for value in bar.find(f"{CHART}{name}").iter(f"{CHART}v")] for name in ("plus", "minus")
+                )
+                assert plus == pytest.approx([spot.high - spot.y for spot in known], rel=1e-4)
+                assert minus == pytest.approx([spot.y - spot.low for spot in known], rel=1e-4)
+            assert bars or all(spot.high is None for spot in one.spots)
+            assert all((spot.high or spot.y) <= told.up.high for spot in one.spots)
+
+
+def test_every_chart_has_a_text_for_those_who_cannot_see_it(shown: Any) -> None:
+    for slide in shown.slides:
+        for shape in slide.shapes:
+            if shape.has_chart:
+                assert slide.shapes.title.text in shape._element.nvGraphicFramePr.cNvPr.get("descr")
+
+
+def test_tables_are_native_with_the_texts_of_the_deck_and_type_that_can_be_read(shown: Any, planned: Deck) -> None:
+    for slide, one in zip(shown.slides, planned.slides, strict=True):
+        tables = [shape.table for shape in slide.shapes if shape.has_table]
+        assert len(tables) == (one.grid is not None)
+        for table in tables:
+            assert one.grid is not None
+            for row, line in enumerate(one.grid.lines):
+                for column, cell in enumerate(line):
+                    place = table.cell(row, column)
+                    assert place.is_spanned == cell.covered
+                    if not cell.covered:
+                        assert place.text == cell.text
+                        assert all(run.font.size >= Pt(14) for part in place.text_frame.paragraphs for run in part.runs)
+
+
+def test_nothing_reaches_beyond_the_slide_and_nothing_stands_on_anything_else(shown: Any) -> None:
+    for slide in shown.slides:
+        spots = []
+        for shape in slide.shapes:
+            assert shape.left >= 0
+            assert shape.top >= 0
+            assert shape.left + shape.width <= shown.slide_width
+            assert shape.top + shape.height <= shown.slide_height
+            if (shape.has_text_frame and shape.text_frame.text) or shape.has_chart or shape.has_table:
+                spots.append((shape.top, shape.top + shape.height, shape.left, shape.left + shape.width, shape.name))
+        for place, one in enumerate(spots):
+            for other in spots[place + 1 :]:
+                apart = one[1] <= other[0] + 1 or other[1] <= one[0] + 1 or one[3] <= other[2] + 1 or other[3] <= one[2] + 1
+                assert apart, (slide.shapes.title.text, one, other)
+
+
+def test_the_same_run_gives_the_same_bytes_and_no_persons_name(run: RunStore) -> None:
+    first, second = deck_of(run), deck_of(run)
+    assert first == second
+    properties = Presentation(io.BytesIO(first)).core_properties
+    assert (properties.author, properties.last_modified_by) == ("Weighbridge", "Weighbridge")
+    assert f"{properties.created:%Y-%m-%dT%H:%M:%S}" == run.manifest.created_at[:19]
+
+
+def test_no_time_of_the_rendering_is_anywhere_in_the_file(planned: Deck) -> None:
+    data = powerpoint(planned.model_copy(update={"dated": "2014-06-01T12:00:00+00:00"}))
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        assert {info.date_time for info in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+        books = [name for name in archive.namelist() if name.endswith(".xlsx")]
+        assert books
+        for name in books:
+            with zipfile.ZipFile(io.BytesIO(archive.read(name))) as book:
+                assert b"2014-06-01T12:00:00Z" in book.read("docProps/core.xml")
+
+
+def test_a_dark_deck_is_dark_by_its_master_and_its_texts_can_be_read_on_it(told: Evidence) -> None:
+    for look in (LIGHT, DARK):
+        master = Presentation(io.BytesIO(powerpoint(talk(told, look)))).slide_masters[0]
+        names = master._element.find("{http://schemas.openxmlformats.org/presentationml/2006/main}clrMap")
+        assert (names.get("bg1"), names.get("tx1")) == (("dk1", "lt1") if look is DARK else ("lt1", "dk1"))
+
+
+def test_names_as_long_as_they_may_be_and_five_of_them_fit(tmp_path: Path) -> None:
+    names = tuple(f"{letter * 12}-{letter * 13}-{letter * 13}" for letter in "abcde")
+    assert {len(name) for name in names} == {40}
+    run = fake_run(tmp_path, workloads=SHORT[:1], repeats=2, layouts=names)
+    shown = Presentation(io.BytesIO(deck_of(run)))
+    test_nothing_reaches_beyond_the_slide_and_nothing_stands_on_anything_else(shown)
+    for slide in shown.slides:
+        for shape in slide.shapes:
+            if shape.has_table:
+                sizes = {
+                    run.font.size for cell in shape.table.iter_cells() for part in cell.text_frame.paragraphs for run in part.runs
+                }
+                assert min(sizes) >= Pt(14), slide.shapes.title.text

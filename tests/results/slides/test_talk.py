@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from results.attestation import Attested
+from results.chart_theme import DARK, LIGHT, styles
+from results.fake_run import WORKLOADS, Spoilt, fake_run
+from results.figures import show_ratio
+from results.findings import headline
+from results.manifest import Sheet
+from results.resolved import PlannedLayout
+from results.slides.deck import Deck, LineChart, ScatterChart, Slide
+from results.slides.evidence import Evidence, evidence
+from results.slides.talk import talk
+from results.slides.tuning import one_setting_each
+from results.store import RunStore
+from suites import Workload
+
+SHORT = tuple(workload.model_copy(update={"runtime": 2.0, "workers": (1, 16)}) for workload in WORKLOADS)
+SPOILT = Spoilt(failed=(("swift", "small-read", 16),), absent=(("swift", "large-read", 16),))
+FIVE = ("rgw-beast", "rgw-civetweb", "rgw-apache-fastcgi", "rgw-haproxy", "swift")
+
+
+def with_twin(store: RunStore) -> RunStore:
+    """The same run whose last layout is called the twin of its first."""
+    plan = store.plan().model_copy(update={"twins": {"rgw-haproxy": "rgw-beast"}})
+    (store.folder / "plan.resolved.json").write_text(plan.model_dump_json())
+    return store
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+    return evidence(fake_run(tmp_path_factory.mktemp("runs"), workloads=SHORT[:2], repeats=5))
+
+
+@pytest.fixture(scope="module")
+def five(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+    return evidence(fake_run(tmp_path_factory.mktemp("runs"), workloads=SHORT[:2], repeats=5, layouts=FIVE))
+
+
+def slide(deck: Deck, start: str) -> Slide:
+    return next(one for one in deck.slides if one.key.startswith(start))
+
+
+def text_of(one: Slide) -> str:
+    cards = [part for card in one.cards for part in (card.figure, card.about, card.text, card.detail)]
+    cells = [cell.text for line in (one.grid.lines if one.grid is not None else ()) for cell in line]
+    return "\n".join((one.title, one.lead, *cards, *cells, *one.lines, one.code, one.foot))
+
+
+def test_a_talk_goes_from_the_answer_to_how_to_repeat_it(told: Evidence) -> None:
+    keys = [one.key.split("-")[0] for one in talk(told).slides]
+    assert keys == ["answer", "set", "recap", "latency", "throughput", "latency", "throughput", "limits", "limits", "repeat"]
+
+
+def test_the_first_slide_answers_in_one_sentence_with_ratios_intervals_and_repeats(told: Evidence) -> None:
+    first = talk(told).slides[0]
+    assert first.title == headline(told.findings)
+    assert "rgw-beast or swift?" in first.lead
+    for card, pairs in zip(first.cards, told.pairs.values(), strict=True):
+        (pair,) = pairs
+        assert pair.ratio is not None
+        assert card.figure == show_ratio(pair.ratio.value)
+        assert "n = 5" in card.detail
+    assert "noise floor is not known" in text_of(first)
+
+
+def test_titles_of_results_are_sentences_with_figures_and_notes_name_every_repeat(told: Evidence) -> None:
+    deck = talk(told)
+    throughput = slide(deck, "throughput-small-read")
+    (pair,) = told.pairs["small-read", "read", "swift", "locust"]
+    assert pair.ratio is not None
+    assert throughput.title.startswith(f"rgw-beast serves {show_ratio(pair.ratio.value)} (")
+    assert throughput.title.endswith("swift’s 1 MB reads over 1 to 16 workers")
+    assert all("n = 5" in "\n".join(one.notes) for one in deck.slides if one.chart is not None)
+    assert sum("16 workers" in note for note in throughput.notes) == 3  # the sentence, and a line for each layout
+
+
+def test_charts_have_the_figures_of_the_table(told: Evidence) -> None:
+    deck = talk(told)
+    lines, paths = slide(deck, "throughput-small-read").chart, slide(deck, "latency-small-read").chart
+    assert isinstance(lines, LineChart)
+    assert isinstance(paths, ScatterChart)
+    assert lines.categories == ("1", "16")
+    for layout in told.layouts:
+        rows = [row for row in told.rows if row.layout == layout and row.workload == "small-read"]
+        (line,) = (one for one in lines.series if one.name == layout)
+        (path,) = (one for one in paths.series if one.name == layout)
+        assert [spot.y for spot in line.spots] == [row.throughput_ops_s for row in rows]
+        assert [(spot.x, spot.y, spot.label) for spot in path.spots] == [
+            (row.throughput_ops_s, row.p90_ms, str(row.workers)) for row in rows
+        ]
+        assert [(spot.low, spot.high) for spot in line.spots] == [
+            (min(rates), max(rates)) for row in rows if (rates := [point.throughput_ops_s for point in row.used])
+        ]
+        assert all(spot.high is not None and spot.high <= lines.up.high for spot in line.spots)
+
+
+def test_one_repeat_makes_no_claim_on_any_slide_of_results(tmp_path: Path) -> None:
+    deck = talk(evidence(fake_run(tmp_path, workloads=SHORT[:1], repeats=1)))
+    for one in deck.slides:
+        if one.key.startswith(("answer", "recap", "latency", "throughput")):
+            assert "no claim" in text_of(one)
+    chart = slide(deck, "throughput").chart
+    assert isinstance(chart, LineChart)
+    assert all(spot.low is None for series in chart.series for spot in series.spots)
+
+
+def test_what_failed_is_shown_as_such_and_joined_to_nothing(tmp_path: Path) -> None:
+    told = evidence(fake_run(tmp_path, workloads=SHORT, repeats=1, spoilt=SPOILT))
+    deck = talk(told)
+    ends = text_of(slide(deck, "limits-")) + text_of(next(one for one in deck.slides if one.key == "limits"))
+    assert "swift, 64 MB reads at 16 workers: not measured." in ends
+    assert "swift, 1 MB reads at 16 workers" in ends
+    chart = slide(deck, "throughput-small-read").chart
+    assert isinstance(chart, LineChart)
+    assert {(one.name, len(one.spots)) for one in chart.series} == {("rgw-beast", 2), ("swift", 1)}
+    assert "Not measured" not in slide(deck, "throughput-small-write").foot
+    assert "ot measured: swift at 16" in slide(deck, "throughput-large-read").foot
+
+
+def test_a_repeat_that_is_not_valid_is_a_cross_without_a_line(tmp_path: Path) -> None:
+    spoilt = Spoilt(erring=(("rgw-beast", "small-write", 16),))
+    deck = talk(evidence(fake_run(tmp_path, workloads=SHORT[1:2], repeats=1, spoilt=spoilt)))
+    for key in ("latency", "throughput"):
+        chart = slide(deck, key).chart
+        assert isinstance(chart, (LineChart, ScatterChart))
+        (cross,) = (one for one in chart.series if not one.joined)
+        assert (cross.name, len(cross.spots)) == ("rgw-beast, not ranked", 1)
+        assert "×: not valid" in slide(deck, key).foot
+
+
+def test_too_few_samples_for_a_p90_leave_latency_without_a_slide_and_say_so(tmp_path: Path) -> None:
+    deck = talk(evidence(fake_run(tmp_path, workloads=SHORT[2:], repeats=1)))
+    assert not [one for one in deck.slides if one.key.startswith("latency")]
+    assert "too few samples" in slide(deck, "throughput").foot
+
+
+def test_a_run_that_was_killed_says_that_it_is_not_whole(tmp_path: Path) -> None:
+    store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1, spoilt=Spoilt(absent=(("swift", "small-read", 16),)))
+    store.set_state("interrupted", error="ended by SIGINT")
+    deck = talk(evidence(store))
+    assert "This run is not whole: interrupted: ended by SIGINT." in deck.slides[0].lines
+    assert next(one for one in deck.slides if one.key == "limits").title.startswith("The run is not whole (interrupted)")
+
+
+def test_a_run_of_which_nothing_was_measured_has_a_talk_that_says_so(tmp_path: Path) -> None:
+    absent = tuple((layout, "small-read", workers) for layout in ("rgw-beast", "swift") for workers in (1, 16))
+    deck = talk(evidence(fake_run(tmp_path, workloads=SHORT[:1], repeats=1, spoilt=Spoilt(absent=absent))))
+    assert deck.title == "Nothing valid was measured"
+    assert all(one.chart is None for one in deck.slides)
+    assert "nothing was measured" in text_of(deck.slides[0]).lower()
+
+
+def test_a_layout_alone_is_compared_with_nothing(tmp_path: Path) -> None:
+    deck = talk(evidence(fake_run(tmp_path, workloads=SHORT[:1], repeats=1, layouts=("swift",))))
+    assert deck.title == "swift, weighed alone"
+    assert not [one for one in deck.slides if one.key.startswith("recap")]
+    assert slide(deck, "throughput").title.startswith("swift serves at most ")
+
+
+def test_a_twin_gives_the_noise_floor_and_stands_in_no_chart_and_no_table(tmp_path: Path) -> None:
+    store = fake_run(tmp_path, workloads=SHORT[:1], repeats=5, layouts=("rgw-beast", "swift", "rgw-haproxy"))
+    deck = talk(evidence(with_twin(store)))
+    assert "Noise floor of the rig, rgw-beast against itself: throughput " in text_of(deck.slides[0])
+    assert "rgw-haproxy" not in "".join(text_of(one) for one in deck.slides)
+    assert "Noise floor of throughput" in "\n".join(slide(deck, "recap").notes)
+
+
+def test_the_map_has_a_cell_for_each_layout_metric_and_worker_count_coloured_only_where_a_claim_is_made(five: Evidence) -> None:
+    grid = slide(talk(five), "recap").grid
+    assert grid is not None
+    assert [cell.text for cell in grid.lines[0] if not cell.covered][2:] == list(FIVE[1:])
+    shown = {(one.workers, one.subject, one.metric): one for one in five.comparison.effects if one.workload == "small-read"}
+    line = next(cells for cells in grid.lines if cells[0].text == "1 MB reads" and not cells[0].covered)
+    workers = None if line[1].text == "all" else int(line[1].text)
+    for place, (subject, metric) in enumerate((name, metric) for name in FIVE[1:] for metric in ("throughput", "p90")):
+        effect, cell = shown[workers, subject, metric], line[2 + place]
+        if effect.verdict in ("better", "worse"):
+            assert cell.text.startswith(("+", "\N{MINUS SIGN}")) or cell.text.endswith("×")
+        else:
+            assert cell.text in ("~", "×") or cell.text.startswith("(")
+
+
+def test_settings_that_differ_are_shaded_and_those_that_do_not_are_told_once(tmp_path: Path) -> None:
+    store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1)
+    store.add_facts([Sheet(title="gateway", layout="swift", facts={"replicas": "2", "acknowledgement": "majority"})])
+    grid = slide(talk(evidence(store)), "set-up").grid
+    assert grid is not None
+    lines = {line[0].text: line for line in grid.lines}
+    assert [cell.text for cell in lines["replicas"][1:]] == ["3", "2"]
+    assert all(cell.fill is not None for cell in lines["replicas"])
+    assert [(cell.text, cell.across, cell.covered) for cell in lines["acknowledgement"][1:]] == [
+        ("majority", 2, False),
+        ("", 1, True),
+    ]
+    assert lines["acknowledgement"][1].fill is None
+
+
+def test_more_settings_than_a_slide_holds_are_counted_and_told_in_the_notes(tmp_path: Path) -> None:
+    store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1)
+    for layout in ("rgw-beast", "swift"):
+        store.add_facts(
+            [Sheet(title="more", layout=layout, facts={f"setting {number}": f"{layout} {number}" for number in range(40)})]
+        )
+    one = slide(talk(evidence(store)), "set-up")
+    assert one.grid is not None
+    shown = sum(line[0].text.startswith("setting ") for line in one.grid.lines)
+    assert 0 < shown < 40
+    assert f"{40 - shown} more settings differ: see the notes." in one.foot
+    assert "setting 39: rgw-beast: rgw-beast 39; swift: swift 39" in one.notes
+
+
+def test_hosts_that_were_not_the_same_are_told_at_the_set_up_and_at_the_end(tmp_path: Path) -> None:
+    store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1)
+    found = {"rgw-beast": 197e6, "swift": 142e6}
+    store.attest(
+        [
+            Attested(
+                layout=layout, repeat=0, host="store-2", kind="disk", what="disk wb0 write", value=value, unit="B/s", promised=1e8
+            )
+            for layout, value in found.items()
+        ]
+    )
+    deck = talk(evidence(store))
+    told = "1 of 1 figures of the hosts differ beyond their bound over 2 deployments"
+    assert told in text_of(slide(deck, "set-up"))
+    assert f"{told}." in next(one for one in deck.slides if one.key == "limits").lines
+
+
+def test_layers_are_told_as_a_table_where_a_run_has_them(tmp_path: Path) -> None:
+    store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1, layers=("disk", "network", "rados", "object-server"))
+    one = slide(talk(evidence(store)), "layers")
+    assert one.grid is not None
+    assert [line[0].text for line in one.grid.lines] == ["", "Gateway", "Object servers", "RADOS", "Network", "Disks"]
+    assert "% of" in one.title
+
+
+def test_layouts_of_other_gateways_are_no_tuning_and_one_setting_apart_they_are() -> None:
+    base = PlannedLayout(name="a", gateway="rgw", release="ceph-16", settings={"radosgw": {"threads": 512, "tcp_nodelay": True}})
+    less = base.model_copy(update={"name": "b", "settings": {"radosgw": {"threads": 256, "tcp_nodelay": True}}})
+    both = base.model_copy(update={"name": "c", "settings": {"radosgw": {"threads": 256, "tcp_nodelay": False}}})
+    assert one_setting_each((base, less)) == {"b": "radosgw threads: 512 → 256"}
+    assert one_setting_each((base, less, both)) == {}
+    assert one_setting_each((base, base.model_copy(update={"name": "d"}))) == {}
+    assert one_setting_each((base, less.model_copy(update={"gateway": "swift"}))) == {}
+
+
+def test_a_tuning_has_a_bar_for_each_setting_the_farthest_moving_first(tmp_path: Path) -> None:
+    store = fake_run(tmp_path, workloads=SHORT[:1], repeats=5, layouts=("t512", "t256", "t128"))
+    plan = store.plan()
+    tuned = tuple(layout.model_copy(update={"settings": {"radosgw": {"threads": int(layout.name[1:])}}}) for layout in plan.layouts)
+    (store.folder / "plan.resolved.json").write_text(plan.model_copy(update={"layouts": tuned}).model_dump_json())
+    one = slide(talk(evidence(store)), "tuning")
+    assert one.chart is not None
+    assert [bar.name for bar in one.chart.bars] == ["radosgw threads: 512 → 128", "radosgw threads: 512 → 256"]  # type: ignore[union-attr]
+    assert "radosgw threads: 512 → 128 moves the throughput of 1 MB reads most" in one.title
+
+
+def test_a_dark_deck_has_the_colours_of_the_dark_look(told: Evidence) -> None:
+    for look in (LIGHT, DARK):
+        deck = talk(told, look)
+        assert deck.look == look
+        assert deck.colours == tuple(style.colour for style in styles(told.plan.layouts, look))
+
+
+def test_the_command_that_repeats_the_run_is_on_the_last_slide(told: Evidence) -> None:
+    last = talk(told).slides[-1]
+    assert last.code == "weighbridge compare --suite made-up.yaml"
+    assert f"seed {told.plan.suite.seed}" in text_of(last)
+
+
+def test_more_than_six_layouts_go_on_several_slides_with_the_first_on_each(tmp_path: Path) -> None:
+    workloads: tuple[Workload, ...] = (SHORT[0].model_copy(update={"workers": (1,)}),)
+    names = tuple(f"layout-{number}" for number in range(9))
+    deck = talk(evidence(fake_run(tmp_path, workloads=workloads, repeats=1, layouts=names, telemetry=False)))
+    charts = [one.chart for one in deck.slides if one.key.startswith("throughput")]
+    drawn = [{series.name for series in chart.series} for chart in charts if isinstance(chart, LineChart)]
+    assert all("layout-0" in names_of for names_of in drawn)
+    assert set().union(*drawn) == set(names)
+    assert max(len(names_of) for names_of in drawn) <= 6
+    assert [one.title.rsplit("(", 1)[1] for one in deck.slides if one.key.startswith("set-up")] == ["1 of 2)", "2 of 2)"]
