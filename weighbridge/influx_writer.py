@@ -49,7 +49,8 @@ QUEUED: Final = 256
 class Delivery(Record):
     """What became of a run's points: how many the server has, how many wait in the spool, how many it refused.
 
-    `missed` steps never came as far as the spool. `why` is the last thing that the server said or did to that; empty if nothing.
+    Rates that are for watching alone are not counted. `missed` steps never came as far as the spool. `why` is the last thing that
+    the server said or did to that; empty if nothing.
     """
 
     server: str
@@ -141,7 +142,8 @@ class InfluxWriter:
             return
         self._live_at = now
         rates = (progress.operations_per_s, progress.bytes_per_s)
-        self._live += self._points.live(key, progress.phase, rates, progress.errors, round(time.time() * 1000))
+        with suppress(WeighbridgeError):
+            self._live += self._points.live(key, progress.phase, rates, progress.errors, round(time.time() * 1000))
         if now - self._live_sent_at >= LIVE_EVERY_S:
             lines, self._live, self._live_sent_at = tuple(self._live), [], now
             if self._orders.empty():
@@ -224,8 +226,6 @@ class InfluxWriter:
             self._away(error)
         except Refused as error:
             self._refuse(error)
-        else:
-            self._sent += len(lines)
 
     def _drain(self, spool: Spool, connection: Connection) -> None:
         """Send what waits until all of it is sent, the server is away or refuses, or the time to end has come."""
@@ -257,7 +257,8 @@ class InfluxWriter:
         self._why = error.message
         wait_s = error.after_s if error.after_s is not None else self._first_wait_s * 2 ** min(self._tries, 20)
         self._tries += 1
-        self._due = time.monotonic() + min(LONGEST_WAIT_S, wait_s)
+        # A server that asks for no time at all is not asked as fast as a program can.
+        self._due = time.monotonic() + max(self._first_wait_s, min(LONGEST_WAIT_S, wait_s))
 
     def _refuse(self, error: Refused) -> None:
         """The server refuses: say why once; unless it is about these lines alone, nothing is sent before the end."""
