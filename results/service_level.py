@@ -82,7 +82,8 @@ def path(cells: Sequence[Row]) -> tuple[Stop, ...]:
 
 def _stop(row: Row) -> Stop:
     rates = [point.throughput_ops_s for point in row.used]
-    latencies = [point.p90_ms for point in row.used if point.p90_ms is not None]
+    # Where one repeat has too few samples, there is no median, and those of the others alone would be of another set.
+    latencies = [point.p90_ms for point in row.used if point.p90_ms is not None] if row.p90_ms is not None else []
     within = row.p90_in
     return Stop(
         workers=row.workers,

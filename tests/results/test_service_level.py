@@ -97,6 +97,13 @@ def test_what_was_not_measured_is_not_on_the_path(tmp_path: Path) -> None:
     assert path([gone]) == ()
 
 
+def test_where_one_repeat_has_no_p90_the_others_make_neither_a_figure_nor_a_bin(tmp_path: Path) -> None:
+    row = rows_of(tmp_path)[0]
+    lacking = (row.points[0].model_copy(update={"p90_ms": None}), *row.points[1:])
+    (one,) = path([row.model_copy(update={"p90_ms": None, "points": lacking})])
+    assert (one.p90_ms, one.low_ms, one.high_ms, one.joined) == (None, None, None, False)
+
+
 def test_the_bound_that_nobody_asked_for_is_a_round_one_that_most_paths_cross() -> None:
     fast, slow = [stop(1, 10, 1.0), stop(8, 40, 30.0)], [stop(1, 8, 4.0), stop(8, 20, 90.0)]
     bound_ms = telling_bound_ms([fast, slow])
