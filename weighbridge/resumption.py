@@ -4,12 +4,14 @@ and what its last process has left standing here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from pydantic import ValidationError
@@ -28,6 +30,10 @@ from weighbridge.conductor import BUDGET, RESUMED, whole
 from weighbridge.facts import facts_of_machine
 from weighbridge.plan import Plan
 
+ALL: Final = "all"
+KERNEL: Final = "sysctl kernel.osrelease"
+KINDS_OF: Final[Mapping[str, str]] = MappingProxyType({"sysctl": "sysctl", "package": "packages"})
+"""Facts of the machine that are passed over together, by the first word of their names."""
 PASSING: Final = ("load before",)
 """Facts of the machine that may differ from one hour to the next without the machine being another."""
 
@@ -48,14 +54,16 @@ class Begun:
 
 
 class Unlike(Record):
-    """A fact that was another when the run was begun. `name` is what it is called to be passed over."""
+    """A fact that was another when the run was begun: `fact` is what it is called to be passed over, `of` what it is of."""
 
-    name: str
+    fact: str
+    of: str = ""
     before: str
     now: str
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.before or 'not known'} when it was begun, {self.now or 'not known'} now"
+        what = f"{self.fact} ({self.of})" if self.of else self.fact
+        return f"{what}: {self.before or 'not known'} when it was begun, {self.now or 'not known'} now"
 
 
 def begun(folder: Path) -> Begun:
@@ -75,22 +83,22 @@ def begun(folder: Path) -> Begun:
 
 
 def refuse_unlike(run: Begun, place: Place, despite: Collection[str] = ()) -> tuple[Unlike, ...]:
-    """What differs from when the run was begun, all of it named in `despite`.
+    """What differs from when the run was begun, all of it named in `despite`, or that says `all`.
 
     Raises UsageError with what differs and is not: figures of two machines, or of two versions, do not belong into one table.
     """
     found = unlike(run, place)
-    names = [one.name for one in found]
-    strange = [name for name in despite if name not in names]
+    facts = list(dict.fromkeys(one.fact for one in found))
+    strange = [name for name in despite if name not in (*facts, ALL)]
     if strange:
-        hints = ", ".join(f"{name!r}{did_you_mean(name, names)}" for name in strange)
+        hints = ", ".join(f"{name!r}{did_you_mean(name, facts)}" for name in strange)
         raise UsageError(f"--despite {hints}: nothing of that name differs from when the run was begun")
-    refused = [one for one in found if one.name not in despite]
+    refused = [one for one in found if ALL not in despite and one.fact not in despite]
     if refused:
-        options = " ".join(f"--despite '{one.name}'" if " " in one.name else f"--despite {one.name}" for one in refused)
+        lines = "\n".join(f"  {one}" for one in refused)
         raise UsageError(
-            f"{run.store.folder}: what decides the figures is not what it was:\n" + "\n".join(f"  {one}" for one in refused),
-            advice=f"Go on where it was begun, or make a new run. To go on all the same: {options}",
+            f"{run.store.folder}: what decides the figures is not what it was:\n{lines}",
+            advice=f"Go on where it was begun, or make a new run. To go on all the same: --despite {','.join(facts)}",
         )
     return found
 
@@ -101,7 +109,7 @@ def unlike(run: Begun, place: Place) -> tuple[Unlike, ...]:
     then = {name: text for sheet in manifest.sheets if sheet.title == "machine" for name, text in sheet.facts.items()}
     found = _differing(then, facts_of_machine(run.plan.hardware)) if then else []
     if manifest.weighbridge_version and manifest.weighbridge_version != version("weighbridge"):
-        found.append(Unlike(name="weighbridge", before=manifest.weighbridge_version, now=version("weighbridge")))
+        found.append(Unlike(fact="weighbridge", before=manifest.weighbridge_version, now=version("weighbridge")))
     if run.plan.hardware.kind == "lab":
         found += _rebuilt(manifest, run.planned, place)
     return tuple(found)
@@ -155,8 +163,20 @@ def _plan(store: RunStore) -> Plan:
 
 def _differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[Unlike]:
     names = dict.fromkeys(name for name in (*before, *now) if name not in PASSING)
-    pairs = [Unlike(name=name, before=before.get(name, ""), now=now.get(name, "")) for name in names]
-    return [pair for pair in pairs if pair.before != pair.now]
+    found = []
+    for name in names:
+        then, today = (_steady(name, facts.get(name, "")) for facts in (before, now))
+        if then != today:
+            kind, _, rest = name.partition(" ")
+            fact, of = ("kernel", "") if name == KERNEL else (KINDS_OF.get(kind, name), rest if kind in KINDS_OF else "")
+            found.append(Unlike(fact=fact, of=of, before=then, now=today))
+    return found
+
+
+def _steady(name: str, text: str) -> str:
+    """A fact as it is compared. Memory in GiB with one decimal: what a kernel keeps for itself differs from boot to boot."""
+    found = re.fullmatch(r"(\d+) kB", text) if name == "memory" else None
+    return f"{int(found[1]) / 2**20:.1f} GiB" if found else text
 
 
 def _rebuilt(manifest: Manifest, planned: Sequence[Planned], place: Place) -> list[Unlike]:
@@ -174,5 +194,5 @@ def _rebuilt(manifest: Manifest, planned: Sequence[Planned], place: Place) -> li
         text = packages_sum(place.images / key(image))
         if then != {now: text}:
             before = ", ".join(f"{name.removeprefix('image ')} {told}" for name, told in then.items())
-            found.append(Unlike(name=f"image of {one.layout.name}", before=before, now=f"{key(image)} {text}"))
+            found.append(Unlike(fact="image", of=one.layout.name, before=before, now=f"{key(image)} {text}"))
     return found

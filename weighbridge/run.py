@@ -183,7 +183,8 @@ def _conduct(left: Begun, doing: Doing, allowance: Allowance | None, begun: Call
         doing.say(f"{why}; {claim(repeats)}")
     lost = sum(step.measurement is None for step in latest.values())
     if lost:
-        doing.say(f"{lost} steps were not measured; to try them again: weighbridge resume {store.folder}")
+        many = "1 step was" if lost == 1 else f"{lost} steps were"
+        doing.say(f"{many} not measured; to try again: weighbridge resume {store.folder}")
 
 
 def _ended(store: RunStore, state: State, why: str) -> None:

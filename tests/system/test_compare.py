@@ -181,6 +181,32 @@ def test_what_a_killed_run_leaves_is_found_by_its_label_and_removed(tmp_path: Pa
     assert weighbridge("down", "--all").stdout.startswith("nothing stands")
 
 
+def test_a_run_that_is_killed_in_the_middle_of_a_step_is_gone_on_with_where_it_was(tmp_path: Path, before: Traces) -> None:
+    (tmp_path / "trial.yaml").write_text(SUITE)
+    swift = ("--no-attest", "--layouts", "swift")
+    run = start(tmp_path, "compare", "--suite", f"{tmp_path}/trial.yaml", *swift, "--out", f"{tmp_path}/runs")
+    seen(run, tmp_path / "output", "step 2/3")
+    run.send_signal(signal.SIGKILL)
+    run.wait(timeout=60)
+    assert traces(place().deployments) != before
+    folder = next((tmp_path / "runs").iterdir())
+    (first,) = RunStore.open(folder).steps()
+    done = weighbridge("resume", str(folder))
+    assert done.returncode in (0, 4), done.stdout + done.stderr  # on a busy machine a step may not be valid
+    assert soon(before) == before
+    store = RunStore.open(folder)
+    steps = store.steps()
+    assert steps[0] == first
+    assert [(step.key.workload, step.key.workers) for step in steps] == [("small-read", 1), ("small-read", 4), ("large-write", 2)]
+    assert all(step.measurement is not None for step in steps)
+    assert store.manifest.state == "done"
+    assert [event.kind for event in store.events() if event.kind in ("visit", "up", "resumed", "down")] == [
+        *("visit", "up", "resumed", "visit", "up", "down")
+    ]
+    assert "removed swift-" in done.stdout
+    assert (folder / "derived" / "report.html").exists()
+
+
 def soon(before: Traces) -> Traces:
     """The traces there are now; the kernel may take a moment to free what the last process held, but no longer than this."""
     deadline = time.monotonic() + 10

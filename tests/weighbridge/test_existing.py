@@ -139,6 +139,42 @@ def test_a_run_that_is_ended_in_the_middle_of_a_step_leaves_nothing_in_the_gatew
     assert not list((tmp_path / "home" / "deployments").iterdir())
 
 
+def test_a_run_that_is_killed_in_the_middle_of_a_step_is_gone_on_with_and_leaves_nothing_in_the_gateway(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    with null_target() as place:
+        before = containers(place, make="theirs")
+        command = write(tmp_path, {"plain": f"http://127.0.0.1:{place[1]}"})
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+        try:
+            assert process.stdout is not None
+            said = ""
+            while "step 2/2" not in said:
+                said += (line := process.stdout.readline())
+                assert line, said
+            process.kill()
+            said += process.communicate(timeout=60)[0]
+        finally:
+            process.kill()
+            process.wait()
+        (run,) = (tmp_path / "runs").iterdir()
+        (first,) = RunStore.open(run).steps()
+        assert containers(place) != before
+        go_on = [sys.executable, "-m", "weighbridge", "resume", str(run)]
+        done = subprocess.run(go_on, capture_output=True, text=True, env=environment, timeout=120, check=False)
+        assert done.returncode in (0, 4), done.stdout + done.stderr  # on a busy machine a step may be too short to be valid
+        assert "step 2/2" in done.stdout
+        assert "step 1/2" not in done.stdout
+        assert containers(place) == before
+        again = subprocess.run(go_on, capture_output=True, text=True, env=environment, timeout=120, check=False)
+        assert again.returncode == 0
+        assert "every step is measured" in again.stdout
+    steps = RunStore.open(run).steps()
+    assert steps[0] == first
+    assert [step.key.api for step in steps] == ["swift", "s3"]
+    assert [step.order for step in steps] == [0, 1]
+
+
 def test_what_is_missing_is_told_before_a_run_is_begun(tmp_path: Path, environment: dict[str, str]) -> None:
     command = write(tmp_path, {"plain": "http://127.0.0.1:9"})
     lacking = {**environment, "ST_KEY": "", "AWS_SECRET_ACCESS_KEY": ""}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import signal
@@ -21,7 +22,7 @@ from ground.errors import InvalidMeasurement, ServiceFailed, UsageError
 from results.hold import Holder, holding
 from results.manifest import Sheet
 from results.step import Pass, StepKey, StepResult
-from results.store import RunStore
+from results.store import RunStore, StoreError
 from suites import Suite
 from suites.loader import load, shipped
 from topologies import images, loader
@@ -34,6 +35,7 @@ from weighbridge import run as running
 from weighbridge.budget import Allowance
 from weighbridge.conductor import Conductor
 from weighbridge.facts import facts_of_machine
+from weighbridge.interruption import Interrupted
 from weighbridge.opening import Opened
 from weighbridge.plan import Plan, make_plan, twin_of
 from weighbridge.resumption import Begun
@@ -331,6 +333,52 @@ def test_a_run_whose_gateway_did_not_come_up_says_how_to_go_on_and_does(tmp_path
 
 
 @pytest.mark.usefixtures("kinds")
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [
+        (Interrupted(signal.SIGTERM), "interrupted"),
+        (StoreError(Path("steps.jsonl"), OSError(errno.ENOSPC, "No space left on device")), "failed"),
+    ],
+)
+def test_a_run_that_was_interrupted_or_whose_disk_was_full_says_how_to_go_on_and_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, state: str
+) -> None:
+    run, real = Run(tmp_path), RunStore.append
+
+    def append(store: RunStore, step: StepResult) -> None:
+        if step.order == 2:
+            raise error
+        real(store, step)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RunStore, "append", append)
+        with pytest.raises(type(error)):
+            begin(run)()
+    folder = only(run)
+    store = RunStore.open(folder)
+    assert store.manifest.state == state
+    assert len(store.steps()) == 2
+    where, said = doing(run)
+    resume(folder, where)
+    assert [step.key for step in RunStore.open(folder).steps()] == planned_keys(run.plan())
+    assert f"the run was {state}" in next(event.text for event in store.events() if event.kind == conducting.RESUMED)
+    assert "4 steps, probably" in said.getvalue()
+
+
+@pytest.mark.usefixtures("kinds")
+def test_steps_that_were_lost_are_told_with_how_to_try_them_again(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.gateways["rgw-a"].dies_at = 1
+    screen = io.StringIO()
+    plan = run.plan()
+    out = run.folder / "runs"
+    running.run(plan, run.planned, run.place, Console(file=screen, width=200), out=out, text="", attest=False)
+    assert f"1 step was not measured; to try again: weighbridge resume {only(run)}" in screen.getvalue()
+    resume(only(run), doing(run)[0])
+    assert all(step.measurement is not None for step in RunStore.open(only(run)).latest().values())
+
+
+@pytest.mark.usefixtures("kinds")
 def test_a_run_that_is_done_says_so_starts_nothing_and_makes_its_report_again(tmp_path: Path, derived: list[Path]) -> None:
     run = Run(tmp_path)
     begin(run)()
@@ -373,14 +421,15 @@ def test_what_differs_from_when_the_run_was_begun_is_refused_by_name_until_it_is
     with pytest.raises(UsageError) as refused:
         resume(folder, where)
     assert "cpu: " in str(refused.value)
-    assert "--despite 'sysctl vm.swappiness' --despite cpu" in str(refused.value)
+    assert "sysctl (vm.swappiness): " in str(refused.value)
+    assert "--despite sysctl,cpu" in str(refused.value)
     assert "load before" not in str(refused.value)
     with pytest.raises(UsageError, match="nothing of that name differs"):
         resume(folder, where, despite=["cpus"])
-    with pytest.raises(UsageError, match=r"sysctl vm\.swappiness"):
+    with pytest.raises(UsageError, match=r"sysctl \(vm\.swappiness\)"):
         resume(folder, where, despite=["cpu"])
     assert (folder / "events.jsonl").read_bytes() == lines
-    resume(folder, where, despite=["cpu", "sysctl vm.swappiness"])
+    resume(folder, where, despite=["cpu", "sysctl"])
     told = [event.text for event in RunStore.open(folder).events() if event.kind == "unlike"]
     assert len(told) == 2
     assert "another now" in told[1]
@@ -477,7 +526,18 @@ def test_an_image_that_was_built_anew_with_other_packages_is_told_by_the_layout_
     left = Begun(store, run.plan().model_copy(update={"hardware": lab}), tuple(run.planned), frozenset())
     assert not resumption.unlike(left, run.place)
     listed.write_text("radosgw=17\n")
-    assert [one.name for one in resumption.unlike(left, run.place)] == ["image of rgw-a"]
+    assert [(one.fact, one.of) for one in resumption.unlike(left, run.place)] == [("image", "rgw-a")]
+
+
+def test_memory_that_a_kernel_keeps_for_itself_makes_no_other_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(tmp_path)
+    store = run.store()
+    store.add_facts([Sheet(title="machine", facts={"memory": "24684096 kB", "sysctl kernel.osrelease": "6.1"})])
+    left = Begun(store, run.plan(), tuple(run.planned), frozenset())
+    now = {"memory": "24684000 kB", "sysctl kernel.osrelease": "6.2"}
+    monkeypatch.setattr(resumption, "facts_of_machine", lambda _: now)
+    assert [(one.fact, one.before, one.now) for one in resumption.unlike(left, run.place)] == [("kernel", "6.1", "6.2")]
+    assert resumption.refuse_unlike(left, run.place, ["all"]) == resumption.unlike(left, run.place)
 
 
 def test_only_what_a_process_of_the_run_left_is_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 @click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option(
     "--despite",
-    metavar="NAME",
-    multiple=True,
-    help="Go on although this fact is not what it was when the run was begun; the refusal names them. May be given again.",
+    metavar="FACT,...",
+    default="",
+    help="Go on although these facts are not what they were when the run was begun (a refusal names them), or all.",
 )
 @click.option(
     "--budget",
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @influx
 def command(
     run: Path,
-    despite: tuple[str, ...],
+    despite: str,
     budget: float | None,
     cosbench: str | None,
     cosbench_archive: str | None,
@@ -43,7 +43,8 @@ def command(
 
     No step that is measured is measured again; one that could not be measured is tried again.
     """
-    return resume(run, despite=despite, budget_s=budget, cosbench=cosbench, cosbench_archive=cosbench_archive, influx=influx)
+    facts = tuple(word.strip() for word in despite.split(",") if word.strip())
+    return resume(run, despite=facts, budget_s=budget, cosbench=cosbench, cosbench_archive=cosbench_archive, influx=influx)
 
 
 def resume(
