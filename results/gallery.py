@@ -1,0 +1,102 @@
+"""Every picture of a run, in the order in which a report or a talk shows them; a twin of a layout is in none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ground.record import Record
+from results.ascent import doubted
+from results.ceiling_lines import ceiling_lines
+from results.chart_theme import LIGHT, Look, styles
+from results.charts import Chart, charts
+from results.comparing import compare
+from results.comparison import Comparison
+from results.distributions import distribution_figures
+from results.exports.run_data import RunData
+from results.figure import Figure
+from results.findings import findings_of
+from results.grouped_bars import grouped_bars
+from results.pictures import Drawing
+from results.recap_chart import RecapChart, recap_chart
+from results.recap_map import recap_maps
+from results.resolved import ResolvedPlan
+from results.resource_chart import ResourceChart, resource_chart
+from results.staircase import Staircase
+from results.staircase_chart import StaircaseChart, staircase_chart
+from results.staircase_page import staircase_page
+from results.step import StepResult
+from results.study_page import study_page
+from results.summary import Row, rows_of
+from results.tornado import tornado, tuned
+
+
+class Gallery(Record):
+    """All pictures of a run in one look."""
+
+    charts: tuple[Chart, ...]
+    """Throughput and latency by workers."""
+    figures: tuple[Figure, ...]
+    resources: ResourceChart
+    stairs: StaircaseChart | None = None
+    recap: RecapChart | None = None
+    """Of a study that was replayed."""
+
+    @property
+    def drawings(self) -> tuple[Drawing, ...]:
+        """Those that have something to show."""
+        found: list[Drawing] = [*self.charts, *self.figures]
+        found += [self.resources] if self.resources.recorded else []
+        found += [self.stairs] if self.stairs is not None else []
+        found += [self.recap] if self.recap is not None and self.recap.maps else []
+        return tuple(found)
+
+
+def gallery(
+    plan: ResolvedPlan,
+    rows: Sequence[Row],
+    steps: Iterable[StepResult],
+    comparison: Comparison,
+    stairs: Sequence[Staircase] = (),
+    recap: RecapChart | None = None,
+    look: Look = LIGHT,
+    *,
+    slo_ms: float | None = None,
+) -> Gallery:
+    """The pictures of a run's table, steps and comparison; `slo_ms` is the bound on p90 in the hockey stick.
+
+    Raises InvalidMeasurement on a histogram that cannot be read.
+    """
+    own = [row for row in rows if row.layout not in plan.twins]
+    layouts = [layout for layout in plan.layouts if layout.name not in plan.twins]
+    ceilings = ceiling_lines(stair for stair in stairs if stair.layout not in plan.twins)
+    bars = grouped_bars(own, styles(layouts, look), look)
+    changed = tuned(comparison, layouts)
+    tornados = [tornado(changed, look, metric) for metric in ("throughput", "p90")]
+    return Gallery(
+        charts=charts(own, findings_of(comparison), layouts, repeats=plan.suite.repeats, ceilings=ceilings, look=look),
+        figures=(
+            *recap_maps(comparison, look),
+            *(one for one in [*tornados, bars] if one is not None),
+            *distribution_figures(plan.model_copy(update={"layouts": tuple(layouts)}), own, steps, look, slo_ms=slo_ms),
+        ),
+        resources=resource_chart(own, layouts, look),
+        stairs=staircase_chart([stair for stair in stairs if stair.layout not in plan.twins], layouts, look),
+        recap=None if recap is None else recap_chart(recap.maps, look),
+    )
+
+
+def gallery_of(folder: Path, look: Look = LIGHT, *, slo_ms: float | None = None) -> Gallery:
+    """The pictures of a run folder, finished or not.
+
+    Raises UsageError when it is none, InvalidMeasurement when something of it cannot be read.
+    """
+    data = RunData(folder)
+    rows = rows_of(data.plan, data.visits)
+    page = staircase_page(data.plan, rows, data.layers, data.attested)
+    stairs = page.stairs if page is not None else ()
+    believed = doubted(rows, stairs)
+    comparison = compare(believed, data.plan.twins, data.plan.suite.bounds)
+    replayed = study_page(data.store, data.plan, (*rows, *data.layers))
+    recap = replayed.chart if replayed is not None else None
+    return gallery(data.plan, believed, data.steps.values(), comparison, stairs, recap, look, slo_ms=slo_ms)

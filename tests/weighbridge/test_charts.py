@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from ground.errors import UsageError
+from results.fake_run import WORKLOADS, fake_run
+from weighbridge.command import weighbridge
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    small = WORKLOADS[0].model_copy(update={"runtime": 2.0, "workers": (1, 4)})
+    return fake_run(tmp_path_factory.mktemp("runs"), workloads=[small], repeats=2).folder
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(weighbridge, ["charts", *arguments], catch_exceptions=False, standalone_mode=False)
+    return result.output
+
+
+def test_charts_are_written_into_the_run_with_data_and_sentence(folder: Path) -> None:
+    out = run(str(folder), "--only", "recap-map,throughput-bars")
+    charts = folder / "derived" / "charts"
+    assert out.splitlines() == [str(charts / "recap-map.png"), str(charts / "throughput-bars.png")]
+    assert {path.suffix for path in charts.glob("recap-map.*")} == {".png", ".svg", ".pdf", ".csv", ".txt"}
+
+
+def test_dark_ones_lie_beside_the_light_ones(folder: Path, tmp_path: Path) -> None:
+    run(str(folder), "--dark", "--only", "throughput-bars")
+    assert "#14161a" in (folder / "derived" / "charts" / "dark" / "throughput-bars.svg").read_text()
+    run(str(folder), "--dark", "--only", "throughput-bars", "--out", str(tmp_path / "talk"))
+    assert (tmp_path / "talk" / "throughput-bars.png").exists()
+
+
+def test_the_bound_on_p90_is_a_time(folder: Path) -> None:
+    assert "p90 of 40 ms" in run(str(folder), "--list", "--only", "hockey-stick", "--slo", "40ms")
+
+
+def test_what_there_is_to_draw_is_told(folder: Path) -> None:
+    before = sorted(folder.rglob("*"))
+    names = [line.partition(":")[0] for line in run(str(folder), "--list").splitlines()]
+    assert names[:2] == ["throughput-by-workers", "latency-by-workers"]
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_a_name_that_no_chart_has_is_refused_with_the_nearest(folder: Path) -> None:
+    with pytest.raises(UsageError, match=r"did you mean .*hockey-stick"):
+        CliRunner().invoke(
+            weighbridge, ["charts", str(folder), "--only", "hockeystick"], catch_exceptions=False, standalone_mode=False
+        )
