@@ -7,6 +7,22 @@ from contextlib import contextmanager
 
 from ground.errors import WeighbridgeError
 from topologies.deployment import Deployment
+from weighbridge import aging
+from weighbridge.opening import prefix_of
+from weighbridge.plan import Plan
+
+
+def buckets_of(plan: Plan, prefix: str) -> tuple[str, ...]:
+    """All buckets that a run of this prefix may make on a gateway."""
+    # COSBench counts from 1, everything else from 0.
+    names = [
+        f"{prefix_of(prefix, way)}-{one.name}-{index}"
+        for ways in plan.passes.values()
+        for way in ways
+        for one in way.workloads
+        for index in range(one.objects.containers + (way.driver == "cosbench"))
+    ]
+    return tuple(dict.fromkeys([*aging.buckets(plan.suite, prefix), *names]))
 
 
 @contextmanager

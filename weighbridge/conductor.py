@@ -28,9 +28,9 @@ from weighbridge import aging
 from weighbridge.asking import ask_osds
 from weighbridge.budget import Allowance
 from weighbridge.cache_dropper import dropping
-from weighbridge.clearing import clearing
+from weighbridge.clearing import buckets_of, clearing
 from weighbridge.display import Display
-from weighbridge.opening import LOCUST, opened, prefix_of
+from weighbridge.opening import LOCUST, opened
 from weighbridge.pace import Pace, show_duration, work_of
 from weighbridge.passes import asked_of_hosts, wants_tools
 from weighbridge.plan import Plan, Visit, keys_of
@@ -84,6 +84,7 @@ class Conductor:
         self._settled = len(self._whole)
         # Buckets carry the run's own id, so that nothing but what this run made is ever touched.
         self._prefix = f"wb-{store.manifest.run_id.rsplit('-', 1)[-1]}"
+        self._buckets = buckets_of(plan, self._prefix)
 
     def run(self) -> str:
         """Do the whole plan, or as much of it as the allowance holds; returns why not all of it, empty when it is all.
@@ -132,7 +133,7 @@ class Conductor:
                     self._clear(deployment)
 
     def _clear(self, deployment: Deployment) -> None:
-        for text in deployment.standing.clear(self._buckets()):
+        for text in deployment.standing.clear(self._buckets):
             self._tell(deployment.layout.name)(text)
 
     def _visit(self, visit: Visit) -> None:
@@ -152,7 +153,7 @@ class Conductor:
                 self._clear(deployment)
             planned = self._planned[visit.layout]
             with (
-                clearing(deployment, self._buckets(), self._tell(visit.layout)),
+                clearing(deployment, self._buckets, self._tell(visit.layout)),
                 self._watching(planned, deployment) as watch,
             ):
                 for one in self._plan.passes[visit.layout] if self._aged(deployment, visit) else ():
@@ -208,18 +209,6 @@ class Conductor:
             counted[machine.name] = machine
             limits = (*limits, HostLimits(host=machine.name, tier="machine", cpus=machine.cpus))
         return Watch(self._store, planned.layout.name, counted, limits, deployment.standing.probes)
-
-    def _buckets(self) -> list[str]:
-        """All buckets that this run may make on a gateway."""
-        # COSBench counts from 1, everything else from 0.
-        names = [
-            f"{prefix_of(self._prefix, way)}-{one.name}-{index}"
-            for ways in self._plan.passes.values()
-            for way in ways
-            for one in way.workloads
-            for index in range(one.objects.containers + (way.driver == "cosbench"))
-        ]
-        return list(dict.fromkeys([*aging.buckets(self._suite, self._prefix), *names]))
 
     def _aged(self, deployment: Deployment, visit: Visit) -> bool:
         """Age the store as the suite asks; whether it can be measured. When it could not be aged, its steps are written down so."""
