@@ -29,10 +29,13 @@ MOST: Final = 1000
 
 
 class Budgeted(Record):
-    """A plan that fits into a time, as far as can be told before. `seconds` is what all of it probably takes."""
+    """A plan that fits into a time, as far as can be told before."""
 
     plan: Plan
     seconds: float
+    """What all of it probably takes."""
+    claim_s: float
+    """What as many repeats as a claim needs would take."""
     shortened: tuple[str, ...] = ()
     """Windows that were made shorter, in words."""
 
@@ -87,7 +90,8 @@ def fit(
             # No claim can be made either way: the windows stay as long as one repeat of them allows.
             shown, repeats = _longest(suite, lambda one: _times(room_s, repeat_s(one)) >= 1), 1
     plan = planned_for(shown, repeats)
-    return Budgeted(plan=plan, seconds=beside_s + Pace.of(plan).left_s(), shortened=_told(suite, shown))
+    claim_s = beside_s + REPEATS_FOR_A_CLAIM * repeat_s(shown)
+    return Budgeted(plan=plan, seconds=beside_s + Pace.of(plan).left_s(), claim_s=claim_s, shortened=_told(suite, shown))
 
 
 def sentences(budgeted: Budgeted, budget_s: float) -> tuple[str, ...]:
@@ -104,6 +108,8 @@ def sentences(budgeted: Budgeted, budget_s: float) -> tuple[str, ...]:
     if budgeted.shortened:
         found.append(f"windows are shortened to make room: {'; '.join(budgeted.shortened)}")
         found.append("whether a p90 still has the 200 requests that it needs is not known before they are made: the table tells")
+    if repeats < REPEATS_FOR_A_CLAIM:
+        return (*found, f"{claim(repeats)}: about {show_duration(budgeted.claim_s)}")
     return (*found, claim(repeats))
 
 
@@ -112,9 +118,7 @@ def claim(repeats: int) -> str:
     if repeats < REPEATS_FOR_A_CLAIM:
         return f"n = {repeats}: nothing can be claimed of a difference, which takes {REPEATS_FOR_A_CLAIM} repeats"
     least = (smallest_ratio(SPREAD, repeats) - 1) * 100
-    return (
-        f"n = {repeats}: where repeats vary by {SPREAD:.0%}, differences of about {math.ceil(least)} % can be shown 8 times in 10"
-    )
+    return f"n = {repeats}: where repeats vary by {SPREAD * 100:g} %, differences of about {math.ceil(least)} % can be shown 8 times in 10"
 
 
 def _times(room_s: float, one_s: float) -> int:

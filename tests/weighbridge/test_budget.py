@@ -7,7 +7,7 @@ from ground.errors import UsageError
 from weighbridge import budget
 from weighbridge.budget import REPORTING_S, SHORTEST_WINDOW_S, Allowance, Budgeted, claim, fit, sentences
 from weighbridge.command import weighbridge
-from weighbridge.pace import Pace
+from weighbridge.pace import Pace, show_duration
 from weighbridge.testing import SUITE, Run
 
 LONG = [{**workload, "runtime": "60s", "warmup": "1s"} for workload in SUITE["workloads"]]
@@ -50,7 +50,8 @@ def test_windows_keep_their_length_where_shortening_them_would_make_no_claim_pos
     found = fitted(run, REPORTING_S + 3.5 * repeat_s(run))
     assert found.plan.suite.repeats == 3
     assert not found.shortened
-    assert "n = 3: nothing can be claimed" in sentences(found, 600)[-1]
+    longer = show_duration(REPORTING_S + 5 * repeat_s(run))
+    assert sentences(found, 600)[-1] == f"n = 3: nothing can be claimed of a difference, which takes 5 repeats: about {longer}"
 
 
 def test_one_repeat_gets_the_longest_windows_that_fit_where_it_fits_by_that_alone(tmp_path: Path) -> None:
@@ -70,7 +71,7 @@ def test_a_budget_that_holds_no_repeat_is_refused_with_what_one_takes(tmp_path: 
 def test_what_can_be_claimed_is_told_by_the_number_of_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "nothing can be claimed" in claim(4)
     monkeypatch.setattr(budget, "smallest_ratio", lambda spread, repeats: 1.0812 if (spread, repeats) == (0.05, 7) else 9.9)
-    assert claim(7) == "n = 7: where repeats vary by 5%, differences of about 9 % can be shown 8 times in 10"
+    assert claim(7) == "n = 7: where repeats vary by 5 %, differences of about 9 % can be shown 8 times in 10"
 
 
 def test_an_allowance_keeps_back_what_the_report_takes_and_what_was_spent_before(monkeypatch: pytest.MonkeyPatch) -> None:
