@@ -117,8 +117,9 @@ def claim(repeats: int) -> str:
     """What so many repeats can show, in one sentence."""
     if repeats < REPEATS_FOR_A_CLAIM:
         return f"n = {repeats}: nothing can be claimed of a difference, which takes {REPEATS_FOR_A_CLAIM} repeats"
-    least = (smallest_ratio(SPREAD, repeats) - 1) * 100
-    return f"n = {repeats}: where repeats vary by {SPREAD * 100:g} %, differences of about {math.ceil(least)} % can be shown 8 times in 10"
+    least = math.ceil((smallest_ratio(SPREAD, repeats) - 1) * 100)
+    spread = f"{SPREAD * 100:g} %"
+    return f"n = {repeats}: where repeats vary by {spread}, differences of about {least} % can be shown 8 times in 10"
 
 
 def _times(room_s: float, one_s: float) -> int:
