@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from results.attestation import verdict, warnings
-from results.slides.deck import Slide
 from results.slides.evidence import Evidence
+from results.slides.slide import Slide
 from results.slides.words import counted, rests_on, why_not
 
 LINES: Final = 5
@@ -39,7 +39,8 @@ def _title(evidence: Evidence) -> str:
     cells = len(evidence.rows)
     bad = [row for row in evidence.rows if not row.ranked]
     if evidence.manifest.state != "done":
-        return f"The run is not whole ({evidence.manifest.state}): {len(bad)} of {counted(cells, 'figure')} do not count"
+        lacking = f"{len(bad)} of {counted(cells, 'figure')} do not count" if bad else "some figures are of fewer repeats"
+        return f"The run is not whole ({evidence.manifest.state}): {lacking}"
     if bad:
         return (
             f"{len(bad)} of {counted(cells, 'figure')} {'is' if len(bad) == 1 else 'are'} not valid or not steady, and not ranked"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from results.slides.deck import Cell, Grid
 from results.slides.fitting import height_pt
+from results.slides.slide import Cell, Grid
 
 SMALLEST_PT: Final = 14
 """Smaller type cannot be read from the last row."""

@@ -9,11 +9,11 @@ from typing import Final
 from results.chart_theme import Look
 from results.figures import show_figure
 from results.resource_chart import resource_chart
-from results.slides.deck import Cell, Grid, Slide
 from results.slides.evidence import Evidence
 from results.slides.grid_fitting import size_for
 from results.slides.page import ROOM_PT, TABLE_ROOM_PT
 from results.slides.setup import shade
+from results.slides.slide import Cell, Grid, Slide
 from results.slides.words import counted, upper
 from results.staircase import NAMES, PLAIN, Level, Staircase, Step, doubts, gaps, percent
 from results.summary import Row

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from ground.errors import UsageError
-from results.slides.deck import Deck, Grid, Slide
 from results.slides.picture import picture
+from results.slides.slide import Deck, Grid, Slide
 from results.store import write_whole
 
 PICTURES: Final = "pictures"

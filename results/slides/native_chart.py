@@ -16,8 +16,8 @@ from pptx.oxml.ns import qn
 from pptx.util import Pt
 
 from results.chart_theme import Look
-from results.slides.deck import Axis, BarChart, LineChart, ScatterChart, Series
 from results.slides.paint import bare, made, rgb
+from results.slides.slide import Axis, BarChart, LineChart, ScatterChart, Series
 
 _MARKERS: Final = {
     "circle": XL_MARKER_STYLE.CIRCLE,
@@ -94,7 +94,7 @@ def _scatter(chart: ScatterChart, slide: Any, look: Look, box: Sequence[Any]) ->
 def _bars(chart: BarChart, slide: Any, look: Look, box: Sequence[Any]) -> Any:
     bars = chart.bars[::-1]  # PowerPoint puts the first one lowest
     data = CategoryChartData(number_format="0.0")
-    data.categories = [bar.name for bar in bars]
+    data.categories = [f"{bar.name}: {bar.label}" for bar in bars]
     data.add_series(chart.across.title, [bar.value for bar in bars])
     frame = slide.shapes.add_chart(XL_CHART_TYPE.BAR_CLUSTERED, *box, data)
     drawn = _dressed(frame.chart, look)
@@ -110,7 +110,6 @@ def _bars(chart: BarChart, slide: Any, look: Look, box: Sequence[Any]) -> Any:
         fill.solid()
         fill.fore_color.rgb = rgb(bar.colour)
     _whiskers(series, [(number, bar.value, bar.low, bar.high) for number, bar in enumerate(bars)], look.ink)
-    _labelled(series, [(bar.label, XL_LABEL_POSITION.INSIDE_BASE) for bar in bars], look.ink)
     return frame
 
 

@@ -9,8 +9,8 @@ from results.chart_theme import Look
 from results.comparison import NoiseFloor
 from results.figures import show_ratio
 from results.findings import Finding, headline
-from results.slides.deck import Card, Slide
 from results.slides.evidence import Evidence
+from results.slides.slide import Card, Slide
 from results.slides.words import counted, listed, rests_on, upper
 from results.statistics import REPEATS_FOR_A_CLAIM
 

@@ -10,7 +10,7 @@ import altair as alt
 import vl_convert as vlc
 
 from results.chart_theme import Look, config, font_folder
-from results.slides.deck import Axis, BarChart, LineChart, ScatterChart, Series
+from results.slides.slide import Axis, BarChart, LineChart, ScatterChart, Series
 
 WIDTH: Final = 1040
 HEIGHT: Final = 400
@@ -63,14 +63,13 @@ def _scatter(chart: ScatterChart, look: Look) -> list[alt.Chart]:  # noqa: ARG00
 
 @_layers.register
 def _bars(chart: BarChart, look: Look) -> list[alt.Chart]:
-    names = [bar.name for bar in chart.bars]
-    base = alt.Chart(alt.InlineData(values=[bar.model_dump() for bar in chart.bars]))
-    y = alt.Y("name:N", sort=names, title=None, axis=alt.Axis(labelLimit=520, domain=False, ticks=False))
-    x = _scaled("value", chart.across, alt.X)
-    bars = base.mark_bar().encode(x=x, y=y, color=alt.Color("colour:N", scale=None))
+    named = [{**bar.model_dump(), "name": f"{bar.name}: {bar.label}"} for bar in chart.bars]
+    base = alt.Chart(alt.InlineData(values=named))
+    order = [bar["name"] for bar in named]
+    y = alt.Y("name:N", sort=order, title=None, axis=alt.Axis(labelLimit=520, domain=False, ticks=False))
+    bars = base.mark_bar().encode(x=_scaled("value", chart.across, alt.X), y=y, color=alt.Color("colour:N", scale=None))
     whiskers = base.mark_rule(strokeWidth=2, color=look.ink).encode(x=_scaled("low", chart.across, alt.X), x2="high:Q", y=y)
-    words = base.mark_text(fontSize=19, fontWeight=600, align="left", dx=6, color=look.ink)
-    return [bars, whiskers.transform_filter("datum.low !== null"), words.encode(x=alt.datum(0), y=y, text="label:N")]
+    return [bars, whiskers.transform_filter("datum.low !== null")]
 
 
 def _spots(series: Sequence[Series]) -> Iterator[dict[str, Any]]:

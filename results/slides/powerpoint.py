@@ -14,7 +14,6 @@ from pptx.util import Pt
 
 from results.chart_theme import Look
 from results.slides.archive import settled
-from results.slides.deck import Card, Deck, Slide
 from results.slides.fitting import LINE, height_pt, largest
 from results.slides.native_chart import add_chart
 from results.slides.native_table import add_table
@@ -30,6 +29,7 @@ from results.slides.page import (
     TOP_PT,
 )
 from results.slides.paint import made, rgb
+from results.slides.slide import Card, Deck, Slide
 from results.slides.template import blank
 
 _LINE_SIZES: Final = (24, 22, 20, 18, 16, 14)

@@ -15,10 +15,10 @@ from results.comparison import Comparison, Effect, Metric
 from results.diverging import colour_at, diverging, ink_on, neutral
 from results.figures import show_figure, show_ratio
 from results.kinds import Kind, kind_of
-from results.slides.deck import Cell, Grid, Slide
 from results.slides.evidence import Evidence
 from results.slides.grid_fitting import size_for
 from results.slides.page import ROOM_PT, TABLE_ROOM_PT
+from results.slides.slide import Cell, Grid, Slide
 from results.slides.words import counted, listed, rests_on, upper
 
 ABREAST: Final = 5

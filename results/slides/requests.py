@@ -16,9 +16,9 @@ from results.findings import NEAR, Finding
 from results.interval import show_latency
 from results.kinds import Kind
 from results.service_level import Served, Stop, path, served, stretches, telling_bound_ms
-from results.slides.deck import Axis, LineChart, ScatterChart, Series, Slide, Spot
 from results.slides.evidence import Evidence, repeats
 from results.slides.label_sides import sided
+from results.slides.slide import Axis, Bar, BarChart, LineChart, ScatterChart, Series, Slide, Spot
 from results.slides.words import counted, listed, rests_on, spanned, upper, why_not
 from results.statistics import REPEATS_FOR_A_CLAIM
 from results.summary import Row
@@ -27,6 +27,8 @@ ABREAST: Final = 6
 """Layouts in a chart; of more the first stands beside five others on slides of their own."""
 LABELLED: Final = 3
 """Layouts of which every point is labelled; of more, the ends of each path are."""
+_UNTOLD: Final = "tells no percentiles"
+"""What `results.validity` notes of a driver that has none."""
 _CROSSES: Final = "×: not valid or not steady, not ranked"
 FAR: Final = 50.0
 """A scale is logarithmic where its highest figure is so many times its lowest."""
@@ -201,7 +203,7 @@ def _throughput(evidence: Evidence, group: Group, look: Look) -> Slide:
         key=f"throughput-{group.key}",
         title=f"{_throughput_title(group, pairs)}{group.part}",
         lead=f"Throughput of {group.about} by workers; {rests_on(*repeats(group.rows))}" if series else "",
-        chart=_line_chart(counts, series) if series else None,
+        chart=_shown(counts, series) if series else None,
         lines=() if series else tuple(dict.fromkeys(f"{row.layout}: {why_not(row)}" for row in group.rows)),
         foot=f"{upper('; '.join(foot))}." if series else "",
         notes=(
@@ -212,12 +214,16 @@ def _throughput(evidence: Evidence, group: Group, look: Look) -> Slide:
 
 
 def _throughput_title(group: Group, pairs: Sequence[Finding]) -> str:
-    """The widest of the differences from the first layout, or what one layout serves at its best."""
-    known = [pair for pair in pairs if pair.ratio is not None]
-    if known:
-        chosen = max(known, key=lambda pair: pair.ratio.value if pair.ratio else 0)
+    """Who serves most of what the first layout does, and who least; or what one layout serves at its best."""
+    of_first = {other: share for pair in pairs if (told := _of_first(pair)) is not None for other, share in [told]}
+    if of_first:
         counts = [row.workers for row in group.rows]
-        return f"{_relation(chosen, group.about)} over {spanned((min(counts), max(counts)))}"
+        at = f"at {spanned((min(counts), max(counts)))}"
+        most, least = max(of_first, key=lambda name: of_first[name]), min(of_first, key=lambda name: of_first[name])
+        by_name = {name: pair for pair in pairs for name in (pair.faster, pair.slower) if name != pair.baseline}
+        if most == least or of_first[most] < 1:
+            return f"{_relation(by_name[least], group.about)} {at}"
+        return f"{_relation(by_name[most], group.about)} {at}, {least} {show_ratio(of_first[least])}"
     best = max(
         (row for row in group.rows if row.ranked and row.throughput_ops_s), key=lambda row: row.throughput_ops_s or 0, default=None
     )
@@ -225,6 +231,15 @@ def _throughput_title(group: Group, pairs: Sequence[Finding]) -> str:
         most = f"{show_figure(best.throughput_ops_s)} op/s of {group.about}"
         return f"{best.layout} serves at most {most}, at {counted(best.workers, 'worker')}"
     return f"{upper(group.about)} cannot be compared"
+
+
+def _of_first(pair: Finding) -> tuple[str, float] | None:
+    """The layout that is compared with the first, and how many times the first's its throughput is."""
+    if pair.ratio is None:
+        return None
+    if pair.faster == pair.baseline:
+        return pair.slower, 1 / pair.ratio.value
+    return pair.faster, pair.ratio.value
 
 
 def _relation(pair: Finding, about: str) -> str:
@@ -284,15 +299,24 @@ def _column(row: Row, places: dict[int, int]) -> Spot:
     )
 
 
-def _line_chart(counts: Sequence[int], series: Sequence[Series]) -> LineChart:
+def _shown(counts: Sequence[int], series: Sequence[Series]) -> LineChart | BarChart:
+    """Lines over worker counts; bars where there is one count alone."""
     largest = max(value for one in series for spot in one.spots for value in (spot.y, spot.high) if value is not None)
     top, step = nice_top(largest)
+    if len(counts) == 1:
+        across = Axis(title=f"op/s at {counted(counts[0], 'worker')}", low=0, high=top, step=step)
+        return BarChart(across=across, bars=tuple(_bar(one, one.spots[0]) for one in series))
     return LineChart(
         categories=tuple(str(count) for count in counts),
         across="workers",
         up=Axis(title="op/s", low=0, high=top, step=step),
         series=tuple(series),
     )
+
+
+def _bar(one: Series, spot: Spot) -> Bar:
+    label = show_figure(spot.y) if one.joined else f"× {show_figure(spot.y)}"
+    return Bar(name=one.name, value=spot.y, low=spot.low, high=spot.high, colour=one.colour, label=label)
 
 
 # ---- both
@@ -306,4 +330,7 @@ def _no_p90(group: Group) -> str:
     """Why latency has no slide, in a few words; empty where a p90 is known."""
     if any(row.ranked and row.p90_ms is not None for row in group.rows):
         return ""
-    return "p90: in bins, see the notes" if any(row.p90_in is not None for row in group.rows) else "p90: too few samples for one"
+    if any(row.p90_in is not None for row in group.rows):
+        return "p90: told in bins, see the notes"
+    untold = any(_UNTOLD in note for row in group.rows for note in row.notes)
+    return "p90: the driver tells none" if untold else "p90: too few samples for one"

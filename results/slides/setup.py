@@ -11,10 +11,10 @@ from results.chart_theme import Look
 from results.figures import UNKNOWN, show_figure
 from results.kinds import DRIVERS
 from results.resolved import PlannedHost
-from results.slides.deck import Cell, Grid, Slide
 from results.slides.evidence import Evidence
 from results.slides.grid_fitting import size_for
 from results.slides.page import ROOM_PT, TABLE_ROOM_PT
+from results.slides.slide import Cell, Grid, Slide
 from results.slides.words import counted, listed, spanned
 from suites import Suite
 
@@ -69,7 +69,7 @@ def setup(evidence: Evidence, look: Look) -> tuple[Slide, ...]:
 def _slide(evidence: Evidence, look: Look, layouts: Sequence[str], part: str, number: int) -> Slide:
     common = list(_common(evidence))
     facts = _facts(evidence, layouts)
-    differing = [name for name, values in facts.items() if len(set(values)) > 1]
+    differing = [name for name, values in facts.items() if _differ(values)]
     wanted = [name for name in facts if name in FIRST or name in differing]
     shown = len(wanted)
     grid = _grid(look, layouts, common, facts, wanted)
@@ -95,6 +95,11 @@ def _slide(evidence: Evidence, look: Look, layouts: Sequence[str], part: str, nu
             "All other settings, configuration files and versions of packages are in the report and the manifest.",
         ),
     )
+
+
+def _differ(values: Sequence[str]) -> bool:
+    """Whether layouts that have a setting have it otherwise: one that others lack is of their kind of gateway alone."""
+    return len(set(values) - {UNKNOWN}) > 1
 
 
 def _title(evidence: Evidence) -> str:
@@ -175,7 +180,7 @@ def _facts(evidence: Evidence, layouts: Sequence[str]) -> dict[str, tuple[str, .
     return dict(
         sorted(
             found.items(),
-            key=lambda item: (order.get(item[0], len(order)), len(set(item[1])) == 1, item[0].startswith(_BACKGROUND)),
+            key=lambda item: (order.get(item[0], len(order)), not _differ(item[1]), item[0].startswith(_BACKGROUND)),
         )
     )
 
@@ -189,7 +194,7 @@ def _grid(
         lines.append((Cell(text=name, bold=True), *_merged((value,) * len(layouts), None)))
     for name in names:
         values = tuple(_brief(value) for value in facts[name])
-        fill = shade(look) if len(set(facts[name])) > 1 else None
+        fill = shade(look) if _differ(facts[name]) else None
         lines.append((Cell(text=_called(name), bold=True, fill=fill), *_merged(values, fill)))
     first = 0.17 if len(layouts) > 1 else 0.22
     return Grid(widths=(first, *((1 - first) / len(layouts),) * len(layouts)), lines=tuple(lines), largest_pt=18)

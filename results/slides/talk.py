@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from results.chart_theme import LIGHT, Look
 from results.slides.closing import closing
-from results.slides.deck import Deck
 from results.slides.evidence import Evidence
 from results.slides.limits import where_time_goes
 from results.slides.opening import answer, opening
 from results.slides.recap import recap
 from results.slides.requests import requests
 from results.slides.setup import setup
+from results.slides.slide import Deck
 from results.slides.tuning import tuning
 
 

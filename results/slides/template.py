@@ -15,9 +15,9 @@ from pptx.oxml.ns import qn
 from pptx.util import Pt
 
 from results.chart_theme import DARK, LIGHT
-from results.slides.deck import Deck
 from results.slides.page import HEIGHT_PT, LEFT_PT, ROOM_PT, TOP_PT, WIDTH_PT
 from results.slides.paint import MAIN, bare, made, serialized
+from results.slides.slide import Deck
 
 TYPEFACE: Final = "Arial"
 _AUTHOR: Final = "Weighbridge"

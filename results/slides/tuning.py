@@ -11,9 +11,9 @@ from results.comparison import Comparison, Effect
 from results.diverging import diverging, neutral
 from results.kinds import kind_of
 from results.resolved import PlannedLayout
-from results.slides.deck import Axis, Bar, BarChart, Slide
 from results.slides.evidence import Evidence
 from results.slides.recap import change_text
+from results.slides.slide import Axis, Bar, BarChart, Slide
 from results.slides.words import rests_on, upper
 
 BARS: Final = 10

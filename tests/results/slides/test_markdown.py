@@ -8,9 +8,9 @@ import pytest
 from ground.errors import UsageError
 from results.chart_theme import DARK
 from results.fake_run import WORKLOADS, fake_run
-from results.slides.deck import Cell, Deck, Grid, Slide
 from results.slides.evidence import Evidence, evidence
 from results.slides.markdown import markdown, write_markdown
+from results.slides.slide import Cell, Deck, Grid, Slide
 from results.slides.talk import talk
 
 SHORT = tuple(workload.model_copy(update={"runtime": 2.0, "workers": (1, 16)}) for workload in WORKLOADS[:1])

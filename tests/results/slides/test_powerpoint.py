@@ -14,9 +14,9 @@ from pptx.util import Pt
 from results.chart_theme import DARK, LIGHT
 from results.fake_run import WORKLOADS, Spoilt, fake_run
 from results.slides import deck as deck_of
-from results.slides.deck import Deck, LineChart, ScatterChart
 from results.slides.evidence import Evidence, evidence
 from results.slides.powerpoint import powerpoint
+from results.slides.slide import Deck, LineChart, ScatterChart
 from results.slides.talk import talk
 from results.store import RunStore
 

@@ -11,8 +11,8 @@ from results.figures import show_ratio
 from results.findings import headline
 from results.manifest import Sheet
 from results.resolved import PlannedLayout
-from results.slides.deck import Deck, LineChart, ScatterChart, Slide
 from results.slides.evidence import Evidence, evidence
+from results.slides.slide import BarChart, Deck, LineChart, ScatterChart, Slide
 from results.slides.talk import talk
 from results.slides.tuning import one_setting_each
 from results.store import RunStore
@@ -73,7 +73,7 @@ def test_titles_of_results_are_sentences_with_figures_and_notes_name_every_repea
     (pair,) = told.pairs["small-read", "read", "swift", "locust"]
     assert pair.ratio is not None
     assert throughput.title.startswith(f"rgw-beast serves {show_ratio(pair.ratio.value)} (")
-    assert throughput.title.endswith("swift’s 1 MB reads over 1 to 16 workers")
+    assert throughput.title.endswith("swift’s 1 MB reads at 1 to 16 workers")
     assert all("n = 5" in "\n".join(one.notes) for one in deck.slides if one.chart is not None)
     assert sum("16 workers" in note for note in throughput.notes) == 3  # the sentence, and a line for each layout
 
@@ -277,8 +277,29 @@ def test_more_than_six_layouts_go_on_several_slides_with_the_first_on_each(tmp_p
     names = tuple(f"layout-{number}" for number in range(9))
     deck = talk(evidence(fake_run(tmp_path, workloads=workloads, repeats=1, layouts=names, telemetry=False)))
     charts = [one.chart for one in deck.slides if one.key.startswith("throughput")]
-    drawn = [{series.name for series in chart.series} for chart in charts if isinstance(chart, LineChart)]
+    drawn = [{bar.name for bar in chart.bars} for chart in charts if isinstance(chart, BarChart)]
     assert all("layout-0" in names_of for names_of in drawn)
     assert set().union(*drawn) == set(names)
     assert max(len(names_of) for names_of in drawn) <= 6
     assert [one.title.rsplit("(", 1)[1] for one in deck.slides if one.key.startswith("set-up")] == ["1 of 2)", "2 of 2)"]
+
+
+def test_one_worker_count_alone_is_drawn_as_bars(tmp_path: Path) -> None:
+    workloads = (SHORT[0].model_copy(update={"workers": (8,)}),)
+    told = evidence(fake_run(tmp_path, workloads=workloads, repeats=2))
+    one = slide(talk(told), "throughput")
+    assert isinstance(one.chart, BarChart)
+    assert [(bar.name, bar.value) for bar in one.chart.bars] == [(row.layout, row.throughput_ops_s) for row in told.rows]
+    assert one.title.endswith("at 8 workers")
+
+
+def test_of_several_layouts_the_title_names_who_serves_most_and_who_least(tmp_path: Path) -> None:
+    # Of made-up layouts each is slower than the one before it; with the plan's order changed, the first is in the middle.
+    store = fake_run(tmp_path, workloads=SHORT[:1], repeats=2, layouts=FIVE[:3])
+    first, second, third = store.plan().layouts
+    (store.folder / "plan.resolved.json").write_text(
+        store.plan().model_copy(update={"layouts": (second, first, third)}).model_dump_json()
+    )
+    title = slide(talk(evidence(store)), "throughput").title
+    assert title.startswith("rgw-beast serves 1.")
+    assert "rgw-civetweb’s 1 MB reads at 1 to 16 workers, rgw-apache-fastcgi 0." in title

@@ -107,6 +107,7 @@ class Bar(Record):
     high: float | None = None
     colour: Colour
     label: str
+    """Its figure in words, told with its name."""
 
 
 class BarChart(Record):
