@@ -19,7 +19,7 @@ from results.chart_theme import Look, Style
 from results.charts import colour_of
 from results.figure import HEIGHT, Figure, Plot
 from results.figures import UNKNOWN, show_figure, show_ms
-from results.frame import Frame, Scale, lines_of, rounded
+from results.frame import FAINT, Frame, Scale, lines_of, rounded
 from results.labels import Label, side_labels
 from results.latencies import KindLatencies, LayoutLatencies
 from results.percentile_chart import gap_words
@@ -97,11 +97,14 @@ def _finding(drawn: Sequence[KindLatencies]) -> str:
     best: tuple[float, str] | None = None
     for kind in drawn:
         known = sorted((one for one in kind.layouts if enough_samples(one.count, 90)), key=lambda one: one.median_us(50))
-        if len(known) < 2:
+        if not known:
             continue
         fast, slow = known[0], known[-1]
         ratio = slow.median_us(50) / fast.median_us(50)
-        if fast.median_us(90) < slow.median_us(10):
+        if len(known) == 1:
+            half, most = show_ms(fast.median_us(50) / 1000), show_ms(fast.median_us(90) / 1000)
+            text = f"Half of {kind.about} at {kind.at} are done within {half} ms on {fast.layout}, nine in ten within {most} ms"
+        elif fast.median_us(90) < slow.median_us(10):
             text = f"Nine in ten {kind.about} of {fast.layout} are done before the first tenth of {slow.layout}’s, at {kind.at}"
         else:
             half, slower = show_ms(fast.median_us(50) / 1000), show_ms(slow.median_us(50) / 1000)
@@ -140,8 +143,10 @@ def _panel_finding(kind: KindLatencies) -> str:
     if not known:
         return "too few samples"
     first = f"half within {show_ms(known[0].median_us(50) / 1000)} ms"
-    if len(known) == 1:
+    if len(kind.layouts) == 1:
         return first
+    if len(known) == 1:
+        return f"{first} on {known[0].layout}"
     return f"{first} on {known[0].layout}, {show_ms(known[-1].median_us(50) / 1000)} ms on {known[-1].layout}"
 
 
@@ -180,7 +185,7 @@ def _draw(kind: KindLatencies, shown: Sequence[Style], look: Look) -> alt.LayerC
     faint = lines_of(repeats).encode(x=frame.x(), y=frame.y(), color=colour, detail=["layout:N", "repeat:O"], order="y:Q")
     bold = lines_of(medians).encode(x=frame.x(), y=frame.y(), color=colour, detail="layout:N", order="y:Q")
     return alt.layer(
-        faint.transform_filter("datum.ranked").mark_line(interpolate="step-after", strokeWidth=1.2, opacity=0.35),
+        faint.transform_filter("datum.ranked").mark_line(interpolate="step-after", strokeWidth=1.2, opacity=FAINT[look.name]),
         faint.transform_filter("!datum.ranked").mark_line(
             interpolate="step-after", strokeWidth=1.8, strokeDash=[1, 4], opacity=0.9
         ),
@@ -191,16 +196,17 @@ def _draw(kind: KindLatencies, shown: Sequence[Style], look: Look) -> alt.LayerC
 
 
 def _labels(kind: KindLatencies, frame: Frame) -> list[Label]:
-    """Names at the end of each line, the slowest layout lowest: the lines end at one height."""
-    order = sorted(
-        (one for one in kind.layouts if one.known), key=lambda one: (one.ranked or one.known)[0].percentile_us(50), reverse=True
-    )
-    found = []
-    for number, one in enumerate(order):
-        slow = (one.ranked or one.known)[0].percentile_us(99) if not one.ranked else one.median_us(99)
-        found.append(Label(layout=one.layout, x=slow / 1000, y=99 - 0.001 * (len(order) - number), note=one.why_not))
+    """Names at the ends of lines, which all end at one height: the farther right, the lower, so that no threads cross."""
+    ends = sorted((_end_ms(one), one.layout, one.why_not) for one in kind.layouts if one.known)
+    top = float(SHARES[-1])
+    found = [Label(layout=name, x=end, y=top - 0.001 * place, note=note) for place, (end, name, note) in enumerate(ends)]
     bare = [one for one in kind.layouts if not one.known]
     return [*found, *(Label(layout=one.layout, x=None, y=frame.up.low, note=one.why_not) for one in bare)]
+
+
+def _end_ms(one: LayoutLatencies) -> float:
+    """Where a line ends: that of the median, else of the last repeat."""
+    return (one.median_us(SHARES[-1]) if one.ranked else one.known[-1].percentile_us(SHARES[-1])) / 1000
 
 
 def _frame(kind: KindLatencies) -> Frame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import altair as alt
 from pydantic import PositiveInt
@@ -13,7 +13,9 @@ from ground.record import Record
 from results.chart_data import log_ticks, nice_top
 from results.figure import HEIGHT, WIDTH
 
-NUMBER = ",.6~g"
+NUMBER: Final = ",.6~g"
+FAINT: Final = {"light": 0.35, "dark": 0.55}
+"""Opacity of a repeat's line by the name of the look: dark colours on the dark fade sooner."""
 
 
 class Scale(Record):

@@ -95,7 +95,7 @@ def _caption(drawn: Sequence[Stick], left_out: Sequence[str]) -> str:
     if any(stop.p90_ms is None and stop.high_ms is not None for stop in stops):
         parts.append("Bars without a mark: the bin in which p90 lies, where the driver tells no more.")
     if any(stop.p90_ms is None and stop.high_ms is None for stop in stops):
-        parts.append("Hollow at the foot: too few samples for a p90.")
+        parts.append("Hollow at the foot: too few samples for a p90, or none that can be read.")
     if left_out:
         parts.append(f"Left out, since no p90 is known: {', '.join(left_out)}.")
     return " ".join(parts)

@@ -18,7 +18,7 @@ from results.chart_theme import Look, Style
 from results.charts import colour_of, shape_of
 from results.figure import HEIGHT, Figure, Plot
 from results.figures import UNKNOWN, show_figure, show_ms, show_ratio
-from results.frame import Frame, Scale, chart_of, lines_of, rounded
+from results.frame import FAINT, Frame, Scale, chart_of, lines_of, rounded
 from results.labels import Label, side_labels
 from results.latencies import KindLatencies, LayoutLatencies, RepeatLatencies
 from results.validity import SAMPLES_BEYOND
@@ -116,7 +116,7 @@ def _panel_finding(kind: KindLatencies) -> str:
     known = sorted((one.median_us(percent), one.layout) for one in kind.layouts if one.reaches(percent))
     (low_us, fast), (high_us, slow) = known[0], known[-1]
     if len(known) == 1:
-        return f"{called(percent)} {show_ms(low_us / 1000)} ms"
+        return f"{called(percent)}: {show_ms(low_us / 1000)} ms{f' {fast}' * (len(kind.layouts) > 1)}"
     return f"{called(percent)}: {show_ms(low_us / 1000)} ms {fast}, {show_ms(high_us / 1000)} ms {slow}"
 
 
@@ -182,7 +182,7 @@ def _draw(kind: KindLatencies, shown: Sequence[Style], look: Look) -> alt.LayerC
         chart_of(shades)
         .mark_area(opacity=0.2)
         .encode(x=frame.x(), y=frame.y("low"), y2=alt.Y2("high:Q"), color=colour, detail="layout:N"),
-        faint.transform_filter("datum.ranked").mark_line(strokeWidth=1.2, opacity=0.35),
+        faint.transform_filter("datum.ranked").mark_line(strokeWidth=1.2, opacity=FAINT[look.name]),
         faint.transform_filter("!datum.ranked").mark_line(strokeWidth=1.8, strokeDash=[1, 4], opacity=0.9),
         bold.transform_filter("datum.solid").mark_line(strokeWidth=3),
         bold.transform_filter("!datum.solid").mark_line(strokeWidth=1.8, strokeDash=[4, 4], opacity=0.8),

@@ -7,7 +7,7 @@ point nothing is known, and nothing is said. A path that ends within the bound s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 from statistics import median
 from typing import Final
 
@@ -116,16 +116,23 @@ class Most(Record):
 def most_within(points: Sequence[tuple[float, float | None]], bound_ms: float) -> Most | None:
     """The largest throughput of a path whose p90 is within the bound; None where none is.
 
-    `points` are (op/s, p90 in ms) in the order of workers; one without a p90 breaks the path. It may be more where the path ends,
-    or breaks, within the bound.
+    `points` are (op/s, p90 in ms) in the order of workers; one without a p90 breaks the path. It may be more where the path ends
+    within the bound, or where it breaks there and is beyond it when it goes on: where it was crossed is not known then.
     """
-    found, more = [], False
-    for (rate, latency), (next_rate, next_latency) in pairwise([*points, (0.0, None)]):
-        if latency is not None and latency <= bound_ms:
+    found: list[tuple[float, float]] = []
+    more = False
+    for place, (rate, latency) in enumerate(points):
+        if latency is None:
+            continue
+        if latency <= bound_ms:
             found.append((rate, latency))
-            more = more or next_latency is None
-        if latency is not None and next_latency is not None and (latency <= bound_ms) != (next_latency <= bound_ms):
-            found.append((rate + (bound_ms - latency) / (next_latency - latency) * (next_rate - rate), bound_ms))
+        later = [after for _, after in points[place + 1 :]]
+        known = next((after for after in later if after is not None), None)
+        if latency <= bound_ms and (known is None or (later[0] is None and known > bound_ms)):
+            more = True
+        if later and later[0] is not None and (latency <= bound_ms) != (later[0] <= bound_ms):
+            next_rate = points[place + 1][0]
+            found.append((rate + (bound_ms - latency) / (later[0] - latency) * (next_rate - rate), bound_ms))
     rate, latency = max(found, default=(0.0, 0.0))
     return Most(ops_s=rate, at_ms=latency, more=more) if rate > 0 else None
 

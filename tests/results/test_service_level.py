@@ -57,6 +57,12 @@ def test_a_point_that_does_not_count_breaks_the_path() -> None:
     assert (found.ops_s, found.more) == (100.0, True)
 
 
+def test_a_break_that_lies_within_the_bound_on_both_sides_hides_nothing() -> None:
+    found = most_within([(100.0, 10.0), (150.0, None), (200.0, 15.0), (300.0, 25.0)], 20.0)
+    assert found is not None
+    assert (found.ops_s, found.more) == (250.0, False)
+
+
 def test_a_path_of_no_latencies_serves_nothing_that_is_known() -> None:
     assert most_within([], 10.0) is None
     assert most_within([(100.0, None)], 10.0) is None
