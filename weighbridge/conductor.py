@@ -82,6 +82,7 @@ class Conductor:
         """The next step's place among all that were tried."""
         self._tries = sum(event.kind == RESUMED for event in store.events())
         self._settled = len(self._whole)
+        self._attested_before = store.attested()
         # Buckets carry the run's own id, so that nothing but what this run made is ever touched.
         self._prefix = f"wb-{store.manifest.run_id.rsplit('-', 1)[-1]}"
         self._buckets = buckets_of(plan, self._prefix)
@@ -186,6 +187,8 @@ class Conductor:
 
     def _ask_osds(self, deployment: Deployment, visit: Visit) -> None:
         """What each OSD does by itself, where the suite asks for it; a figure that cannot be had is a gap, and ends no run."""
+        if any((one.kind, one.layout, one.repeat) == ("osd", visit.layout, visit.repeat) for one in self._attested_before):
+            return  # known of the part of this visit that came before an interruption: they add up over OSDs, not over parts
         try:
             figures = ask_osds(deployment, self._suite, visit.repeat)
         except (DriverError, TargetError) as error:

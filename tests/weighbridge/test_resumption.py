@@ -19,6 +19,7 @@ from drivers.driver import Heard
 from drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Setup, Step, Target
 from gateways.gateway import Image
 from ground.errors import InvalidMeasurement, ServiceFailed, UsageError
+from results.attestation import Attested
 from results.hold import Holder, holding
 from results.manifest import Sheet
 from results.step import Pass, StepKey, StepResult
@@ -190,6 +191,22 @@ def test_a_visit_whose_steps_are_whole_is_not_stood_up_and_a_workload_whose_are_
     assert run.gateways["rgw-a"].did == []
     assert run.gateways["swift-b"].did.count("up") == 1
     assert [text for text in seen.said if text.startswith(("standing", "preparing"))] == ["standing up swift-b", "preparing mixed"]
+
+
+def test_osds_that_were_asked_before_an_interruption_are_not_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(tmp_path)
+    figure = {"host": "gateway-1", "kind": "osd", "what": "osd.0 write", "value": 1e8, "unit": "B/s"}
+    asked: list[str] = []
+
+    def ask(deployment: Deployment, _suite: Suite, repeat: int) -> list[Attested]:
+        asked.append(deployment.layout.name)
+        return [Attested.model_validate({**figure, "layout": deployment.layout.name, "repeat": repeat})]
+
+    monkeypatch.setattr(conducting, "ask_osds", ask)
+    store = killed(run, "begins", 2)
+    go_on(store, run)
+    assert asked == ["swift-b"]
+    assert [one.layout for one in store.attested()] == ["rgw-a", "swift-b"]
 
 
 def test_what_could_not_be_measured_is_tried_again_and_its_order_goes_on(tmp_path: Path) -> None:
