@@ -186,9 +186,9 @@ def _when(column: Column) -> str:
 
 def _caption(kind: KindLatencies, maps: Sequence[LatencyMap], width_s: int) -> str:
     repeats = sorted({one.repeat + 1 for one in maps if one.cells})
-    which = (
-        "the first repeat" if repeats == [1] else f"the first repeat that counts (repeat {', '.join(str(one) for one in repeats)})"
-    )
+    which = "the first repeat"
+    if repeats != [1]:
+        which += f" that counts (repeat {', '.join(str(one) for one in repeats)})"
     parts = [f"Colour: requests a second that took so long, one scale for all layouts. Of {which}, whole seconds of the window."]
     if width_s > 1:
         parts.append(f"A column is {width_s} s.")
