@@ -13,6 +13,7 @@ from results.charts import colour_of, shape_of, workers_axis
 from results.figure import in_lines
 from results.resolved import PlannedLayout
 from results.resource_data import Cell, Strip, resource_csv, strips
+from results.side_by_side import together
 from results.summary import Row
 from results.use import UTILIZED, Resource, saturated
 
@@ -47,19 +48,20 @@ class ResourceChart(Record):
     def spec(self) -> dict[str, Any]:
         """The Vega-Lite spec of all strips, a row for each kind of requests."""
         rows = [
-            alt.hconcat(
-                *(
-                    _cell(strip, cell, self.styles, self.look, WIDTH, HEIGHT, size=15, legend=True).properties(
-                        title=alt.Title(cell.title, fontSize=15, fontWeight=500, color=self.look.muted, offset=8)
-                    )
+            together(
+                [
+                    _cell(strip, cell, self.styles, self.look, WIDTH, HEIGHT, size=15, legend=True)
+                    .properties(title=alt.Title(cell.title, fontSize=15, fontWeight=500, color=self.look.muted, offset=8))
+                    .to_dict(validate=False)
                     for cell in strip.cells
-                ),
+                ],
+                "hconcat",
                 spacing=26,
-            ).properties(title=alt.Title(strip.title, fontSize=18, fontWeight=600, offset=10))
+                title={"text": strip.title, "fontSize": 18, "fontWeight": 600, "offset": 10},
+            )
             for strip in self.strips
         ]
-        title = alt.Title(in_lines(self.finding, 74), subtitle=in_lines(self.caption, 150))
-        spec: dict[str, Any] = alt.vconcat(*rows).properties(title=title).to_dict(validate=False)
+        spec = together(rows, "vconcat", title={"text": in_lines(self.finding, 74), "subtitle": in_lines(self.caption, 150)})
         whole = config(self.look)
         legend = {"orient": "top", "labelFontSize": 16, "symbolSize": 120, "title": None, "columnPadding": 26, "offset": 16}
         return {**spec, "config": {**whole, "legend": {**whole["legend"], **legend}}}
@@ -119,7 +121,7 @@ def _cell(
     x = workers_axis(strip.workers, title=None)
     y = alt.Y("percent:Q", scale=scale, title=None, axis=axis)
     colour, shape = colour_of(styled, legend=legend), shape_of(styled, legend=legend)
-    data = alt.InlineData(values=[share.model_dump() for share in cell.shares])
+    data = alt.InlineData(values=tuple(share.model_dump() for share in cell.shares))  # a tuple is not copied, value by value
     bound = (
         alt.Chart(alt.InlineData(values=[{"percent": UTILIZED * 100}]))
         .mark_rule(strokeDash=[3, 3], color=look.muted, opacity=0.7)
