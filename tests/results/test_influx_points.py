@@ -115,6 +115,26 @@ def test_a_host_without_a_limit_of_cpus_has_cpus_used_and_no_share(store: RunSto
     assert all("cpus_used" in fields and "cpu_share" not in fields for fields in found)
 
 
+def test_a_second_in_which_nothing_succeeded_has_counts_and_no_latency(store: RunStore) -> None:
+    step = next(step for step in store.steps() if step.measurement is not None and step.measurement.seconds)
+    assert step.measurement is not None
+    first, *others = step.measurement.seconds
+    barren = first.model_copy(update={"count": 0, "bytes": 0, "errors": 9, "max_us": 0, "sum_us": 0, "bands": ()})
+    odd = step.model_copy(update={"measurement": step.measurement.model_copy(update={"seconds": (barren, *others)})})
+    fields = next(fields for name, _, fields, _ in map(split, RunPoints(store).step(odd)) if name == "weighbridge_second")
+    assert fields == {"ops": "0i", "bytes": "0i", "errors": "9i"}
+
+
+def test_samples_of_a_window_that_never_opened_have_no_place_and_no_point(tmp_path: Path) -> None:
+    copy = fake_run(tmp_path, layouts=("rgw-beast",), workloads=SMALL, repeats=1)
+    step = copy.steps()[0]
+    telemetry = copy.telemetry(step.key)
+    assert telemetry is not None
+    with copy.record_telemetry(telemetry.head) as file:
+        file.write(one.model_copy(update={"phase": "unplaced"}) for one in telemetry.hosts)
+    assert {split(line)[0] for line in RunPoints(copy).step(step)} == {"weighbridge_second", "weighbridge_step"}
+
+
 def test_live_rates_carry_the_tags_of_their_step(store: RunStore) -> None:
     (line,) = RunPoints(store).live(store.steps()[0].key, "measure", (120.5, 1e6), 0, 1415102400500)
     name, tags, fields, at = split(line)
