@@ -1,8 +1,8 @@
 """The recap of a study: a map of per cent change from one level of a factor to another, all else being the same.
 
 As the study of 2012 had it (M. Nelson, Argonaut vs Bobtail Performance Preview): a cell for each kind of requests, object size and
-number of operations under way. A cell makes a claim only with enough repeats on both sides and an interval that leaves no change
-out; it stands for itself, so of twenty cells in which nothing has changed one looks as if something had.
+number of operations under way. A cell makes a claim only with enough repeats on both sides, an interval that leaves no change
+out, and a test that still shows it after Benjamini and Hochberg's correction over all cells of its map.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from pydantic import PositiveInt
 from ground.quantities import show_bytes
 from ground.record import Record
 from results.chart_data import csv_lines
+from results.comparison import Share
 from results.findings import NEAR
-from results.statistics import REPEATS_FOR_A_CLAIM, Ratio, ratio
+from results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, Ratio, corrected, ratio, welch
 from results.summary import Row
 from suites import Workload
 from suites.studies import Comparison, Study, Variant
@@ -42,6 +43,10 @@ class RecapCell(Record):
     workers: PositiveInt
     ratio: Ratio | None
     verdict: Verdict
+    p: Share | None = None
+    """Of Welch's test on the logarithms; None where a side has one repeat."""
+    q: Share | None = None
+    """The same, corrected for the number of cells of the map."""
     why: str = ""
     """Why it is missing."""
 
@@ -94,6 +99,16 @@ def change(after: Sequence[float], before: Sequence[float]) -> tuple[Ratio, Verd
     return found, "changed" if found.claim and abs(found.value - 1) >= NEAR else "same"
 
 
+def corrected_cells(cells: Sequence[RecapCell]) -> tuple[RecapCell, ...]:
+    """The cells of one map, with p-values corrected for their number: what is not shown any more has not changed."""
+    tested = [number for number, cell in enumerate(cells) if cell.p is not None]
+    made = list(cells)
+    for number, q in zip(tested, corrected([p for cell in cells if (p := cell.p) is not None]), strict=True):
+        still = cells[number].verdict if q <= LEVEL or cells[number].verdict != "changed" else "same"
+        made[number] = cells[number].model_copy(update={"q": q, "verdict": still})
+    return tuple(made)
+
+
 def _recap(
     study: Study, one: Comparison, level: str, variants: Sequence[Variant], rows: Sequence[Row], picks: dict[str, str]
 ) -> Recap:
@@ -106,7 +121,7 @@ def _recap(
     places = [(name, *_across(before)) for name, (_, before, _) in zip(named, matched, strict=True)]
     if len(set(places)) < len(places):  # two workloads of one operation and size: their names tell them apart
         named = [f"{name} · {before.workload}" for name, (_, before, _) in zip(named, matched, strict=True)]
-    cells = [_cell(name, before, after) for name, (_, before, after) in zip(named, matched, strict=True)]
+    cells = corrected_cells([_cell(name, before, after) for name, (_, before, after) in zip(named, matched, strict=True)])
     across = {_column(before): _across(before) for _, before, _ in matched}
     return Recap(
         title=f"{one.factor}: {study.label(one.baseline)} → {study.label(level)}",
@@ -115,7 +130,7 @@ def _recap(
         level=level,
         down=tuple(dict.fromkeys(cell.down for cell in cells)),
         across=tuple(sorted(across, key=lambda text: across[text])),
-        cells=tuple(cells),
+        cells=cells,
     )
 
 
@@ -166,7 +181,8 @@ def _cell(down: str, before: Row, after: Row) -> RecapCell:
     if not a or not b or min(*a, *b) <= 0:
         return RecapCell(**head, ratio=None, verdict="missing", why="nothing was done in a repeat: there is no ratio")
     found, verdict = change(a, b)
-    return RecapCell(**head, ratio=found, verdict=verdict)
+    p = welch(a, b).p if found.repeats >= 2 else None
+    return RecapCell(**head, ratio=found, verdict=verdict, p=p)
 
 
 def _throughputs(row: Row) -> list[float]:
@@ -182,7 +198,7 @@ def recap_csv(maps: Iterable[Recap]) -> str:
     """All cells of all maps, a line each: change with its interval, repeats of the side that has fewer, and what may be said."""
     head = (
         *("factor", "baseline", "level", "kind", "column", "baseline_layout", "layout", "workload", "workers"),
-        *("change_percent", "low_percent", "high_percent", "repeats", "verdict", "why"),
+        *("change_percent", "low_percent", "high_percent", "repeats", "p", "q", "verdict", "why"),
     )
     lines = []
     for one in maps:
@@ -192,5 +208,6 @@ def recap_csv(maps: Iterable[Recap]) -> str:
                 ends = (cell.ratio.value, cell.ratio.low, cell.ratio.high)
                 told = [*(None if end is None else (end - 1) * 100 for end in ends), cell.ratio.repeats]
             place = (cell.down, cell.across, cell.baseline, cell.layout, cell.workload, cell.workers)
-            lines.append((one.factor, one.baseline, one.level, *place, *told, cell.verdict, cell.why))
+            tests = ("" if value is None else f"{value:.3g}" for value in (cell.p, cell.q))
+            lines.append((one.factor, one.baseline, one.level, *place, *told, *tests, cell.verdict, cell.why))
     return csv_lines(head, lines)

@@ -14,7 +14,7 @@ from results.figures import show_figure
 from results.guard import Guarded
 from results.percent import show_percent
 from results.weighed import Weighed
-from weighbridge.outcome import noise_words
+from weighbridge.outcome import noise_words, verdict_words
 
 _STYLES: Final = {"better": "blue", "worse": "dark_orange", "not comparable": "dim", "no claim": "italic"}
 WIDE: Final = 120
@@ -39,7 +39,7 @@ def print_comparison(a: Weighed, b: Weighed, guarded: Guarded, comparison: Compa
     for effect in comparison.effects:
         if effect.workers is None:
             _say(console, f"• {effect.text}")
-    for line in noise_words(comparison.noise):
+    for line in (*verdict_words(comparison), *noise_words(comparison.noise)):
         _say(console, line, "dim")
     _say(console, "The runs were not interleaved: what changed on the machine between them is in every difference.", "dim")
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, get_args
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from results.comparison import NoiseFloor
+from results.comparison import Comparison, NoiseFloor, Verdict
 from results.derivation import Derived
 from results.figures import UNKNOWN, show_figure, show_ratio
 from results.findings import DRIVERS
@@ -56,7 +57,7 @@ def print_outcome(derived: Derived, console: Console) -> None:
     for finding in derived.findings:
         if finding.workers is None:
             console.print(f"• {finding.text}", markup=False, highlight=False, soft_wrap=True)
-    for line in noise_words(derived.comparison.noise) or _unmeasured(derived):
+    for line in (*verdict_words(derived.comparison), *noise_words(derived.comparison.noise)):
         console.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
     for sentence in derived.stairs:
         console.print(f"↗ {sentence}", markup=False, highlight=False, soft_wrap=True)
@@ -81,14 +82,22 @@ def noise_words(floors: Sequence[NoiseFloor]) -> tuple[str, ...]:
         )
         if floor.shown:
             text += f" In {floor.shown} of them a difference was shown where there is none: take every verdict with care."
+        else:
+            text += " In none of them was a difference shown, and there is none."
         words.append(text)
     return tuple(words)
 
 
-def _unmeasured(derived: Derived) -> tuple[str, ...]:
-    """That there was no A/A trial, where a verdict could be read with it."""
-    claims = any(effect.verdict in ("better", "worse") for effect in derived.comparison.effects)
-    return ("The rig’s noise floor was not measured: compare --aa.",) if claims else ()
+def verdict_words(comparison: Comparison) -> tuple[str, ...]:
+    """How many cells have which verdict, and that there was no A/A trial where one is missed; nothing of a lone layout."""
+    found = Counter(effect.verdict for effect in comparison.effects if effect.workers is not None)
+    if not found:
+        return ()
+    told = ", ".join(f"{found[verdict]} {verdict}" for verdict in get_args(Verdict) if found[verdict])
+    against = f" against {comparison.baseline}" if len(comparison.subjects) > 1 else ""
+    words = f"Of {found.total()} cells of throughput and p90{against}: {told}."
+    unmeasured = not comparison.noise and (found["better"] or found["worse"])
+    return (words, "The rig’s noise floor was not measured: compare --aa.") if unmeasured else (words,)
 
 
 def _print_parts(rows: Sequence[Row], console: Console) -> None:

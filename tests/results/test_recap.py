@@ -92,6 +92,28 @@ def test_repeats_that_scatter_as_much_as_they_differ_show_no_change() -> None:
     assert change([100.0, 150.0, 90.0, 160.0, 110.0], [100.0, 140.0, 80.0, 120.0, 105.0])[1] == "same"
 
 
+def test_of_a_map_of_many_cells_one_that_a_lone_test_would_show_is_no_change() -> None:
+    before, after = [100.0, 101.0, 99.0, 100.0, 100.0], [106.0, 110.0, 101.0, 108.0, 103.0]
+    (lone,) = one_map([row("old-xfs", "write-4k", before), row("new-xfs", "write-4k", after)]).cells
+    assert lone.p is not None
+    assert 0.01 < lone.p == lone.q < 0.05
+    assert lone.verdict == "changed"
+    others = [
+        row(f"{release}-{store}", workload, before, workers=workers)
+        for release in ("old", "new")
+        for store in ("xfs", "ext4")
+        for workload in ("write-4k", "seq-4k")
+        for workers in (16, 32, 64)
+        if (store, workload, workers) != ("xfs", "write-4k", 16)
+    ]
+    found = one_map([row("old-xfs", "write-4k", before), row("new-xfs", "write-4k", after), *others])
+    cell = next(one for one in found.cells if (one.layout, one.workload, one.workers) == ("new-xfs", "write-4k", 16))
+    assert cell.p == lone.p
+    assert cell.q is not None
+    assert cell.q > 0.05
+    assert (cell.verdict, cell.text) == ("same", "~")
+
+
 def test_a_change_below_five_per_cent_is_none_that_matters_however_sure_it_is() -> None:
     found, verdict = change([103.0, 103.1, 102.9, 103.0, 103.0], [100.0, 100.1, 99.9, 100.0, 100.0])
     assert found.shown

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,23 @@ def test_why_a_step_is_not_valid_is_told_without_what_its_driver_says_of_itself(
         "the driver used 87% of the CPU it may use",
         "no COSBench there",
     ]
+
+
+def test_verdicts_are_counted_and_a_missing_noise_floor_is_said(tmp_path: Path) -> None:
+    text = "\n".join(printed(derive(fake_run(tmp_path, workloads=[SMALL], telemetry=False).folder), 140))
+    assert "Of 4 cells of throughput and p90: 4 worse." in text
+    assert "The rig’s noise floor was not measured: compare --aa." in text
+
+
+def test_a_layout_weighed_against_itself_gives_its_noise_floor_and_no_finding(tmp_path: Path) -> None:
+    store = fake_run(tmp_path, layouts=["swift", "swift-again"], workloads=[SMALL], telemetry=False)
+    plan = json.loads((store.folder / "plan.resolved.json").read_text())
+    (store.folder / "plan.resolved.json").write_text(json.dumps({**plan, "twins": {"swift-again": "swift"}}))
+    derived = derive(store.folder)
+    assert derived.comparable
+    text = "\n".join(printed(derived, 140))
+    assert "Noise floor of throughput: swift weighed twice a block differs from itself by up to 1." in text
+    # The made-up twin is the slower of two layouts: an A/A trial that shows a difference says that something is wrong.
+    assert "in 2 cells; n = 5. In 2 of them a difference was shown where there is none: take every verdict with care." in text
+    assert "•" not in text
+    assert "not measured: compare --aa" not in text
