@@ -79,7 +79,7 @@ def test_five_repeats_can_reach_a_rank_test_of_less_than_one_per_cent_and_three_
 def test_many_values_or_equal_ones_are_ranked_by_approximation() -> None:
     many = [one * 1.001**one for one in range(1, 61)]
     assert rank_p(many[::2], many[1::2]) == pytest.approx(rank_p([*many[::2], 99.5], [*many[1::2], 99.5]), abs=0.02)
-    # By hand: U = 1 of a mean of 4.5; variance 9/12 (7 - 24/30) for the three that are equal; z = 3 / 2.15639 after correction by 1/2
+    # By hand: U = 1 of a mean of 4.5; variance 9/12 (7 - 24/30), three being equal; z = 3 / 2.15639 with the correction by 1/2
     assert rank_p([1.0, 2.0, 2.0], [2.0, 3.0, 4.0]) == pytest.approx(math.erfc(3 / math.sqrt(4.65) / math.sqrt(2)), rel=1e-9)
 
 
