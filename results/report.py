@@ -29,7 +29,7 @@ from results.certainty import HEAD, NUMBERS, effect_lines
 from results.chart_data import Panel
 from results.chart_theme import styles
 from results.charts import Chart
-from results.comparison import Comparison
+from results.comparison import Comparison, Verdict
 from results.figure import Figure
 from results.figures import show_figure, show_ratio
 from results.findings import DRIVERS, Finding, headline, overall, subjects
@@ -49,6 +49,14 @@ _NUMBER: Final = re.compile(r"\d+")
 
 BACKGROUND: Final = "background: "
 """How facts begin that are about work which daemons do beside serving: scrub, balancer, auditors, replicators ..."""
+
+
+_DOUBTS: Final[dict[Verdict, str]] = {
+    "no claim": ", no claim",
+    "not shown": ", no difference shown",
+    "too small to matter": ", too small to matter",
+}
+"""What stands on a card beside a ratio that claims nothing."""
 
 
 class Card(Record):
@@ -167,9 +175,7 @@ def _cards(rows: Sequence[Row], findings: Sequence[Finding], colours: dict[str, 
             continue
         low, high = finding.ratio.low, finding.ratio.high
         interval = f"95 % interval {show_ratio(low)} to {show_ratio(high)}, " if low is not None and high is not None else ""
-        claim = (
-            ", no claim" if finding.ratio.repeats < REPEATS_FOR_A_CLAIM else "" if finding.ratio.shown else ", no difference shown"
-        )
+        claim = _DOUBTS.get(finding.verdict, "")
         made.append(
             Card(
                 figure=show_ratio(finding.ratio.value),
