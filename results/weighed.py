@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from ground.record import Record
+from results.ascent import doubted, staircases
 from results.manifest import Manifest
 from results.resolved import PlannedLayout, ResolvedPlan
 from results.store import RunStore
-from results.summary import Row, summarize
-from results.use import step_use
+from results.summary import Row, rows_of
+from results.visit import read_visits
 
 
 class Weighed(Record):
-    """A run that was read. `rows` are those of the gateways, twins with them."""
+    """A run that was read. `rows` are those of the gateways as the report has them, twins with them."""
 
     folder: Path
     manifest: Manifest
@@ -34,10 +35,8 @@ class Weighed(Record):
 def weighed(folder: Path) -> Weighed:
     """Read a run, finished or not. Raises UsageError when it is none, InvalidMeasurement when something of it cannot be read."""
     store = RunStore.open(folder)
-    plan, steps = store.plan(), store.latest()
-    uses = {
-        key: step_use(telemetry, step.measurement.window_s)
-        for key, step in steps.items()
-        if step.measurement is not None and (telemetry := store.telemetry(key)) is not None
-    }
-    return Weighed(folder=folder, manifest=store.manifest, plan=plan, rows=summarize(plan, steps.values(), uses))
+    plan = store.plan()
+    found = read_visits(store, plan)
+    rows = rows_of(plan, found)
+    believed = doubted(rows, staircases(plan, rows, rows_of(plan, found, layers=True), store.attested()))
+    return Weighed(folder=folder, manifest=store.manifest, plan=plan, rows=believed)
