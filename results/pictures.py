@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import vl_convert as vlc
-
 from results.chart_theme import font_folder
+from results.rendering import draw
 from results.store import write_whole
 
 
@@ -42,14 +41,13 @@ class Drawing(Protocol):
 def write_charts(drawn: Sequence[Drawing], folder: Path) -> tuple[Path, ...]:
     """Write each chart as PNG (2x), SVG, PDF and CSV into a folder, which is made. Raises StoreError."""
     folder.mkdir(parents=True, exist_ok=True)
-    vlc.register_font_directory(font_folder())
+    pictures = draw((chart.spec() for chart in drawn), font_folder()) if drawn else ()
     written = []
-    for chart in drawn:
-        drawing = vlc.vegalite_to_svg(chart.spec())
+    for chart, picture in zip(drawn, pictures, strict=True):
         contents: dict[str, str | bytes] = {
-            "png": vlc.svg_to_png(drawing, scale=2),
-            "svg": drawing,
-            "pdf": vlc.svg_to_pdf(drawing),
+            "png": picture.png,
+            "svg": picture.svg,
+            "pdf": picture.pdf,
             "csv": chart.csv,
             "txt": f"{chart.finding}\n{chart.caption}\n",
         }

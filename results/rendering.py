@@ -1,0 +1,112 @@
+"""Drawing many charts at once, in processes of their own, as many as there are CPUs.
+
+The library draws in a JavaScript engine, one chart at a time, and lets nothing else of its process run meanwhile. Processes begin
+before the first chart is made, so that their engines start while charts are still being put together.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from base64 import b64decode
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
+from typing import IO, Any, Final
+
+from ground.errors import WeighbridgeError
+from ground.record import Record
+
+MOST: Final = 4
+"""Processes at most: each has an engine of its own in memory, about 150 MB."""
+_CODE: Final = "from results.drawing_process import serve; serve()"
+
+
+class RenderingError(WeighbridgeError):
+    """A chart could not be drawn: the fault is in its spec, or in the process that was to draw it."""
+
+
+class Picture(Record):
+    """A chart in all its formats."""
+
+    svg: str
+    png: bytes
+    pdf: bytes
+
+
+def draw(specs: Iterable[Mapping[str, Any]], fonts: str, *, at_most: int | None = None) -> tuple[Picture, ...]:
+    """Pictures of Vega-Lite specs, in their order, with these fonts. Specs are taken one by one while others are being drawn.
+
+    `at_most` so many processes are used; by itself, as many as there are CPUs, up to MOST. None of them is left, however it ends.
+    Raises RenderingError, and what taking the specs raises.
+    """
+    count = at_most or min(MOST, len(os.sched_getaffinity(0)))
+    waiting: SimpleQueue[tuple[str, Future[Picture]] | None] = SimpleQueue()
+    made: list[Future[Picture]] = []
+    with tempfile.TemporaryFile() as told:
+        processes = [_start(fonts, told) for _ in range(count)]
+        with ThreadPoolExecutor(max_workers=count, thread_name_prefix="drawing") as threads:
+            try:
+                for process in processes:
+                    threads.submit(_serve, process, waiting)
+                for spec in specs:
+                    made.append(Future())
+                    waiting.put((json.dumps(spec), made[-1]))
+                for _ in processes:
+                    waiting.put(None)
+                return tuple(one.result() for one in made)
+            except _Ended as error:
+                raise RenderingError(f"a process that draws charts ended by itself{_last_words(told)}") from error
+            finally:
+                for process in processes:
+                    process.kill()
+                for _ in processes:
+                    waiting.put(None)
+                for process in processes:
+                    process.communicate()
+
+
+class _Ended(Exception):
+    """A process is no more."""
+
+
+def _start(fonts: str, told: IO[bytes]) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    return subprocess.Popen(
+        [sys.executable, "-c", _CODE, fonts],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=told,
+        text=True,
+        encoding="utf-8",
+        env=environment,
+    )
+
+
+def _serve(process: subprocess.Popen[str], waiting: SimpleQueue[tuple[str, Future[Picture]] | None]) -> None:
+    """Give one process a spec after the other, and each future its picture or what went wrong."""
+    assert process.stdin is not None  # noqa: S101 - both are pipes
+    assert process.stdout is not None  # noqa: S101
+    while (job := waiting.get()) is not None:
+        spec, future = job
+        try:
+            process.stdin.write(spec + "\n")
+            process.stdin.flush()
+            found = json.loads(process.stdout.readline())
+        except (OSError, ValueError):
+            future.set_exception(_Ended())
+            continue
+        if "error" in found:
+            future.set_exception(RenderingError(f"a chart cannot be drawn: {found['error']}"))
+        else:
+            future.set_result(Picture(svg=found["svg"], png=b64decode(found["png"]), pdf=b64decode(found["pdf"])))
+
+
+def _last_words(told: IO[bytes]) -> str:
+    """What the processes said last, if anything."""
+    told.seek(0)
+    lines = told.read().decode("utf-8", "replace").strip().splitlines()
+    return f": {lines[-1]}" if lines else ""
