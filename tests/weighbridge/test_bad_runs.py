@@ -11,6 +11,7 @@ import pytest
 
 from results.fake_run import WORKLOADS, fake_run
 from weighbridge.command import main
+from weighbridge.verbs.sql import EXAMPLES
 
 EARLY = Path(__file__).parents[1] / "data" / "early-run"
 Told = tuple[int, str, str]
@@ -221,6 +222,16 @@ def test_schemas_are_printed_without_any_run(tell: Callable[..., Told]) -> None:
     ended, out, _ = tell("sql", "--schema")
     assert ended == 0
     assert "attestation: " in out
+
+
+def test_every_example_of_the_help_can_be_asked(folder: Path, tell: Callable[..., Told]) -> None:
+    _, shown, _ = tell("sql", "--help")
+    for words, query in EXAMPLES:
+        assert words in shown
+        for line in query.splitlines():
+            assert f"      {line}\n" in shown
+        ended, out, err = tell("sql", query, folder)
+        assert (ended, err, out[-2:]) == (0, "", ")\n")
 
 
 def test_what_goes_to_standard_output_is_one_file(folder: Path, tell: Callable[..., Told]) -> None:

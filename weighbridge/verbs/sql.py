@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -11,6 +12,48 @@ from weighbridge.verbs.options import shown
 
 RUNS = Path("runs")
 """Where runs are looked for when none is named."""
+
+EXAMPLES: Final = (
+    (
+        "The fastest layout of each kind of requests, of what may be ranked:",
+        """select workload, operation, arg_max(layout, throughput_ops_s) as layout, max(throughput_ops_s) as ops_s
+from rows where ranked and layer is null group by all""",
+    ),
+    (
+        "How far the repeats of a step were apart:",
+        """select run, layout, api, driver, layer, workload, operation, workers,
+max(throughput_ops_s) / min(throughput_ops_s) as ratio from steps where ranked
+group by all order by ratio desc limit 10""",
+    ),
+    (
+        "The same step over all runs:",
+        """select created_at, layout, p90_ms from rows join runs using (run)
+where workload = 'small-read' and workers = 8 order by created_at""",
+    ),
+    (
+        "What was worse than the first layout, and how sure that is:",
+        "select about, metric, workers, subject, ratio, q from effects where verdict = 'worse'",
+    ),
+    (
+        "Seconds in which nothing succeeded:",
+        "select run, layout, workload, repeat, second from seconds where operations = 0",
+    ),
+    (
+        "CPU of the gateways while steps were measured, of 1:",
+        """select layout, workers, avg(cpu_s / span_s / cpus) as share from hosts
+where tier = 'gateway' and phase = 'measure' group by all order by all""",
+    ),
+)
+"""What can be asked, in words and in SQL."""
+
+
+def _epilog() -> str:
+    """The examples as help shows them, each with click's mark for text that keeps its lines."""
+    parts = []
+    for words, query in EXAMPLES:
+        lines = "\n".join(f"    {line}" for line in query.splitlines())
+        parts.append(f"\b\n{words}\n{lines}")
+    return "\n\n".join(parts)
 
 
 def _print_schema(context: click.Context, _parameter: click.Parameter, asked: bool) -> None:
@@ -22,7 +65,7 @@ def _print_schema(context: click.Context, _parameter: click.Parameter, asked: bo
     context.exit()
 
 
-@click.command("sql")
+@click.command("sql", epilog=_epilog())
 @click.argument("query")
 @click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
 @shown("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", help="How the answer is written.")
@@ -30,30 +73,11 @@ def _print_schema(context: click.Context, _parameter: click.Parameter, asked: bo
     "--schema", is_flag=True, is_eager=True, expose_value=False, callback=_print_schema, help="Print the views and their columns."
 )
 def command(query: str, runs: tuple[Path, ...], form: str) -> None:
-    r"""Ask the folders RUNS (all of runs/ unless named) a QUERY in SQL (DuckDB's).
+    """Ask the folders RUNS (all of runs/ unless named) a QUERY in SQL (DuckDB's).
 
     Views: runs, rows (the table of the study), steps (every repeat), seconds (the series), effects (what differs from the first
     layout), attestation (what hosts could do), hosts (what they did, second by second), events and facts. NULL is unknown. A view
     is read from the folders when it is named; nothing can be changed, and no file is reached.
-
-    \b
-    The fastest layout of each kind of requests, of what may be ranked:
-      select workload, operation, arg_max(layout, throughput_ops_s) as layout,
-        max(throughput_ops_s) as ops_s from rows where ranked and layer is null group by all
-    How far the repeats of a step were apart:
-      select run, layout, api, driver, layer, workload, operation, workers,
-        max(throughput_ops_s) / min(throughput_ops_s) as ratio
-        from steps where ranked group by all order by ratio desc limit 10
-    The same step over the runs of a month:
-      select created_at, layout, p90_ms from rows join runs using (run)
-        where workload = 'small-read' and workers = 8 order by created_at
-    What was slower than the first layout, and how sure that is:
-      select about, workers, subject, ratio, q from effects where verdict = 'worse'
-    Seconds in which nothing succeeded:
-      select run, layout, workload, repeat, second from seconds where operations = 0
-    CPU of the gateways while a step was measured:
-      select layout, workers, avg(cpu_s / span_s / cpus) as share from hosts
-        where tier = 'gateway' and phase = 'measure' group by all order by all
     """
     from results.query import ask, read_runs  # noqa: PLC0415 - heavy rooms are imported by what needs them
     from weighbridge.answer import ANSWERS  # noqa: PLC0415
