@@ -1,7 +1,7 @@
 """Latencies over time: for each second of a step how many requests took how long, as a map; stalls and second groups show.
 
 One figure for each kind of requests, a panel a layout, with one scale of time, of latency and of colour for all of them. It shows
-one repeat, the first that counts: seconds of different repeats have nothing to do with each other. A map is made of few enough
+one repeat, the first that counts, or, marked, the first at all where none does: why it does not may be what the map shows. Seconds of different repeats have nothing to do with each other. A map is made of few enough
 cells for a page: where seconds are many, several make a column, whose colour is what they had a second on average.
 """
 
@@ -61,7 +61,7 @@ class Column(Record):
 
 
 class LatencyMap(Record):
-    """One panel. `why_empty` says why it has no cells."""
+    """One panel. `why_empty` says why it has no cells, `doubt` why what it shows is not ranked."""
 
     layout: str
     repeat: int = 0
@@ -69,6 +69,7 @@ class LatencyMap(Record):
     cells: tuple[Cell, ...] = ()
     columns: tuple[Column, ...] = ()
     why_empty: str = ""
+    doubt: str = ""
 
     @property
     def slowest(self) -> Column | None:
@@ -105,9 +106,8 @@ def latency_map(one: LayoutLatencies, width_s: int = 1) -> LatencyMap:
     """The map of a layout's first repeat that counts, in columns of so many seconds, without a last second that is not whole."""
     repeat = shown_repeat(one)
     if repeat is None:
-        kept = [other for other in one.repeats if _by_band(other)]
-        why = one.why_not or "the driver keeps no latencies by the second"
-        return LatencyMap(layout=one.layout, why_empty="not ranked" if kept else why)
+        gap = next((other.gap for other in one.repeats if other.gap), "the driver keeps no latencies by the second")
+        return LatencyMap(layout=one.layout, why_empty=gap if one.repeats else "not measured")
     length_s = int(repeat.window_s)
     counts: Counter[tuple[int, int]] = Counter()
     for second in repeat.seconds:
@@ -124,12 +124,13 @@ def latency_map(one: LayoutLatencies, width_s: int = 1) -> LatencyMap:
         for (column, band), count in sorted(counts.items())
     )
     columns = tuple(_column(repeat, start, min(start + width_s, length_s)) for start in range(0, length_s, width_s))
-    return LatencyMap(layout=one.layout, repeat=repeat.repeat, length_s=length_s, cells=cells, columns=columns)
+    return LatencyMap(layout=one.layout, repeat=repeat.repeat, length_s=length_s, cells=cells, columns=columns, doubt=repeat.note)
 
 
 def shown_repeat(one: LayoutLatencies) -> RepeatLatencies | None:
-    """The first repeat that counts and whose latencies are known by the second."""
-    return next((repeat for repeat in one.repeats if repeat.ranked and _by_band(repeat)), None)
+    """The first repeat that counts and whose latencies are known by the second, else the first that does not count."""
+    kept = [repeat for repeat in one.repeats if _by_band(repeat)]
+    return next((repeat for repeat in kept if repeat.ranked), next(iter(kept), None))
 
 
 def _by_band(repeat: RepeatLatencies) -> bool:
@@ -205,9 +206,10 @@ def _caption(kind: KindLatencies, maps: Sequence[LatencyMap], width_s: int) -> s
 def _plot(one: LatencyMap, frame: Frame, ends: tuple[float, float], look: Look) -> Plot:
     slowest = one.slowest
     said = one.why_empty if slowest is None else f"slowest: {show_ms(slowest.max_us / 1000)} ms, {_when(slowest)}"
+    said = f"not ranked: {one.doubt}; {said}" if one.doubt else said
     return Plot(
         key=one.layout,
-        title=one.layout,
+        title=f"{one.layout}{' (not ranked)' * bool(one.doubt)}",
         finding=said,
         spec=_draw(one, frame, ends, look).to_dict(validate=False),
         head=_HEAD,

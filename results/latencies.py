@@ -24,6 +24,7 @@ from results.resolved import ResolvedPlan
 from results.step import StepKey, StepResult
 from results.summary import Row
 from results.validity import SAMPLES_BEYOND
+from results.visit import Point
 
 NORMAL_95: Final = 1.959964
 """How many standard deviations either way hold 95 % of a normal distribution."""
@@ -35,6 +36,8 @@ class RepeatLatencies(Record):
     repeat: NonNegativeInt
     ranked: bool
     """Whether it goes into figures: it is valid, and nothing else speaks against it."""
+    note: str = ""
+    """Why not, where it does not."""
     tops_us: tuple[int, ...] = ()
     """Top of each bucket that is not empty, ascending."""
     reached: tuple[int, ...] = ()
@@ -142,14 +145,18 @@ class KindLatencies(Record):
     @property
     def gaps(self) -> tuple[str, ...]:
         """What is not known of it and why, in words; a reason that several repeats have is given once."""
-        said: dict[str, list[str]] = {}
+        said: dict[tuple[str, str], list[str]] = {}
         for one in self.layouts:
+            reasons: dict[str, list[str]] = {}
             for repeat in one.repeats:
                 if repeat.gap:
-                    said.setdefault(f"{one.layout}: {repeat.gap}", []).append(str(repeat.repeat + 1))
+                    reasons.setdefault(repeat.gap, []).append(str(repeat.repeat + 1))
+            for why, repeats in reasons.items():
+                which = f"repeat{'s' * (len(repeats) > 1)} {', '.join(repeats)}"
+                said.setdefault((which, why), []).append(one.layout)
         return tuple(
-            f"no latencies of {self.about} at {self.at} in repeat{'s' * (len(repeats) > 1)} {', '.join(repeats)} on {why}"
-            for why, repeats in said.items()
+            f"no latencies of {self.about} at {self.at} in {which} on {', '.join(layouts)}: {why}"
+            for (which, why), layouts in said.items()
         )
 
 
@@ -195,20 +202,26 @@ def _step_keys(plan: ResolvedPlan, row: Row) -> list[StepKey]:
 
 
 def _layout(plan: ResolvedPlan, row: Row, found: Mapping[StepKey, StepResult]) -> LayoutLatencies:
-    ranked = {point.repeat for point in row.points if point.ranked}
-    repeats = [_repeat(found[key], row, ranked=key.repeat in ranked) for key in _step_keys(plan, row) if key in found]
+    points = {point.repeat: point for point in row.points}
+    repeats = [_repeat(found[key], row, points.get(key.repeat)) for key in _step_keys(plan, row) if key in found]
     return LayoutLatencies(layout=row.layout, repeats=tuple(repeats))
 
 
-def _repeat(step: StepResult, row: Row, *, ranked: bool) -> RepeatLatencies:
+def _repeat(step: StepResult, row: Row, point: Point | None) -> RepeatLatencies:
     measurement = step.measurement
     if measurement is None:
         return RepeatLatencies(repeat=step.key.repeat, ranked=False, gap="; ".join(step.notes))
     tally = next((one for one in measurement.tallies if one.operation == row.operation), None)
     if tally is None or not tally.count:
         return RepeatLatencies(repeat=step.key.repeat, ranked=False, gap="nothing succeeded")
-    seconds = tuple(second for second in measurement.seconds if second.operation == row.operation)
-    whole = RepeatLatencies(repeat=step.key.repeat, ranked=ranked, window_s=measurement.window_s, seconds=seconds)
+    ranked = point is not None and point.ranked and not row.doubt
+    whole = RepeatLatencies(
+        repeat=step.key.repeat,
+        ranked=ranked,
+        note="" if ranked else row.doubt or next(iter(point.notes if point is not None else step.notes), "not ranked"),
+        window_s=measurement.window_s,
+        seconds=tuple(second for second in measurement.seconds if second.operation == row.operation),
+    )
     if tally.latency is None:
         why = "the driver tells latencies in bins" if tally.bins is not None else "the driver tells no latency but the extremes"
         return whole.model_copy(update={"gap": why})

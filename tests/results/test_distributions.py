@@ -158,6 +158,21 @@ def test_a_last_second_that_is_not_whole_is_left_out() -> None:
     assert sum(cell.count for cell in found.cells) == 10
 
 
+def test_what_is_not_ranked_is_shown_with_why() -> None:
+    unsteady = repeat_of([1000] * 10, (second(0, 5), second(1, 5)), 2.0).model_copy(update={"ranked": False, "note": "it drifted"})
+    (figure,) = heat_maps([kind_with(unsteady)], LIGHT)
+    (plot,) = figure.plots
+    assert plot.title == "swift (not ranked)"
+    assert plot.finding.startswith("not ranked: it drifted; slowest: ")
+
+
+def test_a_repeat_that_counts_is_shown_before_one_that_does_not() -> None:
+    seconds = (second(0, 5), second(1, 5))
+    bad = repeat_of([1000] * 10, seconds, 2.0).model_copy(update={"ranked": False, "note": "it drifted"})
+    good = repeat_of([1000] * 10, seconds, 2.0).model_copy(update={"repeat": 1})
+    assert latency_map(kind_with(bad, good).layouts[0]).repeat == 1
+
+
 def test_failures_are_marked_over_their_second() -> None:
     seconds = (second(0, 5), second(1, 5, errors=3))
     (figure,) = heat_maps([kind_with(repeat_of([1000] * 10, seconds, 2.0))], LIGHT)
