@@ -34,10 +34,11 @@ from results.figures import show_figure
 from results.findings import Finding, headline, kind_of, subjects, told_apart
 from results.pictures import Drawing, write_charts
 from results.resolved import PlannedLayout
+from results.side_by_side import together
 from results.statistics import REPEATS_FOR_A_CLAIM
 from results.summary import Row
 
-__all__ = ["Chart", "Drawing", "charts", "colour_of", "shape_of", "workers_axis", "write_charts"]
+__all__ = ["Chart", "Drawing", "charts", "colour_of", "shape_of", "told_repeats", "workers_axis", "write_charts"]
 
 WIDTH: Final = 440
 HEIGHT: Final = 260
@@ -68,23 +69,20 @@ class Chart(Record):
     def spec(self) -> dict[str, Any]:
         """The Vega-Lite spec of the whole chart."""
         drawn = [
-            self._draw(panel, WIDTH).properties(
+            self._draw(panel, WIDTH)
+            .properties(
                 title=alt.Title(
                     panel.title, subtitle=panel.finding or " ", fontSize=18, fontWeight=600, subtitleFontSize=15, offset=14
                 )
             )
+            .to_dict(validate=False)
             for panel in self.panels
         ]
-        spec: dict[str, Any] = (
-            alt.concat(*drawn, columns=2 if len(drawn) > 1 else 1)
-            .properties(
-                title=alt.Title(
-                    in_lines(self.finding, 64 if len(drawn) > 1 else 38),
-                    subtitle=in_lines(self.caption, 150 if len(drawn) > 1 else 62),
-                )
-            )
-            .to_dict(validate=False)
-        )
+        title = {
+            "text": in_lines(self.finding, 64 if len(drawn) > 1 else 38),
+            "subtitle": in_lines(self.caption, 150 if len(drawn) > 1 else 62),
+        }
+        spec = together(drawn, "concat", columns=2 if len(drawn) > 1 else 1, title=title)
         return {**spec, "config": config(self.look)}
 
     def _draw(self, panel: Panel, width: int | str) -> alt.LayerChart | alt.FacetChart:
@@ -103,7 +101,7 @@ def charts(
     """The charts of a table; `ceilings` by the keys of the panels of throughput."""
     styled = styles(layouts, look)
     dots = (
-        f"line: median of {repeats} repeats, each a faint dot; band: 95 % interval of their geometric mean"
+        f"line: median of {told_repeats(rows, repeats)}, each a faint dot; band: 95 % interval of their geometric mean"
         if repeats > 1
         else "one repeat"
     )
@@ -139,6 +137,13 @@ def charts(
             logarithmic=True,
         ),
     )
+
+
+def told_repeats(rows: Sequence[Row], planned: int) -> str:
+    """`5 repeats`, or `3 to 5 repeats` where not all could be used; as planned where nothing was measured."""
+    counts = sorted({row.repeats for row in rows if row.ranked and row.repeats}) or [planned]
+    span = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"{span} repeat{'s' * (counts[-1] > 1)}"
 
 
 def _latency_headline(rows: Sequence[Row]) -> str:
@@ -195,7 +200,8 @@ def _throughput(panel: Panel, styled: Sequence[Style], look: Look, width: int | 
 
 
 def _latency(panel: Panel, styled: Sequence[Style], look: Look, width: int | str) -> alt.LayerChart | alt.FacetChart:
-    known = [value for mark in panel.marks for value in (mark.value, mark.top) if value] + ends_of(panel)
+    each = [dot.value for dot in panel.dots if dot.valid and dot.value]
+    known = [value for mark in panel.marks for value in (mark.value, mark.top) if value] + each + ends_of(panel)
     low, high, ticks = log_ticks(min(known, default=1.0), max(known, default=10.0))
     scale = alt.Scale(type="log", domain=[low, high], nice=False)
     y = alt.Y("value:Q", scale=scale, title="ms (log scale)", axis=_y_axis(ticks))
@@ -289,7 +295,9 @@ def _bands(panel: Panel, styled: Sequence[Style], low: alt.Y, top: float) -> lis
     ended = [{**mark.model_dump(), "high": min(mark.high, top)} for mark in panel.marks if mark.high is not None]
     base = alt.Chart(_data(ended))
     x, colour = workers_axis(panel.workers), colour_of(styled)
-    bands = base.transform_filter("!datum.alone").mark_area(opacity=0.16, line=False)
+    # Where many bands lie on one another each must be paler for their lines to be seen.
+    opacity = 0.16 if len({mark.layout for mark in panel.marks}) <= 3 else 0.1
+    bands = base.transform_filter("!datum.alone").mark_area(opacity=opacity, line=False)
     bars_alone = base.transform_filter("datum.alone").mark_rule(strokeWidth=9, opacity=0.2)
     return [
         bands.encode(x=x, y=low, y2="high:Q", color=colour, detail=["layout:N", "stretch:O"]),
@@ -363,4 +371,5 @@ def shape_of(styled: Sequence[Style], *, legend: bool = False) -> alt.Shape:
 
 
 def _data(values: list[dict[str, Any]]) -> alt.InlineData:
-    return alt.InlineData(values=values)
+    # A tuple: Altair copies lists, value by value, whenever charts are put together.
+    return alt.InlineData(values=tuple(values))

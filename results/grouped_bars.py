@@ -62,7 +62,8 @@ def grouped_bars(rows: Sequence[Row], styled: Sequence[Style], look: Look = LIGH
     whiskers = ", with the 95 % interval of their geometric mean as whiskers" if max(repeats) > 1 else ""
     some = "Some have fewer" if max(repeats) >= REPEATS_FOR_A_CLAIM else "Fewer"
     few = f" {some} than {REPEATS_FOR_A_CLAIM} repeats: no claim." if min(repeats) < REPEATS_FOR_A_CLAIM and len(styled) > 1 else ""
-    counted = f"median of {max(repeats)} repeats{whiskers}" if max(repeats) > 1 else "one repeat"
+    span = f"{max(repeats)}" if len(repeats) == 1 else f"{min(repeats)} to {max(repeats)}"
+    counted = f"median of {span} repeats{whiskers}" if max(repeats) > 1 else "one repeat"
     return Figure(
         name="throughput-bars",
         title="Throughput of every layout",

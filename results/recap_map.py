@@ -87,8 +87,9 @@ def finding(effects: Sequence[Effect], comparison: Comparison) -> str:
     if not known:
         return f"Nothing could be compared with {comparison.baseline}"
     if all(effect.verdict == "no claim" for effect in known):
-        few = max(effect.ratio.repeats for effect in known if effect.ratio is not None)
-        return f"Measured {few} time{'s' * (few > 1)} in {len(known)} {noun}: too few repeats for a claim about {_CALLED[metric]}"
+        counts = sorted({effect.ratio.repeats for effect in known if effect.ratio is not None})
+        few = f"{counts[0]} to {counts[-1]} repeats" if len(counts) > 1 else f"{counts[0]} repeat{'s' * (counts[0] > 1)}"
+        return f"In {len(known)} {noun} there are {few}: too few for a claim about {_CALLED[metric]}"
     better, worse = (sum(effect.verdict == verdict for effect in known) for verdict in ("better", "worse"))
     one = len(comparison.subjects) == 1
     who = comparison.subjects[0] if one else "the other layouts"
