@@ -53,7 +53,8 @@ def contrasts(rows: Sequence[Row], sides: Sequence[tuple[str, str]]) -> list[Con
             base, sub = (by_layout.get(name, {}) for name in (baseline, subject))
             pairs: list[Pair] = [(row, sub[workers]) for workers, row in base.items() if workers in sub]
             for metric in METRICS if pairs else ():
-                made += [over_all(metric, pairs), *(at_workers(metric, *pair) for pair in pairs)]
+                each = [at_workers(metric, *pair) for pair in pairs]
+                made += [over_all(each), *each]
     return made
 
 

@@ -104,16 +104,16 @@ def at_workers(metric: Metric, baseline: Row, subject: Row) -> Contrast:
     return replace(_tested(head, sub, base), values=(figure(baseline), figure(subject)))
 
 
-def over_all(metric: Metric, pairs: Sequence[Pair]) -> Contrast:
-    """Two sides over all worker counts; pairs are those of each count, in order, and at least one."""
-    cells = [at_workers(metric, *pair) for pair in pairs]
+def over_all(cells: Sequence[Contrast]) -> Contrast:
+    """Two sides over all worker counts, of their contrasts at each count: at least one."""
+    metric = cells[0].metric
     usable = [cell for cell in cells if cell.ratio is not None and cell.bins is None]
     if not usable:
         last = cells[-1]
         if any(cell.bins is not None for cell in cells):
             reasons = "told in bins: compared at each worker count alone"
         else:
-            told = [row for row in pairs[-1] if not comparable(row)]
+            told = [row for row in (last.baseline, last.subject) if not comparable(row)]
             reasons = "; ".join(f"{row.layout} at {workers_words(row.workers)}: {reason(row)}" for row in told) or last.reasons
         return Contrast(metric=metric, baseline=last.baseline, subject=last.subject, workers=None, reasons=reasons)
     by_count = tuple((cell.subject.workers, cell.ratio.value) for cell in usable if cell.ratio is not None)

@@ -35,8 +35,9 @@ def _floor(rows: Sequence[Row], metric: Metric, layout: str, twin: str) -> Noise
     for _, group in groupby((row for row in rows if row.layout in (layout, twin)), key=kind_of):
         one, again = ({row.workers: row for row in kind if row.layout == name} for kind in [list(group)] for name in (layout, twin))
         pairs = [(row, again[workers]) for workers, row in one.items() if workers in again]
-        cells += [at_workers(metric, *pair) for pair in pairs]
-        wholes += [over_all(metric, pairs)] if pairs else []
+        each = [at_workers(metric, *pair) for pair in pairs]
+        cells += each
+        wholes += [over_all(each)] if each else []
     known = [(cell, cell.ratio) for cell in cells if cell.ratio is not None and cell.bins is None]
     if not known:
         return None

@@ -92,9 +92,8 @@ def _why(judged: Judged) -> str:
 def _incomparable(about: str, one: Contrast) -> str:
     why = f" ({one.reasons})" if one.reasons else ""
     subject = f"p90 of {about}" if one.metric == "p90" else _upper(about)
-    if one.workers is not None:
-        return f"{subject} at {workers_words(one.workers)} cannot be compared{why}."
-    return f"{subject}: {one.baseline.layout} and {one.subject.layout} cannot be compared at any worker count{why}."
+    where = "at any worker count" if one.workers is None else f"at {workers_words(one.workers)}"
+    return f"{subject}: {one.baseline.layout} and {one.subject.layout} cannot be compared {where}{why}."
 
 
 def _throughput(about: str, judged: Judged, measure: Ratio, fast: Row, slow: Row) -> str:

@@ -210,9 +210,11 @@ def corrected(p_values: Sequence[float]) -> tuple[float, ...]:
     difference at most 5 % make a claim. Cells of a map share the machine and its drift, so they lean the same way if at all; for
     such the procedure holds as well (Benjamini and Yekutieli 2001).
     """
-    from scipy.stats import false_discovery_control  # noqa: PLC0415 - as above
-
-    return tuple(min(1.0, float(value)) for value in false_discovery_control(p_values)) if p_values else ()
+    found, least = [1.0] * len(p_values), 1.0
+    for rank, number in sorted(enumerate(sorted(range(len(p_values)), key=p_values.__getitem__), start=1), reverse=True):
+        least = min(least, p_values[number] * len(p_values) / rank)
+        found[number] = least
+    return tuple(found)
 
 
 def _logs(values: Sequence[float]) -> list[float]:

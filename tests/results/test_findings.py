@@ -65,7 +65,7 @@ def test_a_cell_that_is_not_valid_is_no_ratio_and_says_why() -> None:
     )
     assert whole.ratio is None
     assert cell.ratio is None
-    assert cell.text == "1 MB reads at 8 workers cannot be compared (b: the driver used 95% of the CPU)."
+    assert cell.text == "1 MB reads: a and b cannot be compared at 8 workers (b: the driver used 95% of the CPU)."
     assert headline([whole]) == "Nothing could be compared"
 
 
@@ -132,7 +132,7 @@ def test_a_run_with_missing_steps_gives_findings_for_the_rest(run: RunStore) -> 
     assert len(wholes(found)) == 3
     assert all(one.ratio is not None for one in wholes(found))
     assert [one.text for one in found if one.ratio is None] == [
-        "64 MB reads at 8 workers cannot be compared (swift: not measured)."
+        "64 MB reads: rgw-beast and swift cannot be compared at 8 workers (swift: not measured)."
     ]
 
 
@@ -197,4 +197,4 @@ def test_a_kind_that_two_drivers_made_counts_once_and_only_for_what_both_say() -
 
 def test_of_an_error_the_reason_is_its_first_line() -> None:
     _, cell = find([row("a", 8, [100.0]), row("b", 8, [], notes=("no COSBench there\nName its folder.",))])
-    assert cell.text == "1 MB reads at 8 workers cannot be compared (b: no COSBench there)."
+    assert cell.text == "1 MB reads: a and b cannot be compared at 8 workers (b: no COSBench there)."

@@ -8,6 +8,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
+from scipy.stats import false_discovery_control
 
 from results.statistics import (
     cliffs_delta,
@@ -104,6 +105,9 @@ def test_the_correction_for_many_tests_is_that_of_benjamini_and_hochberg() -> No
     assert corrected(p_values[::-1]) == q_values[::-1]
     assert corrected([0.03]) == pytest.approx((0.03,))
     assert corrected([]) == ()
+    draw = random.Random(1)
+    many = [draw.random() ** 3 for _ in range(100)] + [0.5, 0.5]
+    assert corrected(many) == pytest.approx(false_discovery_control(many))
 
 
 @pytest.mark.parametrize(("repeats", "spreads"), [(25.52458, 0.8), (63.76561, 0.5), (393.4057, 0.2)])
