@@ -198,6 +198,6 @@ def hosts_table(runs: Sequence[RunData]) -> DataTable:
     return HOSTS.fill(
         HostLine(data, key, second, {one.host: one for one in telemetry.head.hosts}.get(second.host))
         for data in runs
-        for key, telemetry in data.telemetry.items()
+        for key, telemetry in data.telemetry()
         for second in telemetry.hosts
     )

@@ -48,7 +48,7 @@ _FIGURES: Final = (
     PaperColumn(title="Bandwidth", unit="MB/s", numeric=True),
     *(PaperColumn(title=title, unit="ms", numeric=True) for title in ("p50", "p90", "p99", "Max")),
     PaperColumn(title="Errors", numeric=True),
-    PaperColumn(title="n", numeric=True),
+    PaperColumn(title="Repeats", numeric=True),
 )
 
 
@@ -148,7 +148,7 @@ def _too_few(row: Row, percent: int) -> bool:
 
 
 def _summary_notes(rows: Sequence[Row], twins: Mapping[str, str]) -> Iterator[str]:
-    yield "Medians of the repeats; max is the highest of all; errors are of all repeats. n: repeats that these are of."
+    yield "Medians of the repeats; max is the highest of all; errors are of all repeats, also those left out."
     if any(row.repeats < REPEATS_FOR_A_CLAIM for row in rows):
         yield f"Fewer than {REPEATS_FOR_A_CLAIM} repeats make no claim."
     marks = {_percentile(row, percent) for row in rows for percent in (50, 90, 99)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -38,18 +39,19 @@ class RunData:
         """The last result of each step."""
         return self.store.latest()
 
-    @cached_property
-    def telemetry(self) -> dict[StepKey, Telemetry]:
-        """What the hosts of each step used, of the steps that have telemetry."""
-        found = ((key, self.store.telemetry(key)) for key in self.steps)
-        return {key: telemetry for key, telemetry in found if telemetry is not None}
+    def telemetry(self) -> Iterator[tuple[StepKey, Telemetry]]:
+        """What the hosts of each step used, of the steps that have telemetry. It is not kept: that of many runs is large."""
+        for key in self.steps:
+            found = self.store.telemetry(key)
+            if found is not None:
+                yield key, found
 
     @cached_property
     def uses(self) -> dict[StepKey, StepUse]:
         """The same inside the window of each step, summed up."""
         return {
             key: step_use(telemetry, step.measurement.window_s)
-            for key, telemetry in self.telemetry.items()
+            for key, telemetry in self.telemetry()
             if (step := self.steps[key]).measurement is not None
         }
 

@@ -31,7 +31,7 @@ def data(run: RunStore) -> RunData:
 def test_the_table_has_units_in_its_heads_and_a_line_for_each_row(data: RunData) -> None:
     text = markdown_file(summary_paper(data)).content.decode()
     lines = [line for line in text.splitlines() if line.startswith("|")]
-    figures = ("Throughput (op/s)", "Bandwidth (MB/s)", "p50 (ms)", "p90 (ms)", "p99 (ms)", "Max (ms)", "Errors", "n")
+    figures = ("Throughput (op/s)", "Bandwidth (MB/s)", "p50 (ms)", "p90 (ms)", "p99 (ms)", "Max (ms)", "Errors", "Repeats")
     assert lines[0] == f"| {' | '.join(('Requests', 'Workers', 'Layout', *figures))} |"
     assert len(lines) == 2 + len(data.rows)
     assert data.manifest.run_id in text
