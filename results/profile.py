@@ -163,6 +163,6 @@ def read_profiles(run: Path) -> tuple[Profiled, ...]:
         try:
             profile = Profile.model_validate_json(path.read_bytes())
             found.append(Profiled(profile=profile, stacks=unfolded(stacks.read_text()) if stacks.exists() else ()))
-        except ValueError as error:
+        except (OSError, ValueError) as error:
             raise InvalidMeasurement(f"{path.parent}: cannot be read: {error}") from error
     return tuple(found)

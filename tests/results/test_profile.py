@@ -198,3 +198,7 @@ def test_profiles_are_read_again_and_shown_with_what_could_not_be_had(tmp_path: 
     (folder / "profile.json").write_text("{}")
     with pytest.raises(InvalidMeasurement, match="cannot be read"):
         read_profiles(tmp_path)
+    (folder / "profile.json").unlink()
+    (folder / "profile.json").mkdir()
+    with pytest.raises(InvalidMeasurement, match=r"one: cannot be read: .*Is a directory"):
+        read_profiles(tmp_path)
