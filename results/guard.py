@@ -242,6 +242,11 @@ def _settings(a: Weighed, b: Weighed, pairs: Sequence[tuple[str, str]]) -> list[
         ("begun at", a.manifest.created_at, b.manifest.created_at),
         ("suite", a.plan.suite.name, b.plan.suite.name),
         ("repeats", str(a.plan.suite.repeats), str(b.plan.suite.repeats)),
+        ("layouts", ", ".join(a.layouts), ", ".join(b.layouts)),
+        (
+            "workloads",
+            *(", ".join(f"{one.name} at {'/'.join(map(str, one.workers))}" for one in run.plan.suite.workloads) for run in (a, b)),
+        ),
     ]
     found = [Difference(fact=name, a=one or NOT_KNOWN, b=other or NOT_KNOWN) for name, one, other in general if one != other]
     found += _differences("machine", *(_passing(run) for run in (a, b)))

@@ -126,7 +126,9 @@ def test_memory_that_differs_by_what_a_kernel_keeps_is_the_same(run: Weighed) ->
 def test_a_workload_or_a_worker_count_that_one_run_has_more_is_no_difference(run: Weighed) -> None:
     (one,) = run.plan.suite.model_dump()["workloads"]
     more = changed(run, suite={"workloads": [{**one, "workers": (1, 64)}, {**one, "name": "other", "runtime": 9.0}]})
-    assert guard(run, more, PAIRS).unlike == ()
+    found = guard(run, more, PAIRS)
+    assert found.unlike == ()
+    assert [one.text for one in found.differs] == ["workloads: small-read at 1 in A, small-read at 1/64, other at 1 in B"]
 
 
 def test_what_is_the_point_of_comparing_is_listed_and_not_refused(run: Weighed) -> None:
