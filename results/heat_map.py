@@ -1,14 +1,16 @@
 """Latencies over time: for each second of a step how many requests took how long, as a map; stalls and second groups show.
 
 One figure for each kind of requests, a panel a layout, with one scale of time, of latency and of colour for all of them. It shows
-one repeat, the first that counts, or, marked, the first at all where none does: why it does not may be what the map shows. Seconds of different repeats have nothing to do with each other. A map is made of few enough
-cells for a page: where seconds are many, several make a column, whose colour is what they had a second on average.
+one repeat, since seconds of different repeats have nothing to do with each other: the first that counts, or, marked, the first
+at all where none does, for why it does not may be just what the map shows. A map is made of few enough cells for a page: where
+seconds are many, several make a column, whose colour is what they had a second on average.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, Final
 
 import altair as alt
@@ -26,6 +28,8 @@ from results.percentile_chart import gap_words
 TALL: Final = 210
 CELLS: Final = 3000
 """As many as a figure has at most: 6,400 made an SVG of 1.8 MB."""
+STALLED: Final = 5
+"""So many requests that are due by the mean of the window fail to come by chance once in 150 times (Poisson: e^-5)."""
 _WIDTHS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600)
 COLOURS: Final = {
     "light": ("#dde318", "#7ad151", "#22a884", "#2a788e", "#414487", "#440154"),
@@ -68,6 +72,8 @@ class LatencyMap(Record):
     length_s: int = 0
     cells: tuple[Cell, ...] = ()
     columns: tuple[Column, ...] = ()
+    stalls: tuple[tuple[int, int], ...] = ()
+    """From and to, in seconds of the window, where no request ended."""
     why_empty: str = ""
     doubt: str = ""
 
@@ -78,17 +84,8 @@ class LatencyMap(Record):
 
     @property
     def stall(self) -> tuple[int, int] | None:
-        """The longest time in which no request ended, from and to, in seconds of the window; None where each column has some."""
-        longest: tuple[int, int] | None = None
-        start: int | None = None
-        for column in self.columns:
-            if column.count:
-                start = None
-                continue
-            start = column.start_s if start is None else start
-            if longest is None or column.end_s - start > longest[1] - longest[0]:
-                longest = (start, column.end_s)
-        return longest
+        """The longest time in which no request ended; None where each second has some."""
+        return max(self.stalls, key=lambda one: one[1] - one[0], default=None)
 
 
 def heat_maps(kinds: Sequence[KindLatencies], look: Look) -> tuple[Figure, ...]:
@@ -124,7 +121,26 @@ def latency_map(one: LayoutLatencies, width_s: int = 1) -> LatencyMap:
         for (column, band), count in sorted(counts.items())
     )
     columns = tuple(_column(repeat, start, min(start + width_s, length_s)) for start in range(0, length_s, width_s))
-    return LatencyMap(layout=one.layout, repeat=repeat.repeat, length_s=length_s, cells=cells, columns=columns, doubt=repeat.note)
+    return LatencyMap(
+        layout=one.layout,
+        repeat=repeat.repeat,
+        length_s=length_s,
+        cells=cells,
+        columns=columns,
+        stalls=_stalls(repeat, length_s),
+        doubt=repeat.note,
+    )
+
+
+def _stalls(repeat: RepeatLatencies, length_s: int) -> tuple[tuple[int, int], ...]:
+    """Runs of whole seconds in which nothing succeeded though STALLED requests would have on average.
+
+    Where few requests are made a second, many seconds have none: that is no stall.
+    """
+    busy = {second.second: second.count for second in repeat.seconds if second.count and second.second < length_s}
+    runs = (list(run) for idle, run in groupby(range(length_s), key=lambda second: second not in busy) if idle)
+    per_s = sum(busy.values()) / length_s if length_s else 0.0
+    return tuple((run[0], run[-1] + 1) for run in runs if len(run) * per_s >= STALLED)
 
 
 def shown_repeat(one: LayoutLatencies) -> RepeatLatencies | None:
@@ -206,7 +222,7 @@ def _caption(kind: KindLatencies, maps: Sequence[LatencyMap], width_s: int) -> s
 def _plot(one: LatencyMap, frame: Frame, ends: tuple[float, float], look: Look) -> Plot:
     slowest = one.slowest
     said = one.why_empty if slowest is None else f"slowest: {show_ms(slowest.max_us / 1000)} ms, {_when(slowest)}"
-    said = f"not ranked: {one.doubt}; {said}" if one.doubt else said
+    said = f"{one.doubt}; {said}" if one.doubt else said
     return Plot(
         key=one.layout,
         title=f"{one.layout}{' (not ranked)' * bool(one.doubt)}",
@@ -266,11 +282,7 @@ def _draw(one: LatencyMap, frame: Frame, ends: tuple[float, float], look: Look) 
             titleFontSize=13,
         ),
     )
-    stalls = [
-        {"x": column.start_s, "end": column.end_s, "y": frame.up.low, "high": frame.up.high}
-        for column in one.columns
-        if not column.count
-    ]
+    stalls = [{"x": start, "end": end, "y": frame.up.low, "high": frame.up.high} for start, end in one.stalls]
     failed = [
         {"x": (column.start_s + column.end_s) / 2, "y": frame.up.high, "errors": column.errors}
         for column in one.columns

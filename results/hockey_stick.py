@@ -188,7 +188,7 @@ def _draw(stick: Stick, shown: Sequence[Style], look: Look) -> alt.LayerChart | 
         texts.mark_text(fontSize=_COUNT_PX, baseline="middle").encode(
             x=frame.x(), y=frame.y(), text=alt.Text("text:N"), color=colour
         ),
-        *side_labels(_labels(stick), frame, look, shown),
+        *side_labels(_labels(stick, frame), frame, look, shown),
     )
 
 
@@ -209,7 +209,6 @@ def _mark(layout: str, stop: Stop, floor_ms: float) -> dict[str, Any]:
     else:
         kind = "bin" if stop.low_ms is not None else "few"
     low_ms = max(stop.low_ms or floor_ms, floor_ms)
-    high_ms = stop.high_ms or low_ms
     return {
         "layout": layout,
         "kind": kind,
@@ -218,11 +217,19 @@ def _mark(layout: str, stop: Stop, floor_ms: float) -> dict[str, Any]:
         "x": stop.throughput_ops_s,
         "left": stop.low_ops_s,
         "right": stop.high_ops_s,
-        "y": stop.p90_ms or (math.sqrt(low_ms * high_ms) if kind == "bin" else floor_ms),
+        "y": _height_ms(stop, floor_ms) or floor_ms,
         "low": low_ms,
-        "high": high_ms,
+        "high": stop.high_ms or low_ms,
         "why": stop.note or "too few samples for a p90",
     }
+
+
+def _height_ms(stop: Stop, floor_ms: float) -> float | None:
+    """Where a stop stands: at its p90, or in the middle of the bin that holds it; None where neither is known."""
+    if stop.p90_ms is not None or stop.low_ms is None:
+        return stop.p90_ms
+    low_ms = max(stop.low_ms, floor_ms)
+    return math.sqrt(low_ms * max(stop.high_ms or low_ms, low_ms))
 
 
 def _curve(part: Sequence[Stop]) -> list[tuple[float, float]]:
@@ -278,6 +285,9 @@ def _taken(stick: Stick, frame: Frame) -> list[Spot]:
                     for number in range(pieces + 1)
                 ]
         for stop in stops:
+            if stop.p90_ms is None and stop.low_ms is not None:
+                (x, foot), (_, top) = (frame.px(stop.throughput_ops_s, one or frame.up.low) for one in (stop.low_ms, stop.high_ms))
+                spots.append(Spot(x=x, y=(foot + top) / 2, width=10, height=max(top - foot, 8)))
             if stop.p90_ms is not None:
                 (left, y), (right, _) = frame.px(stop.low_ops_s, stop.p90_ms), frame.px(stop.high_ops_s, stop.p90_ms)
                 spots.append(Spot(x=(left + right) / 2, y=y, width=max(12, right - left), height=12))
@@ -304,10 +314,10 @@ def _obstacles(stick: Stick, frame: Frame) -> list[Spot]:
 def _counts(stick: Stick, frame: Frame) -> list[dict[str, Any]]:
     """The worker counts beside points, where there is room."""
     points = [
-        (*frame.px(stop.throughput_ops_s, stop.p90_ms), str(stop.workers), layout)
+        (*frame.px(stop.throughput_ops_s, height_ms), str(stop.workers), layout)
         for layout, stops in stick.paths.items()
         for stop in stops
-        if stop.p90_ms is not None
+        if (height_ms := _height_ms(stop, frame.up.low)) is not None
     ]
     places = beside([point[:3] for point in points], _obstacles(stick, frame), _COUNT_PX, 12)
     return [
@@ -317,14 +327,13 @@ def _counts(stick: Stick, frame: Frame) -> list[dict[str, Any]]:
     ]
 
 
-def _labels(stick: Stick) -> list[Label]:
-    """The names, at the end of each path."""
+def _labels(stick: Stick, frame: Frame) -> list[Label]:
+    """The names, at the end of each path; where nothing is joined, at the last that is drawn."""
     words = {one.layout: one.words for one in stick.served}
     found = []
     for layout, stops in stick.paths.items():
-        shown = [stop for stop in stops if stop.joined] or [stop for stop in stops if stop.p90_ms is not None]
-        end = shown[-1] if shown else None
-        note = words.get(layout, "") if stops else "not measured"
-        x, y = (None, 0.0) if end is None else (end.throughput_ops_s, end.p90_ms or 0.0)
-        found.append(Label(layout=layout, x=x, y=y, note=note))
+        drawn = [(stop, height_ms) for stop in stops if (height_ms := _height_ms(stop, frame.up.low)) is not None]
+        joined = [(stop, height_ms) for stop, height_ms in drawn if stop.joined] or drawn
+        x, y = (joined[-1][0].throughput_ops_s, joined[-1][1]) if joined else (None, frame.up.low)
+        found.append(Label(layout=layout, x=x, y=y, note=words.get(layout, "") if stops else "not measured"))
     return found

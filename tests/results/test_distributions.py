@@ -151,6 +151,18 @@ def test_a_stall_is_found_and_shown() -> None:
     assert [line[2] for line in figure.plots[0].lines] == ["5", "5", "0", "0", "5"]
 
 
+def test_a_stall_is_as_long_as_its_seconds_whatever_the_columns() -> None:
+    seconds = (*(second(number, 5) for number in range(5)), second(8, 5), second(9, 5))
+    found = latency_map(kind_with(repeat_of([1000] * 35, seconds, 10.0)).layouts[0], width_s=2)
+    assert found.stall == (5, 8)
+    assert [column.count for column in found.columns] == [10, 10, 5, 0, 10]
+
+
+def test_seconds_without_a_request_are_no_stall_where_few_are_made() -> None:
+    seconds = tuple(second(number, 1) for number in range(0, 20, 2))
+    assert latency_map(kind_with(repeat_of([1000] * 10, seconds, 20.0)).layouts[0]).stall is None
+
+
 def test_a_last_second_that_is_not_whole_is_left_out() -> None:
     seconds = (second(0, 5), second(1, 5), second(2, 1, band=60))
     found = latency_map(kind_with(repeat_of([1000] * 11, seconds, 2.3)).layouts[0])
@@ -163,7 +175,7 @@ def test_what_is_not_ranked_is_shown_with_why() -> None:
     (figure,) = heat_maps([kind_with(unsteady)], LIGHT)
     (plot,) = figure.plots
     assert plot.title == "swift (not ranked)"
-    assert plot.finding.startswith("not ranked: it drifted; slowest: ")
+    assert plot.finding.startswith("it drifted; slowest: ")
 
 
 def test_a_repeat_that_counts_is_shown_before_one_that_does_not() -> None:
