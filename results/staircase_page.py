@@ -138,10 +138,10 @@ def _beside(row: Row, about: str, layers: Sequence[Row]) -> BesideLine:
     same = [
         one
         for one in layers
-        if (one.layer, one.layout, one.workload, one.operation) == ("rados", row.layout, row.workload, row.operation) and one.valid
+        if (one.layer, one.layout, one.workload, one.operation) == ("rados", row.layout, row.workload, row.operation) and one.ranked
     ]
     rados = next((one.throughput_ops_s for one in same if one.throughput_ops_s), None)
-    rate = row.throughput_ops_s if row.valid else None
+    rate = row.throughput_ops_s if row.ranked else None
     return BesideLine(
         about=f"{about[:1].upper()}{about[1:]}",
         layout=row.layout,

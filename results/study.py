@@ -25,6 +25,8 @@ FILE: Final = "study.json"
 """Name of the file of a run folder that says which study it replays."""
 
 NOT_VALID: Final = "not valid"
+NOT_RANKED: Final = "not ranked"
+"""Not steady, or above what it stands on."""
 SEVERAL: Final = "several"
 NOT_REPLAYED: Final = "not replayed"
 
@@ -178,6 +180,8 @@ def _figure(rows: Sequence[Row], figure: str) -> Value:
     (row,) = rows
     if not row.valid:
         return NOT_VALID if row.points else None
+    if not row.ranked:
+        return NOT_RANKED
     value: float | None = getattr(row, figure)
     return None if value is None else float(value)
 

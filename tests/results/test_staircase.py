@@ -260,6 +260,22 @@ def test_rows_above_a_layer_below_say_so_in_their_notes_and_others_are_left_as_t
     assert second.notes == ("from memory: 1.3 times what its disks can do",)
 
 
+def test_a_figure_that_is_not_believable_is_not_ranked_and_one_from_memory_is() -> None:
+    rows = [row(400, 8), row(5000, 8, operation="write")]
+    read, written = doubted(rows, staircases(plan(), rows, [], hosts()))
+    assert (read.doubt, read.ranked) == ("", True)
+    assert written.doubt
+    assert not written.ranked
+    assert written.notes == (f"not believable: {written.doubt}",)
+
+
+def test_a_row_that_was_not_steady_is_no_step() -> None:
+    moving = row(60, 8).model_copy(update={"steady": False, "notes": ("not steady", "throughput falls by 30 % over the window")})
+    assert only(plan(), [row(40, 1), moving], [], hosts()).top.throughput_ops_s == 40
+    alone = only(plan(), [moving], [], hosts()).top
+    assert (alone.throughput_ops_s, alone.note) == (None, "throughput falls by 30 % over the window")
+
+
 def test_of_a_mix_it_is_said_that_others_shared_the_layers() -> None:
     rows = [row(30), row(30, operation="write")]
     reads, _ = staircases(plan(mix=True), rows, [], hosts())
