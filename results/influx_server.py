@@ -227,6 +227,9 @@ def _printable(token: str, where: str) -> str:
 def _said(error: ApiException) -> str:
     """What the server says of itself: InfluxDB 2 has it as `message`, InfluxDB 1 as `error`."""
     body = error.body
+    if str(body).lstrip().startswith("<"):
+        # A page, of a proxy for one: made for eyes, and no more than its status.
+        return str(error.reason or "")
     try:
         found = json.loads(body) if body else None
     except ValueError:

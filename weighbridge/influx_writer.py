@@ -246,7 +246,7 @@ class InfluxWriter:
                 spool.sent(len(lines))
                 self._sent += len(lines)
                 if self._tries or self._stopped:
-                    self._tell(f"{self._server} answers again; {spool.waiting} points are still to be sent")
+                    self._tell(f"{self._server} answers again{f'; {spool.waiting} points are to be sent' if spool.waiting else ''}")
                 self._tries, self._stopped = 0, False
             self._waiting = spool.waiting
 

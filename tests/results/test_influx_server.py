@@ -49,6 +49,16 @@ def test_a_server_that_cannot_write_now_is_away_and_is_left_alone_for_as_long_as
     assert len(influx.writes) == 1
 
 
+def test_of_a_page_that_a_proxy_answers_with_only_the_reason_is_told() -> None:
+    page = Answer(503, "\n<html><body><h1>503 Service Unavailable</h1></body></html>")
+    with (
+        FakeInflux(page) as influx,
+        connect(influx.url) as connection,
+        pytest.raises(Away, match="answered 503: Service Unavailable$"),
+    ):
+        connection.write(LINES)
+
+
 def test_a_date_to_come_back_at_is_as_if_the_server_had_not_said() -> None:
     answer = Answer(503, "", (("Retry-After", "Wed, 21 Oct 2026 07:28:00 GMT"),))
     with FakeInflux(answer) as influx, connect(influx.url) as connection, pytest.raises(Away) as at:
