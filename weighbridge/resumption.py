@@ -70,6 +70,9 @@ def begun(folder: Path) -> Begun:
     """The run of a folder. Raises UsageError when it is none or cannot be gone on with, InvalidMeasurement about broken lines."""
     store = RunStore.open(folder)
     plan = _plan(store)
+    if "attest" not in plan.model_fields_set:
+        # Plans of earlier versions do not say; what their hosts were measured at does.
+        plan = plan.model_copy(update={"attest": any(one.kind != "osd" for one in store.attested())})
     faults: list[Fault] = []
     planned = []
     for layout in plan.layouts:

@@ -546,6 +546,17 @@ def test_an_image_that_was_built_anew_with_other_packages_is_told_by_the_layout_
     assert [(one.fact, one.of) for one in resumption.unlike(left, run.place)] == [("image", "rgw-a")]
 
 
+@pytest.mark.usefixtures("kinds")
+@pytest.mark.parametrize("attested", [True, False])
+def test_a_plan_that_does_not_say_whether_hosts_are_attested_goes_on_as_it_was_begun(tmp_path: Path, attested: bool) -> None:
+    store = Run(tmp_path).store()
+    path = store.folder / "plan.resolved.json"
+    path.write_text(path.read_text().replace('  "attest": false,\n', ""))
+    figure = {"layout": "rgw-a", "repeat": 0, "host": "gateway-1", "kind": "cpu", "what": "CPU", "value": 1, "unit": "events/s"}
+    store.attest([Attested.model_validate(figure)] if attested else [])
+    assert resumption.begun(store.folder).plan.attest == attested
+
+
 def test_memory_that_a_kernel_keeps_for_itself_makes_no_other_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Run(tmp_path)
     store = run.store()
