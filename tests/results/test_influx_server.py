@@ -54,7 +54,7 @@ def test_of_a_page_that_a_proxy_answers_with_only_the_reason_is_told() -> None:
     with (
         FakeInflux(page) as influx,
         connect(influx.url) as connection,
-        pytest.raises(Away, match="answered 503: Service Unavailable$"),
+        pytest.raises(Away, match=r"answered 503: Service Unavailable$"),
     ):
         connection.write(LINES)
 

@@ -1,3 +1,5 @@
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -214,6 +216,25 @@ def test_what_a_killed_run_left_is_sent_before_all_else(store: RunStore, steps: 
         pass
     assert influx.taken[0] == "left,run=r ops=1i 1"
     assert not any(line.startswith("torn") for line in influx.taken)
+
+
+def test_a_kill_leaves_a_spool_with_every_step_that_had_come_to_it(
+    store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
+) -> None:
+    with FakeInflux() as influx:
+        pass
+    child = os.fork()
+    if not child:
+        try:
+            with Sending(store, influx, first_wait_s=60.0).writer as writer:
+                for step in steps:
+                    writer.step(step)
+                until(lambda: (store.folder / SPOOL).read_text().count("\n") == len(lines))
+                os.kill(os.getpid(), signal.SIGKILL)
+        finally:
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert (store.folder / SPOOL).read_text().splitlines() == lines
 
 
 def test_a_run_that_is_gone_on_with_sends_all_that_was_measured_before_and_what_comes(
