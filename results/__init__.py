@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 __all__ = ["derive"]
 
 
-def derive(run_folder: Path) -> Derived:
+def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
     """Rebuild `derived/` of a run folder: see `results.derivation.derive`. Imports the heavy libraries only when called."""
     from results.derivation import derive as rebuild  # noqa: PLC0415
 
-    return rebuild(run_folder)
+    return rebuild(run_folder, pictures=pictures)

@@ -9,16 +9,15 @@ from results.agreement import agreements, sentences
 from results.agreement_table import agreement_csv
 from results.ascent import doubted
 from results.attestation import summary as told
-from results.ceiling_lines import ceiling_lines
-from results.charts import charts, write_charts
 from results.comparing import compare
 from results.comparison import Comparison
 from results.effects import effects_csv
 from results.findings import Finding, findings_of
+from results.gallery import gallery
+from results.pictures import write_charts
 from results.profile import read_profiles
-from results.profile_page import shown
+from results.profile_page import shown as profiles_shown
 from results.report import report
-from results.resource_chart import resource_chart
 from results.staircase_page import staircase_page
 from results.store import RunStore, write_whole
 from results.study_page import StudyPage, study_page
@@ -54,8 +53,8 @@ class Derived(Record):
         return any(finding.ratio is not None for finding in self.findings)
 
 
-def derive(run_folder: Path) -> Derived:
-    """Rebuild `derived/` from the rest of a run folder, finished or not.
+def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
+    """Rebuild `derived/` from the rest of a run folder, finished or not; `pictures`: write the charts as files, too.
 
     Raises UsageError when it is no run folder, InvalidMeasurement when something of it cannot be read, StoreError when
     it cannot be written.
@@ -85,15 +84,11 @@ def derive(run_folder: Path) -> Derived:
     write_whole(store.derived / "effects.csv", effects_csv(comparison))
     if agreed:
         write_whole(store.derived / "agreement.csv", agreement_csv(agreed))
-    drawn = charts(rows, findings, plan.layouts, repeats=plan.suite.repeats, ceilings=ceiling_lines(found))
-    resources = resource_chart(rows, plan.layouts)
     replayed = study_page(store, plan, (*rows, *layers))
-    pictures = write_charts([*drawn, resources] if resources.recorded else drawn, store.derived / "charts")
+    shown = gallery(plan, rows, steps.values(), comparison, found, replayed.chart if replayed is not None else None)
+    written = write_charts(shown.drawings, store.derived / "charts") if pictures else ()
     if replayed is not None:
         replayed.write(store.derived / "study")
-        pictures += write_charts([replayed.chart] if replayed.chart.maps else [], store.derived / "charts")
-    if stairs is not None and stairs.chart is not None:
-        pictures += write_charts([stairs.chart], store.derived / "charts")
     page = store.derived / "report.html"
     write_whole(
         page,
@@ -103,22 +98,23 @@ def derive(run_folder: Path) -> Derived:
             store.plan_yaml(),
             rows,
             findings,
-            drawn,
-            resources,
+            shown.charts,
+            shown.resources,
             store.events(),
             attested,
             agreed,
             replayed,
             stairs,
-            shown(read_profiles(store.folder)),
-            comparison=comparison,
+            profiles_shown(read_profiles(store.folder)),
+            shown.figures,
+            comparison,
         ),
     )
     return Derived(
         folder=store.derived,
         summary=summary,
         report=page,
-        charts=pictures,
+        charts=written,
         rows=rows,
         findings=findings,
         comparison=comparison,

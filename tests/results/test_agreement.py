@@ -200,7 +200,7 @@ def test_the_table_has_a_cell_for_every_column_and_marks_what_could_not_be_compa
 def test_a_run_with_both_drivers_says_how_far_they_agree_on_page_in_file_and_in_sentences(tmp_path: Path) -> None:
     small = WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 2.0})
     run = fake_run(tmp_path, workloads=[small], repeats=1, driver="both")
-    derived = derive(run.folder)
+    derived = derive(run.folder, pictures=False)
     page = derived.report.read_text()
     assert derived.agreement[0].startswith("Locust and COSBench agree within the bins at ")
     assert derived.agreement[0].split(".")[0] in page

@@ -46,7 +46,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def page(run: RunStore) -> Page:
-    return Page(derive(run.folder).report.read_text())
+    return Page(derive(run.folder, pictures=False).report.read_text())
 
 
 def test_everything_derived_can_be_rebuilt_from_the_run_folder(runs: Path) -> None:
@@ -82,8 +82,9 @@ def test_nothing_is_fetched(page: Page) -> None:
 def test_findings_come_before_charts_and_charts_before_the_table(page: Page) -> None:
     order = [attrs["id"] for attrs in page.all("section")]
     assert order == [
-        "findings", "certainty", "throughput-by-workers", "latency-by-workers", "limits", "table", "faults", "hosts", "numbers", "environment",
-        "repeat", "study",
+        "findings", "certainty", "throughput-by-workers", "latency-by-workers", "recap-map", "recap-map-p90", "throughput-bars",
+        "hockey-stick", "percentiles", "latency-shares", "latency-over-time-small-read", "latency-over-time-small-write",
+        "latency-over-time-large-read", "limits", "table", "faults", "hosts", "numbers", "environment", "repeat", "study",
     ]  # fmt: skip
 
 
@@ -101,7 +102,7 @@ def test_hosts_that_differ_between_layouts_are_told_beside_the_results(tmp_path:
             for layout, value in (("rgw-beast", 197e6), ("swift", 142e6))
         ]
     )
-    derived = derive(store.folder)
+    derived = derive(store.folder, pictures=False)
     told = "isk wb0 write of store-2 gave 142 MB/s under swift and 197 MB/s under rgw-beast (28 % apart, bound "
     assert derived.hosts[0] == "1 of 1 figures of the hosts differ beyond their bound over 2 deployments"
     assert derived.hosts[1].startswith(f"d{told}")
@@ -139,7 +140,7 @@ def test_a_run_without_telemetry_says_that_it_was_not_recorded(runs: Path) -> No
     small = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
     old = fake_run(runs, workloads=[small], repeats=1, telemetry=False)
     (old.folder / "telemetry").rmdir()
-    derived = derive(old.folder)
+    derived = derive(old.folder, pictures=False)
     page = Page(derived.report.read_text())
     assert "Not recorded: this run has no telemetry of its hosts." in page.words
     assert page.words.count("Resources: not recorded.") == 2
@@ -161,7 +162,7 @@ def test_background_work_has_a_table_of_its_own_and_what_caches_were_dropped_is_
     for count in (3, 1):
         run.event("caches", f"memcached: {count} entries dropped on 2 hosts #1", layout="swift")
     run.event("telemetry", "the probe osd.0 ended by itself", layout="rgw-beast")
-    words = Page(derive(run.folder).report.read_text()).words
+    words = Page(derive(run.folder, pictures=False).report.read_text()).words
     at = words.index("background work")
     assert words[at + 4 : at + 10] == ["scrub", "off", "–", "auditors", "–", "do not run"]
     at = words.index("memcached: 1 to 3 entries dropped on 2 hosts #1")
@@ -195,7 +196,7 @@ def test_names_and_texts_of_users_are_inert(runs: Path) -> None:
     run.add_facts(
         [Sheet(title=HOSTILE, facts={HOSTILE: HOSTILE})], [ConfigFile(layout=HOSTILE, host=HOSTILE, path=HOSTILE, text=HOSTILE)]
     )
-    text = derive(run.folder).report.read_text()
+    text = derive(run.folder, pictures=False).report.read_text()
     page = Page(text)
     assert page.all("img") == []
     assert len(page.all("script")) == 3
@@ -206,7 +207,7 @@ def test_names_and_texts_of_users_are_inert(runs: Path) -> None:
 def test_a_run_that_was_interrupted_says_so_before_anything_else(runs: Path) -> None:
     run = fake_run(runs, workloads=[WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})], repeats=1)
     run.set_state("interrupted", error="stopped by SIGINT")
-    words = Page(derive(run.folder).report.read_text()).words
+    words = Page(derive(run.folder, pictures=False).report.read_text()).words
     said = next(word for word in words if "not whole" in word)
     assert said == "This run is not whole: interrupted. stopped by SIGINT"
     assert words.index(said) < words.index("Findings")
