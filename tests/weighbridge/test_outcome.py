@@ -17,12 +17,12 @@ SMALL = WORKLOADS[0].model_copy(update={"workers": (1, 32), "runtime": 2.0})
 
 @pytest.fixture(scope="module")
 def derived(tmp_path_factory: pytest.TempPathFactory) -> Derived:
-    return derive(fake_run(tmp_path_factory.mktemp("runs"), workloads=[SMALL], repeats=1).folder)
+    return derive(fake_run(tmp_path_factory.mktemp("runs"), workloads=[SMALL], repeats=1).folder, pictures=False)
 
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Derived:
-    return derive(fake_run(tmp_path_factory.mktemp("runs"), workloads=[SMALL], repeats=1, driver="both").folder)
+    return derive(fake_run(tmp_path_factory.mktemp("runs"), workloads=[SMALL], repeats=1, driver="both").folder, pictures=False)
 
 
 def printed(derived: Derived, width: int) -> list[str]:
@@ -51,7 +51,7 @@ def test_a_narrow_terminal_shows_them_in_two_tables_without_cutting_names(derive
 
 
 def test_a_run_without_telemetry_has_no_empty_columns_for_it(tmp_path: Path) -> None:
-    old = derive(fake_run(tmp_path, workloads=[SMALL], repeats=1, telemetry=False).folder)
+    old = derive(fake_run(tmp_path, workloads=[SMALL], repeats=1, telemetry=False).folder, pictures=False)
     assert "saturated" not in "\n".join(printed(old, 140))
 
 
@@ -91,7 +91,7 @@ def test_why_a_step_is_not_valid_is_told_without_what_its_driver_says_of_itself(
 
 
 def test_verdicts_are_counted_and_a_missing_noise_floor_is_said(tmp_path: Path) -> None:
-    text = "\n".join(printed(derive(fake_run(tmp_path, workloads=[SMALL], telemetry=False).folder), 140))
+    text = "\n".join(printed(derive(fake_run(tmp_path, workloads=[SMALL], telemetry=False).folder, pictures=False), 140))
     assert "Of 4 cells of throughput and p90: 4 worse." in text
     assert "The rig’s noise floor was not measured: compare --aa." in text
 
@@ -100,7 +100,7 @@ def test_a_layout_weighed_against_itself_gives_its_noise_floor_and_no_finding(tm
     store = fake_run(tmp_path, layouts=["swift", "swift-again"], workloads=[SMALL], telemetry=False)
     plan = json.loads((store.folder / "plan.resolved.json").read_text())
     (store.folder / "plan.resolved.json").write_text(json.dumps({**plan, "twins": {"swift-again": "swift"}}))
-    derived = derive(store.folder)
+    derived = derive(store.folder, pictures=False)
     assert derived.comparable
     text = "\n".join(printed(derived, 140))
     assert "Noise floor of throughput: swift weighed twice a block differs from itself by up to 1." in text
