@@ -195,6 +195,8 @@ def _draw(stick: Stick, shown: Sequence[Style], look: Look) -> alt.LayerChart | 
 def _frame(stick: Stick) -> Frame:
     stops = [stop for stops in stick.paths.values() for stop in stops]
     known = [value for stop in stops for value in (stop.p90_ms, stop.low_ms, stop.high_ms, stick.bound_ms) if value]
+    # The first bin begins at 0, which is nowhere on a logarithmic scale: half of it is shown.
+    known += [stop.high_ms / 2 for stop in stops if stop.p90_ms is None and stop.low_ms == 0 and stop.high_ms]
     return Frame(
         across=Scale.from_zero(max((stop.high_ops_s for stop in stops), default=1.0), "op/s", grid=False),
         up=Scale.logarithmic(min(known, default=1.0), max(known, default=10.0), "p90 ms (log scale)"),
