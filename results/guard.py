@@ -7,6 +7,8 @@ for, releases and settings, is no guard fact: it is listed beside the result.
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +20,7 @@ from ground.document import did_you_mean
 from ground.errors import UsageError
 from ground.quantities import show_bytes
 from ground.record import Record
-from results.figures import show_figure
+from results.figures import UNKNOWN, show_figure
 from results.weighed import Weighed
 
 ALL: Final = "all"
@@ -93,10 +95,20 @@ def guard(a: Weighed, b: Weighed, pairs: Sequence[tuple[str, str]], despite: Seq
     )
 
 
-def _differences(fact: str, one: Mapping[str, str], other: Mapping[str, str]) -> list[Difference]:
+def differences_csv(guarded: Guarded) -> str:
+    """What is not alike, as CSV: guard facts that were let pass first."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("guard", "fact", "of", "a", "b"))
+    for guards, found in (("yes", guarded.unlike), ("no", guarded.differs)):
+        writer.writerows((guards, one.fact, one.of, one.a, one.b) for one in found)
+    return out.getvalue()
+
+
+def _differences(fact: str, one: Mapping[str, str], other: Mapping[str, str], missing: str = NOT_KNOWN) -> list[Difference]:
     names = dict.fromkeys((*one, *other))
     return [
-        Difference(fact=fact, of=name, a=one.get(name, NOT_KNOWN), b=other.get(name, NOT_KNOWN))
+        Difference(fact=fact, of=name, a=one.get(name, missing), b=other.get(name, missing))
         for name in names
         if one.get(name) != other.get(name)
     ]
@@ -249,11 +261,11 @@ def _settings(a: Weighed, b: Weighed, pairs: Sequence[tuple[str, str]]) -> list[
         ),
     ]
     found = [Difference(fact=name, a=one or NOT_KNOWN, b=other or NOT_KNOWN) for name, one, other in general if one != other]
-    found += _differences("machine", *(_passing(run) for run in (a, b)))
+    found += _differences("machine", _passing(a), _passing(b))
     for one, other in pairs:
         label = one if one == other else f"{one} → {other}"
-        known = ({**_planned(run, name), **_deployed(run, name)} for run, name in ((a, one), (b, other)))
-        found += [gap.model_copy(update={"fact": label}) for gap in _differences(label, *known)]
+        of_a, of_b = ({**_planned(run, name), **_deployed(run, name)} for run, name in ((a, one), (b, other)))
+        found += _differences(label, of_a, of_b, missing=UNKNOWN)
     return found
 
 

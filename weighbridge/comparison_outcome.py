@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Final
 
 from rich.box import SIMPLE_HEAD
@@ -10,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from results.comparison import Comparison, Effect
-from results.figures import show_figure
+from results.figures import UNKNOWN, show_figure
 from results.guard import Guarded
 from results.percent import show_percent
 from results.weighed import Weighed
@@ -19,6 +20,8 @@ from weighbridge.outcome import noise_words, verdict_words
 _STYLES: Final = {"better": "blue", "worse": "dark_orange", "not comparable": "dim", "no claim": "italic"}
 WIDE: Final = 120
 """Columns that the table needs with the intervals of its changes."""
+_LONE: Final = 12
+"""So many settings that only one of two layouts has are listed; of more only the number is."""
 _LONGEST: Final = 100
 """Characters of a value that differs, before it is cut."""
 
@@ -39,8 +42,9 @@ def print_comparison(a: Weighed, b: Weighed, guarded: Guarded, comparison: Compa
     for effect in comparison.effects:
         if effect.workers is None:
             _say(console, f"• {effect.text}")
-    for line in (*verdict_words(comparison), *noise_words(comparison.noise)):
+    for line in dict.fromkeys((*verdict_words(comparison), *noise_words(comparison.noise))):
         _say(console, line, "dim")
+    _say(console, "Figures are medians of the repeats; changes and ratios are of their geometric means.", "dim")
     _say(console, "The runs were not interleaved: what changed on the machine between them is in every difference.", "dim")
 
 
@@ -48,8 +52,15 @@ def _differences(guarded: Guarded) -> Table:
     drawn = Table(header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), title="What differs between the runs")
     for title in ("of", "what", "A", "B"):
         drawn.add_column(title, overflow="fold")
-    for one in guarded.differs:
-        drawn.add_row(*(escape(_cut(text)) for text in (one.fact, one.of, one.a, one.b)))
+    for fact, group in groupby(guarded.differs, key=lambda one: one.fact):
+        found = list(group)
+        lone = [one for one in found if UNKNOWN in (one.a, one.b)]
+        # Two kinds of gateway have hardly a setting in common: what each is set to is in the report of its own run.
+        for one in [one for one in found if one not in lone] if len(lone) > _LONE else found:
+            drawn.add_row(*(escape(_cut(text)) for text in (one.fact, one.of, one.a, one.b)))
+        if len(lone) > _LONE:
+            counts = (sum(other == UNKNOWN for other in others) for others in ([one.b for one in lone], [one.a for one in lone]))
+            drawn.add_row(escape(fact), "settings of one alone", *(str(count) for count in counts))
     return drawn
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ground.errors import UsageError
 from results.fake_run import WORKLOADS, fake_run
-from results.guard import GUARD_FACTS, guard
+from results.guard import GUARD_FACTS, differences_csv, guard
 from results.manifest import Sheet
 from results.runs_comparison import match
 from results.weighed import Weighed, weighed
@@ -141,8 +141,15 @@ def test_what_is_the_point_of_comparing_is_listed_and_not_refused(run: Weighed) 
         "weighbridge: 0.1.0 in A, 0.2.0 in B",
         "machine (package boto3): 1.44 in A, 1.45 in B",
         "swift (release): none-0 in A, swift-2.38 in B",
-        "swift (proxy.workers): not known in A, 4 in B",
+        "swift (proxy.workers): – in A, 4 in B",
     }
+
+
+def test_differences_are_written_with_the_guard_facts_first(run: Weighed) -> None:
+    other = changed(run, suite={"seed": 7})
+    other = other.model_copy(update={"manifest": other.manifest.model_copy(update={"weighbridge_version": ""})})
+    lines = differences_csv(guard(run, other, PAIRS, ["seed"])).splitlines()
+    assert lines == ["guard,fact,of,a,b", "yes,seed,,2014,7", "no,weighbridge,,0.1.0,not known"]
 
 
 def test_a_name_that_is_no_guard_fact_is_answered_with_the_closest(run: Weighed) -> None:

@@ -131,6 +131,17 @@ def test_effects_comparison_and_maps_are_written_where_asked(whole: Path, tmp_pa
     out = tmp_path / "deep" / "out"
     done = run(whole, whole, "--layouts", BETTER, "--out", out)
     names = {path.name for path in out.iterdir()}
-    assert {"effects.csv", "comparison.json", "recap-map.png", "recap-map-p90.svg"} <= names
+    assert {"effects.csv", "differences.csv", "comparison.json", "recap-map.png", "recap-map-p90.svg"} <= names
     assert json.loads((out / "comparison.json").read_text())["subjects"] == ["rgw-beast (B)"]
     assert str(out / "effects.csv") in done.output
+
+
+def test_many_settings_that_only_one_of_two_layouts_has_are_counted_and_few_are_listed(
+    whole: Path, changed: Callable[..., Path]
+) -> None:
+    layouts = json.loads((whole / "plan.resolved.json").read_text())["layouts"]
+    layouts[0]["settings"] = {"radosgw": {f"key-{number}": number for number in range(13)}}
+    layouts[1]["settings"] = {"proxy": {"workers": 4}}
+    lines = [line.split() for line in run(whole, changed("plan.resolved.json", layouts=layouts)).output.splitlines()]
+    assert ["rgw-beast", "settings", "of", "one", "alone", "0", "13"] in lines
+    assert ["swift", "proxy.workers", "–", "4"] in lines

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from results.comparison import Comparison
+    from results.guard import Guarded
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
@@ -28,7 +29,7 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for effects.csv, comparison.json and the maps of what changed.",
+    help="Folder for effects.csv, differences.csv, comparison.json and the maps of what changed.",
 )
 def command(a: Path, b: Path, layouts: str | None, despite: str | None, fail_on: str | None, out: Path | None) -> int:
     """Compare run B with run A: what changed, by how much, and how sure that is.
@@ -49,7 +50,7 @@ def command(a: Path, b: Path, layouts: str | None, despite: str | None, fail_on:
     screen = console()
     print_comparison(before, after, guarded, comparison, screen)
     if out is not None:
-        for path in _write(comparison, out):
+        for path in _write(comparison, guarded, out):
             screen.print(str(path), markup=False, highlight=False, soft_wrap=True)
     failed = lost(before, after, pairs)
     for text in failed:
@@ -85,8 +86,9 @@ def _exit_code(comparison: Comparison, *, fail_on: bool, failed: bool, screen: C
     return EXIT_FINE
 
 
-def _write(comparison: Comparison, out: Path) -> tuple[Path, ...]:
+def _write(comparison: Comparison, guarded: Guarded, out: Path) -> tuple[Path, ...]:
     from results.effects import effects_csv  # noqa: PLC0415 - as above
+    from results.guard import differences_csv  # noqa: PLC0415
     from results.pictures import write_charts  # noqa: PLC0415
     from results.recap_map import recap_maps  # noqa: PLC0415
     from results.store import StoreError, write_whole  # noqa: PLC0415
@@ -95,7 +97,11 @@ def _write(comparison: Comparison, out: Path) -> tuple[Path, ...]:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(out, error) from error
-    texts = {"effects.csv": effects_csv(comparison), "comparison.json": comparison.model_dump_json(indent=2) + "\n"}
+    texts = {
+        "effects.csv": effects_csv(comparison),
+        "differences.csv": differences_csv(guarded),
+        "comparison.json": comparison.model_dump_json(indent=2) + "\n",
+    }
     for name, text in texts.items():
         write_whole(out / name, text)
     return (*(out / name for name in texts), *write_charts(recap_maps(comparison), out))
