@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Final
@@ -11,7 +12,7 @@ from pydantic import NonNegativeInt
 
 from ground.errors import TargetError
 from ground.record import Record
-from results.influx_points import RunPoints
+from results.influx_points import RunPoints, last_results, results_at
 from results.influx_server import BATCH, Away, Connection, InfluxServer, Refused
 from results.influx_spool import clear
 from results.store import RunStore
@@ -46,14 +47,18 @@ def send_run(store: RunStore, server: InfluxServer, *, wait: Wait | None = None)
     it takes the place of the first); InvalidMeasurement, UsageError or StoreError when the run cannot be read or the spool not be
     taken away.
     """
-    steps = tuple(store.latest().values())
-    made = RunPoints(store)
-    measured = [step for step in steps if step.measurement is not None]
-    lines = (line for part in (made.run(), *map(made.step, measured)) for line in part)
+    made, of = RunPoints(store), Counter[bool]()
+
+    def lines() -> Iterator[str]:
+        yield from made.run()
+        for step in results_at(store, last_results(store)):
+            of[step.measurement is not None] += 1
+            yield from made.step(step)
+
     points, refused, first = 0, 0, ""
     waiting: Wait = threading.Event().wait if wait is None else wait
     with server.connect() as connection:
-        for batch in _batches(lines):
+        for batch in _batches(lines()):
             try:
                 _write(connection, batch, waiting)
             except Refused as error:
@@ -68,7 +73,7 @@ def send_run(store: RunStore, server: InfluxServer, *, wait: Wait | None = None)
     if refused:
         raise TargetError(f"{first}\n{points} points were sent; of {refused} others the server refused some or all")
     clear(store.folder)
-    return Sent(points=points, steps=len(measured), unplaced=len(steps) - len(measured))
+    return Sent(points=points, steps=of[True], unplaced=of[False])
 
 
 def _write(connection: Connection, batch: list[str], wait: Wait) -> None:

@@ -79,6 +79,19 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 """Every measurement with its fields. Counts and bytes are integers, as are `valid` and `steady` (1 or 0); all else is a float."""
 
 
+def last_results(store: RunStore) -> frozenset[int]:
+    """Which of a run's results, counted from 0 as they were appended, are the last of their steps.
+
+    Raises InvalidMeasurement where one cannot be read.
+    """
+    return frozenset({step.key: number for number, step in enumerate(store.each_step())}.values())
+
+
+def results_at(store: RunStore, places: frozenset[int]) -> Iterator[StepResult]:
+    """These results, read one by one: a run of ten thousand steps is larger than it may be in memory."""
+    return (step for number, step in enumerate(store.each_step()) if number in places)
+
+
 class RunPoints:
     """The points of one run, as lines."""
 

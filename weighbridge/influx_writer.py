@@ -27,7 +27,7 @@ from pydantic import NonNegativeInt
 from drivers.order import Progress
 from ground.errors import WeighbridgeError
 from ground.record import Record
-from results.influx_points import RunPoints
+from results.influx_points import RunPoints, last_results, results_at
 from results.influx_server import DEADLINE_S, Away, Connection, InfluxServer, Refused
 from results.influx_spool import REFUSED, SPOOL, Spool
 from results.step import StepKey, StepResult
@@ -96,7 +96,7 @@ class InfluxWriter:
     ) -> None:
         self._store = store
         self._points = RunPoints(store)
-        self._before: tuple[StepResult, ...] = ()
+        self._before: frozenset[int] = frozenset()
         self._server = server
         self._say = say
         self._deadline_s = deadline_s
@@ -118,7 +118,7 @@ class InfluxWriter:
 
     def __enter__(self) -> Self:
         """Begin, and wait until the server has been asked once, or for as long as two writes may take."""
-        self._before = tuple(self._store.latest().values())
+        self._before = last_results(self._store)
         self._thread.start()
         self._asked.wait(2 * self._deadline_s)
         return self
@@ -186,9 +186,8 @@ class InfluxWriter:
             # A run that is gone on with: all of it goes out again, for what a kill kept from the spool is known to nobody.
             spool.drop()
         self._keep(spool, "the run", self._points.run)
-        for step in self._before:
+        for step in results_at(self._store, self._before):
             self._keep(spool, str(step.key), partial(self._points.step, step))
-        self._before = ()
         self._drain(spool, connection)
         self._asked.set()
         while not (self._ending.is_set() and self._orders.empty()):
