@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from altair.utils.schemapi import debug_mode
+
 from results.chart_theme import font_folder
 from results.rendering import draw
 from results.store import write_whole
@@ -41,7 +43,9 @@ class Drawing(Protocol):
 def write_charts(drawn: Sequence[Drawing], folder: Path) -> tuple[Path, ...]:
     """Write each chart as PNG (2x), SVG, PDF and CSV into a folder, which is made. Raises StoreError."""
     folder.mkdir(parents=True, exist_ok=True)
-    pictures = draw((chart.spec() for chart in drawn), font_folder()) if drawn else ()
+    # Altair checks every part of a chart against its schema as it is made, which takes longer than making it; tests do that.
+    with debug_mode(arg=False):
+        pictures = draw((chart.spec() for chart in drawn), font_folder()) if drawn else ()
     written = []
     for chart, picture in zip(drawn, pictures, strict=True):
         contents: dict[str, str | bytes] = {
