@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
 from results.attestation import verdict, warnings
+from results.kinds import kind_of
 from results.slides.evidence import Evidence
 from results.slides.slide import Slide
-from results.slides.words import counted, rests_on, why_not
+from results.slides.words import counted, listed, rests_on, why_not
+from results.statistics import REPEATS_FOR_A_CLAIM
 
 LINES: Final = 5
 """Faults that are told on the slide; the notes have all."""
@@ -29,9 +32,23 @@ def _limits(evidence: Evidence) -> Slide:
     return Slide(
         key="limits",
         title=_title(evidence),
-        lines=(*shown, hosts, "A closed loop: each worker waits for its answer, so this tells capacity and not what users feel."),
-        notes=(*faults, hosts, *warnings(evidence.attested), f"Figures are of {rests_on(*evidence.repeats)}.", *_kept(evidence)),
+        lines=(*shown, hosts, *_loop(evidence)),
+        notes=(
+            *faults,
+            *_lacking(evidence),
+            hosts,
+            *warnings(evidence.attested),
+            f"Figures are of {rests_on(*evidence.repeats)}.",
+            *_kept(evidence),
+        ),
     )
+
+
+def _loop(evidence: Evidence) -> tuple[str, ...]:
+    """What a closed loop can tell; nothing where a workload names a rate."""
+    if any(workload.rate_per_s is not None for workload in evidence.plan.suite.workloads):
+        return ()
+    return ("A closed loop: each worker waits for its answer, so this tells capacity and not what users feel.",)
 
 
 def _title(evidence: Evidence) -> str:
@@ -42,27 +59,37 @@ def _title(evidence: Evidence) -> str:
         lacking = f"{len(bad)} of {counted(cells, 'figure')} do not count" if bad else "some figures are of fewer repeats"
         return f"The run is not whole ({evidence.manifest.state}): {lacking}"
     if bad:
-        return (
-            f"{len(bad)} of {counted(cells, 'figure')} {'is' if len(bad) == 1 else 'are'} not valid or not steady, and not ranked"
-        )
-    return (
-        f"All {counted(cells, 'figure')} are valid"
-        if evidence.repeats[0] >= evidence.plan.suite.repeats
-        else f"All {counted(cells, 'figure')} are valid, some of fewer repeats"
-    )
+        return f"{len(bad)} of {counted(cells, 'figure')} {'does' if len(bad) == 1 else 'do'} not count"
+    fewest, most = evidence.repeats
+    if most < REPEATS_FOR_A_CLAIM:
+        return f"All {counted(cells, 'figure')} are valid; {rests_on(fewest, most)}"
+    return f"All {counted(cells, 'figure')} are valid{', some of fewer repeats' if fewest < evidence.plan.suite.repeats else ''}"
 
 
 def _faults(evidence: Evidence) -> Iterator[str]:
-    """What was not valid, and what was left out or failed, a sentence each."""
-    called = evidence.called
+    """What is not ranked and why, what failed within the bound, and what is of fewer repeats than were asked for."""
+    called, fewer = evidence.called, Counter[int]()
     for row in evidence.rows:
-        where = f"{row.layout}, {called[row.workload, row.operation, row.api, row.driver]} at {counted(row.workers, 'worker')}"
+        where = f"{row.layout}, {called[kind_of(row)]} at {counted(row.workers, 'worker')}"
         if not row.ranked:
             yield f"{where}: {why_not(row)}."
-        elif row.repeats < evidence.plan.suite.repeats:
-            yield f"{where}: {row.repeats} of {evidence.plan.suite.repeats} repeats count."
         elif row.errors:
-            yield f"{where}: {counted(row.errors, 'request')} failed, within the bound."
+            left_out = row.repeats < evidence.plan.suite.repeats
+            bound = "; repeats beyond the bound are left out" if left_out else ", all within the bound"
+            yield f"{where}: {counted(row.errors, 'request')} failed{bound}."
+        if row.ranked and row.repeats < evidence.plan.suite.repeats:
+            fewer[row.repeats] += 1
+    if fewer:
+        told = [f"{repeats} in {counted(count, 'figure')}" for repeats, count in sorted(fewer.items())]
+        yield f"Of {evidence.plan.suite.repeats} repeats fewer count: {listed(told)}."
+
+
+def _lacking(evidence: Evidence) -> Iterator[str]:
+    """Which figures are of fewer repeats, one by one."""
+    for row in evidence.rows:
+        if row.ranked and row.repeats < evidence.plan.suite.repeats:
+            where = f"{row.layout}, {evidence.called[kind_of(row)]} at {counted(row.workers, 'worker')}"
+            yield f"{where}: {row.repeats} of {evidence.plan.suite.repeats} repeats count ({'; '.join(row.notes)})."
 
 
 def _kept(evidence: Evidence) -> Iterator[str]:
@@ -77,7 +104,7 @@ def _repeat(evidence: Evidence) -> Slide:
     facts = [
         f"Weighbridge {version}, suite {plan.suite.name}, hardware {plan.hardware.name}, seed {plan.suite.seed}.",
         f"Releases: {', '.join(releases)}." if releases else "",
-        f"Run {manifest.run_id}, begun {manifest.created_at}.",
+        f"Run {manifest.run_id}, begun {manifest.created_at[:16].replace('T', ' ')} UTC.",
         "The run folder has every histogram, second, setting and configuration file.",
     ]
     return Slide(

@@ -17,7 +17,13 @@ LINE = 1.2
 """Height of a line, by the size of its type."""
 _UNITS = 200
 """Widths are measured at this size and scaled, so that they grow evenly."""
-_BREAKS = re.compile(r"\S+?(?:-(?=\S)|(?=\s)|$)|\s+")
+_BREAKS = re.compile(r"[^ ]+?(?:-(?=[^ ])|(?= )|$)| +")
+_UNIT = re.compile(r"(?<=\d) (?=(?:[kMGT]i?B|B|ms|s|op/s|%|Gbit/s)\b|%)")
+
+
+def bound(text: str) -> str:
+    """The same text whose figures keep their units beside them wherever a line ends."""
+    return _UNIT.sub("\N{NO-BREAK SPACE}", text)
 
 
 def width_pt(text: str, size_pt: float, *, bold: bool = False) -> float:
@@ -50,6 +56,11 @@ def wrapped(text: str, room_pt: float, size_pt: float, *, bold: bool = False) ->
                 line += piece
         lines.append(line.rstrip())
     return lines
+
+
+def breaks_words(text: str, room_pt: float, size_pt: float, *, bold: bool = False) -> bool:
+    """Whether a word of a text is wider than the room, so that it has to be broken where no hyphen is."""
+    return any(width_pt(piece, size_pt, bold=bold) > room_pt for line in text.split("\n") for piece in _BREAKS.findall(line))
 
 
 def _pieces(text: str, room_pt: float, size_pt: float, *, bold: bool) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from results.slides.fitting import height_pt
+from results.slides.fitting import bound, breaks_words, height_pt
 from results.slides.slide import Cell, Grid
 
 SMALLEST_PT: Final = 14
@@ -36,10 +36,20 @@ def lines_pt(grid: Grid, room_pt: float, size_pt: float) -> tuple[float, ...]:
 
 
 def _cell_pt(cell: Cell, room_pt: float, size_pt: float) -> float:
-    return height_pt(cell.text, room_pt - 2 * SIDE_PT, size_pt, bold=cell.bold) + 2 * EDGE_PT
+    return height_pt(bound(cell.text), room_pt - 2 * SIDE_PT, size_pt, bold=cell.bold) + 2 * EDGE_PT
 
 
 def size_for(grid: Grid, room_pt: float, height_room_pt: float) -> int | None:
-    """The largest size at which a table is no higher than this; None where the smallest one is not small enough."""
-    sizes = [size for size in _SIZES if size <= grid.largest_pt]
-    return next((size for size in sizes if sum(lines_pt(grid, room_pt, size)) <= height_room_pt), None)
+    """The largest size at which a table is no higher than this, best one that breaks no word; None where even the smallest is."""
+    fitting = [size for size in _SIZES if size <= grid.largest_pt and sum(lines_pt(grid, room_pt, size)) <= height_room_pt]
+    return next((size for size in fitting if not _breaks_words(grid, room_pt, size)), fitting[-1] if fitting else None)
+
+
+def _breaks_words(grid: Grid, room_pt: float, size_pt: float) -> bool:
+    columns = columns_pt(grid, room_pt)
+    return any(
+        breaks_words(bound(cell.text), sum(columns[place : place + cell.across]) - 2 * SIDE_PT, size_pt, bold=cell.bold)
+        for line in grid.lines
+        for place, cell in enumerate(line)
+        if not cell.covered
+    )

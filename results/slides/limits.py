@@ -11,7 +11,8 @@ from results.figures import show_figure
 from results.resource_chart import resource_chart
 from results.slides.evidence import Evidence
 from results.slides.grid_fitting import size_for
-from results.slides.page import ROOM_PT, TABLE_ROOM_PT
+from results.slides.page import ROOM_PT
+from results.slides.room import body_pt
 from results.slides.setup import shade
 from results.slides.slide import Cell, Grid, Slide
 from results.slides.words import counted, upper
@@ -21,6 +22,8 @@ from results.use import limit_brief, limit_words, saturated
 
 ABREAST: Final = 6
 """Layouts side by side; more go on slides of their own."""
+_LEAD: Final = "What was used most at the most workers, in % of its limit"
+_FOOT: Final = "Shaded: it may have been the limit (80 % or more, or out of CPU quota in half of its periods). +1: so may another."
 LONGEST: Final = 110
 """Characters of a title that tells it of each layout."""
 _ORDER: Final[tuple[Level, ...]] = ("front", "gateway", "object-server", "rados", "network", "osd", "disk")
@@ -86,10 +89,9 @@ def _step_cell(step: Step | None, look: Look) -> Cell:
     if step is None or step.throughput_ops_s is None:
         return Cell(text="–" if step is not None else "", ink=look.muted, align="center")
     share = f"\n{percent(step.of_below)} of {PLAIN[step.below]}" if step.of_below is not None and step.below is not None else ""
-    text = f"{'≥ ' if step.held else ''}{show_figure(step.throughput_ops_s)}{share}"
-    return Cell(
-        text=text if step.believable else f"{text}\nnot believable", ink=None if step.believable else look.bad, align="center"
-    )
+    doubt = f" ({step.doubt.verdict})" if step.doubt is not None and step.doubt.verdict != "at least" else ""
+    text = f"{'≥ ' if step.held else ''}{show_figure(step.throughput_ops_s)}{share}{doubt}"
+    return Cell(text=text, ink=None if step.believable else look.bad, align="center")
 
 
 # ---- resources
@@ -104,14 +106,13 @@ def _resources(evidence: Evidence, look: Look) -> Iterator[Slide]:
     parts = _chunks(list(dict.fromkeys(row.layout for row in rows)))
     for number, layouts in enumerate(parts, start=1):
         tops = _at_most_workers(evidence, layouts)
-        for page, mine in enumerate(_fitting(tops, layouts, look), start=1):
+        for page, mine in enumerate(_fitting(tops, layouts, look, body_pt(title, _LEAD, _FOOT)), start=1):
             yield Slide(
                 key=f"limits-{number}-{page}",
                 title=title,
-                lead="What was used most at the most workers, in % of its limit",
+                lead=_LEAD,
                 grid=_resource_grid(mine, layouts, look),
-                foot="Shaded: it may have been the limit (80 % or more, or out of CPU quota in half of its periods). "
-                "+1: so may another.",
+                foot=_FOOT,
                 notes=(finding + ".", *(_limit_words(row) for row in rows if row.layout in layouts)),
             )
 
@@ -137,10 +138,12 @@ def _at_most_workers(evidence: Evidence, layouts: Sequence[str]) -> dict[str, di
     return found
 
 
-def _fitting(tops: dict[str, dict[str, Row]], layouts: Sequence[str], look: Look) -> list[dict[str, dict[str, Row]]]:
+def _fitting(
+    tops: dict[str, dict[str, Row]], layouts: Sequence[str], look: Look, room_pt: float
+) -> list[dict[str, dict[str, Row]]]:
     pages: list[dict[str, dict[str, Row]]] = [{}]
     for about, rows in tops.items():
-        if pages[-1] and size_for(_resource_grid({**pages[-1], about: rows}, layouts, look), ROOM_PT, TABLE_ROOM_PT) is None:
+        if pages[-1] and size_for(_resource_grid({**pages[-1], about: rows}, layouts, look), ROOM_PT, room_pt) is None:
             pages.append({})
         pages[-1][about] = rows
     return pages

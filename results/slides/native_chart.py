@@ -11,11 +11,12 @@ from typing import Any, Final
 
 from pptx.chart.data import CategoryChartData, XyChartData
 from pptx.chart.datalabel import DataLabels
-from pptx.enum.chart import XL_CHART_TYPE, XL_LABEL_POSITION, XL_LEGEND_POSITION, XL_MARKER_STYLE, XL_TICK_LABEL_POSITION
+from pptx.enum.chart import XL_CHART_TYPE, XL_LABEL_POSITION, XL_MARKER_STYLE, XL_TICK_LABEL_POSITION
 from pptx.oxml.ns import qn
 from pptx.util import Pt
 
 from results.chart_theme import Look
+from results.slides.fitting import width_pt
 from results.slides.paint import bare, made, rgb
 from results.slides.slide import Axis, BarChart, LineChart, ScatterChart, Series
 
@@ -29,6 +30,16 @@ _MARKERS: Final = {
     "cross": XL_MARKER_STYLE.X,
 }
 """PowerPoint has no triangle that points down or right; crosses are for what is not ranked alone."""
+GLYPHS: Final = {
+    "circle": "●",
+    "square": "■",
+    "triangle-up": "▲",
+    "diamond": "◆",
+    "triangle-down": "✱",
+    "triangle-right": "✚",
+    "cross": "×",
+}
+"""The same marks in a line of text."""
 _SIDES: Final = {
     "above": XL_LABEL_POSITION.ABOVE,
     "left": XL_LABEL_POSITION.LEFT,
@@ -37,7 +48,11 @@ _SIDES: Final = {
 }
 _WORDS_PT: Final = 16
 _LABEL_PT: Final = 14
-_LEGEND_PT: Final = 18
+_LEFT_PT: Final = 84.0
+_TOP_PT: Final = 10.0
+_RIGHT_PT: Final = 24.0
+_BOTTOM_PT: Final = 54.0
+"""What labels and titles of axes take around a plot."""
 Box = tuple[float, float, float, float]
 
 
@@ -61,12 +76,12 @@ def _lines(chart: LineChart, slide: Any, look: Look, box: Sequence[Any]) -> Any:
         data.add_series(one.name, [values.get(place) for place in range(len(chart.categories))])
     frame = slide.shapes.add_chart(XL_CHART_TYPE.LINE_MARKERS, *box, data)
     drawn = _dressed(frame.chart, look)
+    _placed(drawn, box, left_pt=_LEFT_PT)
     _measured(drawn.value_axis, chart.up, look)
     _counted(drawn.category_axis, chart.across, look)
     for series, one in zip(drawn.plots[0].series, chart.series, strict=True):
         _marked(series, one)
         _whiskers(series, [(int(spot.x), spot.y, spot.low, spot.high) for spot in one.spots], one.colour)
-    _legend(drawn, chart.series, look)
     return frame
 
 
@@ -79,6 +94,7 @@ def _scatter(chart: ScatterChart, slide: Any, look: Look, box: Sequence[Any]) ->
             points.add_data_point(spot.x, spot.y)
     frame = slide.shapes.add_chart(XL_CHART_TYPE.XY_SCATTER_LINES, *box, data)
     drawn = _dressed(frame.chart, look)
+    _placed(drawn, box, left_pt=_LEFT_PT)
     _measured(drawn.category_axis, chart.across, look)
     _measured(drawn.value_axis, chart.up, look)
     for series, one in zip(drawn.plots[0].series, chart.series, strict=True):
@@ -86,7 +102,6 @@ def _scatter(chart: ScatterChart, slide: Any, look: Look, box: Sequence[Any]) ->
         _whiskers(series, [(number, spot.y, spot.low, spot.high) for number, spot in enumerate(one.spots)], one.colour, way="y")
         _whiskers(series, [(number, spot.x, spot.x_low, spot.x_high) for number, spot in enumerate(one.spots)], one.colour, way="x")
         _labelled(series, [(spot.label, _SIDES[spot.side]) for spot in one.spots], one.colour)
-    _legend(drawn, chart.series, look)
     return frame
 
 
@@ -98,7 +113,8 @@ def _bars(chart: BarChart, slide: Any, look: Look, box: Sequence[Any]) -> Any:
     data.add_series(chart.across.title, [bar.value for bar in bars])
     frame = slide.shapes.add_chart(XL_CHART_TYPE.BAR_CLUSTERED, *box, data)
     drawn = _dressed(frame.chart, look)
-    drawn.has_legend = False
+    names = max(width_pt(f"{bar.name}: {bar.label}", _WORDS_PT) for bar in bars)
+    _placed(drawn, box, left_pt=min(names + 16, box[2].pt * 0.55))
     _measured(drawn.value_axis, chart.across, look)
     _counted(drawn.category_axis, "", look)
     drawn.category_axis.tick_label_position = XL_TICK_LABEL_POSITION.LOW
@@ -113,8 +129,22 @@ def _bars(chart: BarChart, slide: Any, look: Look, box: Sequence[Any]) -> Any:
     return frame
 
 
+def _placed(chart: Any, box: Sequence[Any], *, left_pt: float) -> None:
+    """Give the plot all of the box but what labels and titles of its axes take."""
+    width, height = box[2].pt, box[3].pt
+    shares = {"x": left_pt / width, "y": _TOP_PT / height}
+    shares |= {"w": 1 - shares["x"] - _RIGHT_PT / width, "h": 1 - shares["y"] - _BOTTOM_PT / height}
+    modes = "".join(f'<c:{way}Mode val="edge"/>' for way in ("x", "y"))
+    places = "".join(f'<c:{way} val="{share:.4f}"/>' for way, share in shares.items())
+    plot = chart._chartSpace.chart.plotArea  # noqa: SLF001 - no door
+    for old in plot.findall(qn("c:layout")):
+        plot.remove(old)
+    plot.insert(0, made(f'<c:layout><c:manualLayout><c:layoutTarget val="inner"/>{modes}{places}</c:manualLayout></c:layout>'))
+
+
 def _dressed(chart: Any, look: Look) -> Any:
     chart.has_title = False
+    chart.has_legend = False  # the slide has one, whose place and size do not depend on the program that shows it
     chart.font.size = Pt(_WORDS_PT)
     chart.font.color.rgb = rgb(look.ink)
     return chart
@@ -211,21 +241,3 @@ def _whiskers(series: Any, spots: Iterable[tuple[int, float, float | None, float
         if before is not None:
             before.addprevious(bars)
             return
-
-
-def _legend(chart: Any, series: Sequence[Series], look: Look) -> None:
-    """A legend at the top with one entry a layout; none of what is one more part of it."""
-    chart.has_legend = True
-    legend = chart.legend
-    legend.position = XL_LEGEND_POSITION.TOP
-    legend.include_in_layout = False
-    legend.font.size = Pt(_LEGEND_PT)
-    legend.font.color.rgb = rgb(look.ink)
-    seen: set[str] = set()
-    place = legend._element.find(qn("c:legendPos"))  # noqa: SLF001 - no door
-    for number, one in enumerate(series):
-        if one.colour in seen:
-            entry = made(f'<c:legendEntry><c:idx val="{number}"/><c:delete val="1"/></c:legendEntry>')
-            place.addnext(entry)
-            place = entry
-        seen.add(one.colour)

@@ -9,6 +9,7 @@ from pptx.oxml.ns import qn
 from pptx.util import Pt
 
 from results.chart_theme import Look
+from results.slides.fitting import bound
 from results.slides.grid_fitting import EDGE_PT, SIDE_PT, columns_pt, lines_pt, size_for
 from results.slides.page import LEFT_PT, ROOM_PT
 from results.slides.paint import bare, made, rgb
@@ -29,17 +30,17 @@ def add_table(slide: Any, grid: Grid, look: Look, *, top_pt: float, end_pt: floa
     if size is None:
         size = next((one for one in _FALLBACK if sum(lines_pt(grid, ROOM_PT, one)) <= room), _FALLBACK[-1])
     heights = lines_pt(grid, ROOM_PT, size)
-    stretch = min(_STRETCHED, max(1.0, room / sum(heights)))
-    frame = slide.shapes.add_table(
-        len(grid.lines), len(grid.widths), Pt(LEFT_PT), Pt(top_pt), Pt(ROOM_PT), Pt(sum(heights) * stretch)
-    )
+    heads, body = sum(heights[: grid.heads]), sum(heights[grid.heads :])
+    stretch = min(_STRETCHED, max(1.0, (room - heads) / body)) if body else 1.0
+    heights = (*heights[: grid.heads], *(height * stretch for height in heights[grid.heads :]))
+    frame = slide.shapes.add_table(len(grid.lines), len(grid.widths), Pt(LEFT_PT), Pt(top_pt), Pt(ROOM_PT), Pt(sum(heights)))
     table = frame.table
     table.first_row, table.horz_banding = True, False
     table._tbl.tblPr.find(qn("a:tableStyleId")).text = _PLAIN  # noqa: SLF001 - styles of tables have no door in python-pptx
     for column, width in zip(table.columns, columns_pt(grid, ROOM_PT), strict=True):
         column.width = Pt(width)
     for line, height in zip(table.rows, heights, strict=True):
-        line.height = Pt(height * stretch)
+        line.height = Pt(height)
     for row, cells in enumerate(grid.lines):
         for column, cell in enumerate(cells):
             _fill(table.cell(row, column), cell, look, size)
@@ -50,7 +51,7 @@ def add_table(slide: Any, grid: Grid, look: Look, *, top_pt: float, end_pt: floa
 def _fill(place: Any, cell: Cell, look: Look, size: int) -> None:
     frame = place.text_frame
     frame.word_wrap = True
-    for number, text in enumerate(cell.text.split("\n")):
+    for number, text in enumerate(bound(cell.text).split("\n")):
         paragraph = frame.paragraphs[0] if not number else frame.add_paragraph()
         paragraph.alignment = _ALIGN[cell.align]
         run = paragraph.add_run()

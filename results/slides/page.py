@@ -13,10 +13,7 @@ BODY_PT: Final = 498.0
 """Where the body of a slide ends at the latest; below is the line with the run's name and the number of the slide."""
 GAP_PT: Final = 12.0
 
-TITLE_SIZES: Final = ((32, 1), (32, 2), (30, 2), (28, 2), (26, 2), (24, 3), (20, 4))
+TITLE_SIZES: Final = ((32, 1), (30, 1), (28, 1), (30, 2), (28, 2), (26, 2), (24, 2), (24, 3), (20, 4))
 """Sizes of titles, each with the lines that it may take: title and lead never change places with the body."""
 LEAD_SIZES: Final = ((24, 1), (22, 1), (20, 1), (20, 2), (18, 2), (16, 3))
 FOOT_SIZES: Final = ((16, 1), (16, 2), (14, 3))
-
-TABLE_ROOM_PT: Final = 320.0
-"""What a table may take in height below a title of two lines with a lead, and above a foot of two."""

@@ -10,12 +10,13 @@ from typing import Any, Final
 
 from pptx.enum.shapes import MSO_SHAPE
 from pptx.enum.text import MSO_ANCHOR, PP_ALIGN
+from pptx.oxml.ns import qn
 from pptx.util import Pt
 
 from results.chart_theme import Look
 from results.slides.archive import settled
-from results.slides.fitting import LINE, height_pt, largest
-from results.slides.native_chart import add_chart
+from results.slides.fitting import LINE, bound, height_pt, largest
+from results.slides.native_chart import GLYPHS, add_chart
 from results.slides.native_table import add_table
 from results.slides.page import (
     BODY_PT,
@@ -29,11 +30,15 @@ from results.slides.page import (
     TOP_PT,
 )
 from results.slides.paint import made, rgb
-from results.slides.slide import Card, Deck, Slide
+from results.slides.slide import Card, Deck, LineChart, ScatterChart, Series, Slide
 from results.slides.template import blank
 
 _LINE_SIZES: Final = (24, 22, 20, 18, 16, 14)
 """Sizes of sentences; 24 and more where there is room."""
+_LEGEND_SIZES: Final = ((20, 1), (18, 1), (16, 1), (16, 2), (14, 3))
+_CARD_SIZES: Final = ((54, 22), (54, 20), (48, 20), (48, 18), (44, 16), (36, 16), (32, 14), (26, 12), (22, 11))
+"""Sizes of a card's figure and of its words."""
+_BAND_PT: Final = 6.0
 _CODE_SIZES: Final = (20, 18, 16, 14)
 _MONOSPACED: Final = "Courier New"
 
@@ -64,13 +69,14 @@ class _Sheet:
         """Title, lead, foot at the bottom, and between them what the slide shows."""
         self._title(one)
         if one.lead:
-            size = largest(one.lead, ROOM_PT, LEAD_SIZES)
-            self._at_pt += self._text(one.lead, self._at_pt, size, colour=self._look.muted) + GAP_PT
+            lead = bound(one.lead)
+            size = largest(lead, ROOM_PT, LEAD_SIZES)
+            self._at_pt += self._text(lead, self._at_pt, size, colour=self._look.muted) + GAP_PT
         if one.foot:
-            size = largest(one.foot, ROOM_PT, FOOT_SIZES)
-            height = height_pt(one.foot, ROOM_PT, size)
-            self._end_pt -= height
-            self._text(one.foot, self._end_pt, size, colour=self._look.muted)
+            foot = bound(one.foot)
+            size = largest(foot, ROOM_PT, FOOT_SIZES)
+            self._end_pt -= height_pt(foot, ROOM_PT, size)
+            self._text(foot, self._end_pt, size, colour=self._look.muted)
             self._end_pt -= GAP_PT
         if one.cards:
             self._cards(one.cards, self._lines_pt(one.lines))
@@ -78,6 +84,8 @@ class _Sheet:
             self._code(one.code)
         if one.grid is not None:
             add_table(self._slide, one.grid, self._look, top_pt=self._at_pt, end_pt=self._end_pt)
+        if isinstance(one.chart, (LineChart, ScatterChart)):
+            self._at_pt += self._legend(one.chart)
         if one.chart is not None:
             box = (LEFT_PT, self._at_pt, ROOM_PT, self._end_pt - self._at_pt)
             add_chart(self._slide, one.chart, self._look, box, told=f"{one.title}. {one.lead}")
@@ -86,19 +94,39 @@ class _Sheet:
 
     def _title(self, one: Slide) -> None:
         sizes = ((44, 2), (40, 2), (40, 3), (36, 3), (32, 3), (28, 4), (24, 5)) if one.opening else TITLE_SIZES
-        size = largest(one.title, ROOM_PT, sizes, bold=True)
-        height = height_pt(one.title, ROOM_PT, size, bold=True)
+        text = bound(one.title)
+        size = largest(text, ROOM_PT, sizes, bold=True)
+        height = height_pt(text, ROOM_PT, size, bold=True)
         title = self._slide.shapes.title
         title.left, title.top, title.width, title.height = Pt(LEFT_PT), Pt(self._at_pt), Pt(ROOM_PT), Pt(height)
-        title.text_frame.text = one.title
+        title.text_frame.text = text
         title.text_frame.paragraphs[0].runs[0].font.size = Pt(size)
-        self._at_pt += height + (GAP_PT if one.opening else GAP_PT / 2)
+        self._at_pt += height + (GAP_PT / 2 if one.lead and not one.opening else GAP_PT)
 
     def _text(self, text: str, top_pt: float, size: int, *, colour: str) -> float:
         """A paragraph over the whole width; gives its height."""
         height = height_pt(text, ROOM_PT, size)
         _box(self._slide, (LEFT_PT, top_pt, ROOM_PT, height), [(text, size, colour, False)])
         return height
+
+    def _legend(self, chart: LineChart | ScatterChart) -> float:
+        """The names of the layouts with their marks, above the chart; gives its height."""
+        names: dict[str, Series] = {}
+        for series in chart.series:
+            names.setdefault(series.colour, series)
+        entries = [(GLYPHS[one.shape], one) for one in names.values()]
+        whole = "    ".join(f"{glyph}\N{NO-BREAK SPACE}{one.name}" for glyph, one in entries)
+        size = largest(whole, ROOM_PT, _LEGEND_SIZES, bold=True)
+        height = height_pt(whole, ROOM_PT, size, bold=True)
+        frame = _box(self._slide, (LEFT_PT, self._at_pt, ROOM_PT, height), []).text_frame
+        for number, (glyph, one) in enumerate(entries):
+            space = "    " if number else ""
+            for text, colour in ((f"{space}{glyph}\N{NO-BREAK SPACE}", one.colour), (one.name, self._look.ink)):
+                run = frame.paragraphs[0].add_run()
+                run.text = text
+                run.font.size, run.font.bold = Pt(size), True
+                run.font.color.rgb = rgb(colour)
+        return height + GAP_PT / 2
 
     def _lines_pt(self, lines: tuple[str, ...]) -> float:
         """How high sentences are at a middling size."""
@@ -147,30 +175,33 @@ class _Sheet:
         rows = 1 if len(cards) <= 4 else 2
         columns = -(-len(cards) // rows)
         width = (ROOM_PT - (columns - 1) * GAP_PT) / columns
-        room = self._end_pt - self._at_pt - below_pt - GAP_PT
-        height = min(180.0, (room - (rows - 1) * GAP_PT) / rows)
+        left_pt = self._end_pt - self._at_pt - below_pt - GAP_PT
+        height = min(170.0, (left_pt - (rows - 1) * GAP_PT) / rows)
+        room = (width - 2 * GAP_PT, height - _BAND_PT - GAP_PT)
+        # One size for all: cards are read against each other.
+        sizes = next(
+            (sizes for sizes in _CARD_SIZES if all(_card_pt(card, room[0], sizes) <= room[1] for card in cards)), _CARD_SIZES[-1]
+        )
         for number, card in enumerate(cards):
             left = LEFT_PT + number % columns * (width + GAP_PT)
             top = self._at_pt + number // columns * (height + GAP_PT)
-            self._card(card, (left, top, width, height))
+            _plate(self._slide, (left, top, width, height), self._look.grid)
+            _plate(self._slide, (left, top, width, _BAND_PT), card.colour)
+            inside = (left + GAP_PT, top + _BAND_PT + GAP_PT / 2, *room)
+            inks = (self._look.ink, self._look.ink, self._look.ink, self._look.muted)
+            lines = zip(_card_lines(card, sizes), inks, strict=True)
+            _box(self._slide, inside, [(text, size, ink, bold) for (text, size, bold), ink in lines])
         self._at_pt += rows * (height + GAP_PT) + GAP_PT / 2
 
-    def _card(self, card: Card, box: tuple[float, float, float, float]) -> None:
-        left, top, width, height = box
-        _plate(self._slide, box, self._look.grid)
-        _plate(self._slide, (left, top, width, 6), card.colour)
-        inner = width - 2 * GAP_PT
-        ink, muted = self._look.ink, self._look.muted
-        for figure, words in ((48, 18), (44, 18), (40, 16), (36, 16), (32, 14), (26, 12), (22, 11)):
-            lines = [
-                (card.figure, figure, ink, True),
-                (card.about, words, ink, True),
-                (card.text, words, ink, False),
-                (card.detail, words, muted, False),
-            ]
-            if sum(height_pt(text, inner, size, bold=bold) for text, size, _, bold in lines) <= height - 6 - GAP_PT:
-                break
-        _box(self._slide, (left + GAP_PT, top + 6 + GAP_PT / 2, inner, height - 6 - GAP_PT), lines)
+
+def _card_lines(card: Card, sizes: tuple[int, int]) -> tuple[tuple[str, int, bool], ...]:
+    """The texts of a card with their size and whether they are bold."""
+    figure, words = sizes
+    return (card.figure, figure, True), (bound(card.about), words, True), (card.text, words, False), (card.detail, words, False)
+
+
+def _card_pt(card: Card, room_pt: float, sizes: tuple[int, int]) -> float:
+    return sum(height_pt(text, room_pt, size, bold=bold) for text, size, bold in _card_lines(card, sizes))
 
 
 def _code_lines(text: str, room_pt: float, size: int) -> int:
@@ -220,7 +251,7 @@ def _plate(slide: Any, box: tuple[float, float, float, float], colour: str) -> A
     shape.fill.solid()
     shape.fill.fore_color.rgb = rgb(colour)
     shape.line.fill.background()
-    shape.shadow.inherit = False
+    shape._element.remove(shape._element.find(qn("p:style")))  # noqa: SLF001 - it has a shadow that some programs draw
     return shape
 
 

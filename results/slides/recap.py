@@ -6,7 +6,8 @@ Blue is better and orange worse, whichever way the figure goes. `~`: not shown, 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
@@ -17,7 +18,8 @@ from results.figures import show_figure, show_ratio
 from results.kinds import Kind, kind_of
 from results.slides.evidence import Evidence
 from results.slides.grid_fitting import size_for
-from results.slides.page import ROOM_PT, TABLE_ROOM_PT
+from results.slides.page import ROOM_PT
+from results.slides.room import body_pt
 from results.slides.slide import Cell, Grid, Slide
 from results.slides.words import counted, listed, rests_on, upper
 
@@ -26,6 +28,8 @@ ABREAST: Final = 5
 _METRICS: Final[tuple[Metric, ...]] = ("throughput", "p90")
 _DEEPEST: Final = 1.5
 """The logarithm to base 2 of the ratio at which colours end: nearly three times as much, or as little."""
+LARGE_PT: Final = 18
+"""Type that can be read from the last row of most rooms."""
 _PALE: Final = 0.35
 """How much of its colour a change without a claim keeps."""
 
@@ -40,29 +44,33 @@ def recap(evidence: Evidence, comparison: Comparison, look: Look) -> tuple[Slide
     if not lines:
         return ()
     parts = [comparison.subjects[at : at + ABREAST] for at in range(0, len(comparison.subjects), ABREAST)]
-    if not _fits(evidence, cells, parts[0], lines, look):
-        # One page says more than two: what goes over all worker counts is in the notes then, and on the first slide.
+    title, lead, foot = _title(comparison), f"Change against {comparison.baseline}; {_resting(comparison)}", _foot(comparison)
+    drawn = _Map(evidence, cells, look, body_pt(f"{title} (1 of 9)", lead, foot))
+    if (drawn.size(parts[0], lines) or 0) < LARGE_PT:
+        # What goes over all worker counts is on the first slide and in the notes: type that can be read is worth more here.
         lines = [line for line in lines if line[1] is not None]
-    pages = [(subjects, page) for subjects in parts for page in _pages(evidence, cells, subjects, lines, look)]
-    title = _title(comparison)
+    pages = [(subjects, page) for subjects in parts for page in drawn.pages(subjects, lines)]
     return tuple(
         Slide(
             key=f"recap-{number}",
             title=f"{title} ({number} of {len(pages)})" if len(pages) > 1 else title,
-            lead=f"Change against {comparison.baseline}; {_resting(comparison)}",
-            grid=_grid(evidence, cells, subjects, page, look),
-            foot=_foot(comparison),
-            notes=(
-                *_noise(comparison),
-                *(
-                    _words(one)
-                    for one in comparison.effects
-                    if one.subject in subjects and kind_of(one) in {kind for kind, _ in page}
-                ),
-            ),
+            lead=lead,
+            grid=drawn.grid(subjects, page),
+            foot=foot,
+            notes=(*_noise(comparison), *_told(comparison, subjects, {kind for kind, _ in page})),
         )
         for number, (subjects, page) in enumerate(pages, start=1)
     )
+
+
+def _told(comparison: Comparison, subjects: Sequence[str], kinds: set[Kind]) -> Iterator[str]:
+    """The verdicts about these layouts and kinds of requests, with the figures behind them."""
+    for one in comparison.effects:
+        if one.subject in subjects and kind_of(one) in kinds:
+            unit = "op/s" if one.metric == "throughput" else "ms"
+            known = one.baseline_value is not None and one.subject_value is not None
+            figures = f" [{show_figure(one.baseline_value)} against {show_figure(one.subject_value)} {unit}]"
+            yield f"{one.text}{figures if known else ''}"
 
 
 def _title(comparison: Comparison) -> str:
@@ -74,7 +82,7 @@ def _title(comparison: Comparison) -> str:
     if not known:
         return f"Nothing could be compared with {comparison.baseline}"
     if all(one.verdict == "no claim" for one in known):
-        return f"What was measured against {comparison.baseline}: too few repeats for a claim"
+        return f"Too few repeats for a claim against {comparison.baseline}"
     counts = {}
     for subject in comparison.subjects:
         mine = [one.verdict for one in known if one.subject == subject]
@@ -93,48 +101,54 @@ def _resting(comparison: Comparison) -> str:
     return rests_on(min(known, default=0), max(known, default=0))
 
 
-Cells = dict[tuple[Kind, int | None, str, Metric], Effect]
+@dataclass(frozen=True)
+class _Map:
+    """The map as it is laid out: which of its lines fit one slide, and what they look like."""
 
+    evidence: Evidence
+    cells: dict[tuple[Kind, int | None, str, Metric], Effect]
+    look: Look
+    room_pt: float
 
-def _pages(evidence: Evidence, cells: Cells, subjects: Sequence[str], lines: Sequence[Line], look: Look) -> list[list[Line]]:
-    """Lines in as few pages as hold them; a kind of requests goes to the next page as a whole where it can."""
-    pages: list[list[Line]] = []
-    for _, group in groupby(lines, key=lambda line: line[0]):
-        mine = list(group)
-        if pages and _fits(evidence, cells, subjects, [*pages[-1], *mine], look):
-            pages[-1] += mine
-            continue
-        pages.append([])
-        for line in mine:
-            if pages[-1] and not _fits(evidence, cells, subjects, [*pages[-1], line], look):
-                pages.append([])
-            pages[-1].append(line)
-    return pages
+    def size(self, subjects: Sequence[str], page: Sequence[Line]) -> int | None:
+        """The size of the type at which these lines fit; None where they do not."""
+        return size_for(self.grid(subjects, page), ROOM_PT, self.room_pt)
 
+    def pages(self, subjects: Sequence[str], lines: Sequence[Line]) -> list[list[Line]]:
+        """Lines in as few pages as hold them; a kind of requests goes to the next page as a whole where it can."""
+        pages: list[list[Line]] = []
+        for _, group in groupby(lines, key=lambda line: line[0]):
+            mine = list(group)
+            if pages and self.size(subjects, [*pages[-1], *mine]) is not None:
+                pages[-1] += mine
+                continue
+            pages.append([])
+            for line in mine:
+                if pages[-1] and self.size(subjects, [*pages[-1], line]) is None:
+                    pages.append([])
+                pages[-1].append(line)
+        return pages
 
-def _fits(evidence: Evidence, cells: Cells, subjects: Sequence[str], page: Sequence[Line], look: Look) -> bool:
-    return size_for(_grid(evidence, cells, subjects, page, look), ROOM_PT, TABLE_ROOM_PT) is not None
-
-
-def _grid(evidence: Evidence, cells: Cells, subjects: Sequence[str], page: Sequence[Line], look: Look) -> Grid:
-    blank = Cell(text="", fill=look.grid)
-    names = [cell for name in subjects for cell in (_head(name, look, across=2), Cell(text="", fill=look.grid, covered=True))]
-    units = [_head(unit, look) for _ in subjects for unit in ("op/s", "p90")]
-    lines = [
-        (Cell(text="", fill=look.grid, down=2), _head("workers", look).model_copy(update={"down": 2}), *names),
-        (blank.model_copy(update={"covered": True}), blank.model_copy(update={"covered": True}), *units),
-    ]
-    for kind, group in groupby(page, key=lambda line: line[0]):
-        mine = list(group)
-        for number, (_, workers) in enumerate(mine):
-            about = Cell(
-                text=upper(evidence.called.get(kind, kind[0])), bold=True, down=1 if number else len(mine), covered=number > 0
-            )
-            at = Cell(text="all" if workers is None else str(workers), align="center", bold=workers is None)
-            values = [_cell(cells.get((kind, workers, name, metric)), look) for name in subjects for metric in _METRICS]
-            lines.append((about, at, *values))
-    share = 0.68 / (2 * len(subjects))
-    return Grid(widths=(0.21, 0.11, *(share,) * (2 * len(subjects))), lines=tuple(lines), heads=2, largest_pt=20)
+    def grid(self, subjects: Sequence[str], page: Sequence[Line]) -> Grid:
+        """The table of some layouts and lines."""
+        look = self.look
+        blank = Cell(text="", fill=look.grid)
+        names = [cell for name in subjects for cell in (_head(name, look, across=2), blank.model_copy(update={"covered": True}))]
+        units = [_head(unit, look) for _ in subjects for unit in ("op/s", "p90")]
+        lines = [
+            (blank.model_copy(update={"down": 2}), _head("workers", look).model_copy(update={"down": 2}), *names),
+            (blank.model_copy(update={"covered": True}), blank.model_copy(update={"covered": True}), *units),
+        ]
+        for kind, group in groupby(page, key=lambda line: line[0]):
+            mine = list(group)
+            called = upper(self.evidence.called.get(kind, kind[0]))
+            for number, (_, workers) in enumerate(mine):
+                about = Cell(text=called, bold=True, down=1 if number else len(mine), covered=number > 0)
+                at = Cell(text="all" if workers is None else str(workers), align="center", bold=workers is None)
+                values = [_cell(self.cells.get((kind, workers, name, metric)), look) for name in subjects for metric in _METRICS]
+                lines.append((about, at, *values))
+        share = 0.71 / (2 * len(subjects))
+        return Grid(widths=(0.18, 0.11, *(share,) * (2 * len(subjects))), lines=tuple(lines), heads=2, largest_pt=22)
 
 
 def _head(text: str, look: Look, *, across: int = 1) -> Cell:
@@ -147,6 +161,7 @@ def _cell(one: Effect | None, look: Look) -> Cell:
     if one is None or one.ratio is None or one.verdict in ("not shown", "too small to matter", "not comparable"):
         return Cell(text=text, fill=neutral(look) if one is not None else None, ink=look.muted, align="center")
     doubled = math.log2(one.ratio.value) * (1 if one.metric == "throughput" else -1) / _DEEPEST
+    doubled = min(1.0, max(-1.0, doubled))
     if one.verdict == "no claim":
         return Cell(text=text, fill=colour_at(doubled * _PALE, diverging(look)), ink=look.ink, align="center")
     fill = colour_at(doubled, diverging(look))
@@ -162,7 +177,8 @@ def change_text(one: Effect | None) -> str:
     if one.verdict in ("not shown", "too small to matter"):
         return "~"
     value = one.ratio.value
-    words = f"{value:.1f}×" if value >= 3 else f"{(value - 1) * 100:+.0f} %".replace("-", "\N{MINUS SIGN}")
+    percent = round((value - 1) * 100)
+    words = f"{value:.1f}×" if value >= 3 else f"{percent:+} %".replace("-", "\N{MINUS SIGN}") if percent else "0 %"
     return f"({words})" if one.verdict == "no claim" else words
 
 
@@ -184,10 +200,3 @@ def _noise(comparison: Comparison) -> tuple[str, ...]:
         f"{one.shown}."
         for one in comparison.noise
     )
-
-
-def _words(one: Effect) -> str:
-    """The verdict, with the figures behind it."""
-    unit = "op/s" if one.metric == "throughput" else "ms"
-    figures = f" [{show_figure(one.baseline_value)} against {show_figure(one.subject_value)} {unit}]"
-    return f"{one.text}{figures if one.baseline_value is not None and one.subject_value is not None else ''}"

@@ -26,7 +26,7 @@ from results.summary import Row
 ABREAST: Final = 6
 """Layouts in a chart; of more the first stands beside five others on slides of their own."""
 LABELLED: Final = 3
-"""Layouts of which every point is labelled; of more, the ends of each path are."""
+"""Layouts of which every point is labelled; of more, the last of each path is."""
 _UNTOLD: Final = "tells no percentiles"
 """What `results.validity` notes of a driver that has none."""
 _CROSSES: Final = "×: not valid or not steady, not ranked"
@@ -83,7 +83,7 @@ def _latency(evidence: Evidence, group: Group, look: Look) -> Slide | None:
     paths = {layout: path(group.of(layout)) for layout in group.layouts}
     drawn = evidence.drawn(look)
     series = [
-        one for layout in group.layouts for one in _paths(drawn[layout], paths[layout], ends_only=len(group.layouts) > LABELLED)
+        one for layout in group.layouts for one in _paths(drawn[layout], paths[layout], last_only=len(group.layouts) > LABELLED)
     ]
     if not any(one.joined for one in series):
         return None
@@ -143,12 +143,11 @@ def _stop_words(layout: str, stop: Stop) -> str:
     return f"{layout}, {counted(stop.workers, 'worker')}: {rate}, {p90}, n = {stop.repeats}{valid}."
 
 
-def _paths(style: Style, stops: Sequence[Stop], *, ends_only: bool) -> Iterator[Series]:
+def _paths(style: Style, stops: Sequence[Stop], *, last_only: bool) -> Iterator[Series]:
     """The path of a layout, a series for each stretch without a gap, and its crosses."""
     name = style.layout
     for number, stretch in enumerate(stretches(stops)):
-        ends = {stretch[0].workers, stretch[-1].workers}
-        spots = tuple(_spot(stop, labelled=not ends_only or stop.workers in ends) for stop in stretch)
+        spots = tuple(_spot(stop, labelled=not last_only or stop is stops[-1]) for stop in stretch)
         yield Series(name=name if not number else f"{name} (2)", colour=style.colour, shape=style.shape, spots=spots)
     crosses = tuple(_spot(stop, labelled=True) for stop in stops if not stop.ranked and stop.p90_ms is not None)
     if crosses:

@@ -10,10 +10,11 @@ from results.attestation import verdict
 from results.chart_theme import Look
 from results.figures import UNKNOWN, show_figure
 from results.kinds import DRIVERS
-from results.resolved import PlannedHost
+from results.resolved import PlannedHost, PlannedStructure
 from results.slides.evidence import Evidence
 from results.slides.grid_fitting import size_for
-from results.slides.page import ROOM_PT, TABLE_ROOM_PT
+from results.slides.page import ROOM_PT
+from results.slides.room import body_pt
 from results.slides.slide import Cell, Grid, Slide
 from results.slides.words import counted, listed, spanned
 from suites import Suite
@@ -23,19 +24,20 @@ ABREAST: Final = 6
 
 FIRST: Final = (
     "gateway",
-    "path",
+    "in front",
     "rgw: rgw_frontends",
-    "rgw: rgw_thread_pool_size",
-    "workers",
-    "daemons",
-    "object store",
-    "disks",
     "replicas",
     "acknowledgement",
+    "object store",
+    "rgw: rgw_thread_pool_size",
+    "workers",
     "tcp_nodelay",
+    "daemons",
     "placement groups",
 )
 """Facts that decide results most, in the order in which they are told; names are those of the manifest's sheets."""
+_SHADED: Final = "Shaded: not the same for all."
+_LEFT_OUT: Final = ": see the notes."
 _BACKGROUND: Final = "background: "
 _NOT_SETTINGS: Final = (
     "image ",
@@ -51,9 +53,13 @@ _NOT_SETTINGS: Final = (
     "radosgw",
 )
 """How facts begin that are about the hosts, or follow from the release."""
-_NAMES: Final = {"rgw: rgw_frontends": "front end", "rgw: rgw_thread_pool_size": "threads of radosgw", "path": "path of requests"}
-_LONGEST: Final = 110
-"""Characters of a cell; the notes have all of them."""
+_NAMES: Final = {
+    "acknowledgement": "acknowledged when",
+    "rgw: rgw_frontends": "front end",
+    "rgw: rgw_thread_pool_size": "threads of radosgw",
+}
+_LONGEST: Final = 160
+"""Characters of the cells of a line together; the notes have all of them."""
 
 
 def setup(evidence: Evidence, look: Look) -> tuple[Slide, ...]:
@@ -71,19 +77,19 @@ def _slide(evidence: Evidence, look: Look, layouts: Sequence[str], part: str, nu
     facts = _facts(evidence, layouts)
     differing = [name for name, values in facts.items() if _differ(values)]
     wanted = [name for name in facts if name in FIRST or name in differing]
-    shown = len(wanted)
-    grid = _grid(look, layouts, common, facts, wanted)
-    while shown and size_for(grid, ROOM_PT, TABLE_ROOM_PT) is None:
-        shown -= 1
-        grid = _grid(look, layouts, common, facts, wanted[:shown])
-    rest = [name for name in differing if name not in wanted[:shown]]
-    foot = "Shaded: not the same for all." if any(name in differing for name in wanted[:shown]) else ""
-    if rest:
-        foot += f" {counted(len(rest), 'more setting')} {'differs' if len(rest) == 1 else 'differ'}: see the notes."
+    title = f"{_title(evidence)}{part}"
+    room_pt = body_pt(title, foot=_SHADED + _LEFT_OUT)
+    shown: list[str] = []
+    for name in wanted:
+        if size_for(_grid(look, layouts, common, facts, [*shown, name]), ROOM_PT, room_pt) is not None:
+            shown.append(name)
+    rest = [name for name in differing if name not in shown]
+    foot = _SHADED if any(name in differing for name in shown) else ""
+    foot += f" {counted(len(rest), 'more setting')} {'differs' if len(rest) == 1 else 'differ'}{_LEFT_OUT}" if rest else ""
     return Slide(
         key=f"set-up-{number}",
-        title=f"{_title(evidence)}{part}",
-        grid=grid,
+        title=title,
+        grid=_grid(look, layouts, common, facts, shown),
         foot=foot.strip(),
         notes=(
             *(f"{name}: {value}" for name, value in common),
@@ -104,10 +110,10 @@ def _differ(values: Sequence[str]) -> bool:
 
 def _title(evidence: Evidence) -> str:
     hosts = len(evidence.plan.hardware.hosts)
-    where = f"the same {hosts} hosts" if hosts else "the same hosts"
     if len(evidence.layouts) == 1:
         return f"{evidence.layouts[0]} stood on {counted(hosts, 'host')} with fixed limits" if hosts else "What was set up"
-    return f"{len(evidence.layouts)} layouts stood on {where}, one at a time, under the same load"
+    all_of = "Both" if len(evidence.layouts) == 2 else f"All {len(evidence.layouts)}"
+    return f"{all_of} layouts had the same hosts and the same load"
 
 
 def _common(evidence: Evidence) -> Iterator[tuple[str, str]]:
@@ -116,7 +122,7 @@ def _common(evidence: Evidence) -> Iterator[tuple[str, str]]:
     limits = "; ".join(_hosts(plan.hardware.hosts))
     yield "hosts", limits or plan.hardware.about or plan.hardware.name
     if evidence.attested:
-        yield "were they the same?", verdict(evidence.attested)
+        yield "same hosts?", verdict(evidence.attested)
     yield "load", _load(evidence)
     yield "caches", _caches(suite)
 
@@ -170,6 +176,9 @@ def _facts(evidence: Evidence, layouts: Sequence[str]) -> dict[str, tuple[str, .
     release = {layout.name: layout.release for layout in evidence.plan.layouts}
     names = dict.fromkeys(name for layout in layouts for name in known[layout] if not name.startswith(_NOT_SETTINGS))
     found = {name: tuple(known[layout].get(name, UNKNOWN) for layout in layouts) for name in names}
+    made_of = evidence.plan.structures
+    if any(made_of[layout].front for layout in layouts if layout in made_of):
+        found["in front"] = tuple(_front(made_of[layout]) if layout in made_of else UNKNOWN for layout in layouts)
     if "gateway" not in found:
         found["gateway"] = tuple(
             f"{one.gateway}{f', release {release[one.name]}' if release[one.name] else ''}"
@@ -185,6 +194,11 @@ def _facts(evidence: Evidence, layouts: Sequence[str]) -> dict[str, tuple[str, .
     )
 
 
+def _front(made_of: PlannedStructure) -> str:
+    """What stands between clients and a gateway's daemons: `HAProxy before 2 daemons`."""
+    return f"{made_of.front} before {counted(made_of.daemons, 'daemon')}" if made_of.front else "nothing"
+
+
 def _grid(
     look: Look, layouts: Sequence[str], common: Sequence[tuple[str, str]], facts: dict[str, tuple[str, ...]], names: Sequence[str]
 ) -> Grid:
@@ -193,7 +207,7 @@ def _grid(
     for name, value in common:
         lines.append((Cell(text=name, bold=True), *_merged((value,) * len(layouts), None)))
     for name in names:
-        values = tuple(_brief(value) for value in facts[name])
+        values = tuple(_brief(value, _LONGEST // len(layouts) + 30) for value in facts[name])
         fill = shade(look) if _differ(facts[name]) else None
         lines.append((Cell(text=_called(name), bold=True, fill=fill), *_merged(values, fill)))
     first = 0.17 if len(layouts) > 1 else 0.22
@@ -221,13 +235,13 @@ def _called(name: str) -> str:
     return _NAMES.get(name, name.removeprefix(_BACKGROUND).removeprefix("rgw: "))
 
 
-def _brief(value: str) -> str:
+def _brief(value: str, longest: int) -> str:
     """The first clause of a value, without what is in brackets: the notes have all of it."""
     text = value.removeprefix("a write is acknowledged when ").split("; ")[0]
     while " (" in text and ")" in text.split(" (", 1)[1]:
         before, rest = text.split(" (", 1)
         text = before + rest.split(")", 1)[1]
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1].rstrip()}…"
+    return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
 
 
 def _told(layouts: Sequence[str], values: Sequence[str]) -> str:

@@ -192,11 +192,11 @@ def test_settings_that_differ_are_shaded_and_those_that_do_not_are_told_once(tmp
     lines = {line[0].text: line for line in grid.lines}
     assert [cell.text for cell in lines["replicas"][1:]] == ["3", "2"]
     assert all(cell.fill is not None for cell in lines["replicas"])
-    assert [(cell.text, cell.across, cell.covered) for cell in lines["acknowledgement"][1:]] == [
+    assert [(cell.text, cell.across, cell.covered) for cell in lines["acknowledged when"][1:]] == [
         ("majority", 2, False),
         ("", 1, True),
     ]
-    assert lines["acknowledgement"][1].fill is None
+    assert lines["acknowledged when"][1].fill is None
 
 
 def test_more_settings_than_a_slide_holds_are_counted_and_told_in_the_notes(tmp_path: Path) -> None:
