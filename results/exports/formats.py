@@ -66,7 +66,7 @@ def _latex(data: RunData, tables: Sequence[str]) -> Produced:
 def _pptx(data: RunData, _tables: Sequence[str]) -> Produced:
     from results.slides import deck  # noqa: PLC0415 - heavy, and wanted by this one alone
 
-    return Produced(files=(File(name="talk.pptx", content=deck(data.store)),))
+    return Produced(files=(File(name="slides.pptx", content=deck(data.store)),))
 
 
 def _paper(data: RunData, name: str) -> PaperTable:
