@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from altair.utils.schemapi import debug_mode
+
 from results.chart_theme import LIGHT, Look, styles
 from results.ecdf_chart import ecdf_chart
 from results.figure import Figure
@@ -33,10 +35,12 @@ def distribution_figures(
     kinds = read_latencies(plan, rows, steps, workers=workers)
     shown = styles(plan.layouts, look)
     own = [row for row in rows if row.layout not in plan.twins]
-    drawn = [
-        hockey_stick(own, kinds, shown, look, slo_ms=slo_ms),
-        percentile_chart(kinds, shown, look),
-        ecdf_chart(kinds, shown, look),
-        *heat_maps(kinds, look),
-    ]
+    # Altair checks each part of a spec against its schema as it is made, which takes most of the time; tests draw every figure.
+    with debug_mode(arg=False):
+        drawn = [
+            hockey_stick(own, kinds, shown, look, slo_ms=slo_ms),
+            percentile_chart(kinds, shown, look),
+            ecdf_chart(kinds, shown, look),
+            *heat_maps(kinds, look),
+        ]
     return tuple(figure for figure in drawn if figure is not None)
