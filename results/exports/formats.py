@@ -33,7 +33,6 @@ _PAPERS: Final = ("summary", "effects")
 class Format:
     """One format. `tables` are those that it takes, `default` those it takes unasked; both empty: it takes the whole run."""
 
-    about: str
     make: Callable[[RunData, Sequence[str]], Produced]
     tables: tuple[str, ...] = ()
     default: tuple[str, ...] = ()
@@ -79,13 +78,13 @@ def _paper(data: RunData, name: str) -> PaperTable:
 
 FORMATS: Final[Mapping[str, Format]] = MappingProxyType(
     {
-        "csv": Format("a file a table, nothing rounded", _csv, tuple(TABLES), ("summary",)),
-        "parquet": Format("the same with typed columns, zstd", _parquet, tuple(TABLES), ("summary",)),
-        "json": Format("one document of all tables; --schema prints its JSON Schema", _json, tuple(TABLES), tuple(TABLES)),
-        "hgrm": Format("HdrHistogram percentile distributions, a file a step and operation", _hgrm),
-        "markdown": Format("a table for notes", _markdown, _PAPERS, ("summary",)),
-        "latex": Format("a table for papers, with booktabs", _latex, _PAPERS, ("summary",)),
-        "pptx": Format("the slides of a talk", _pptx),
+        "csv": Format(_csv, tuple(TABLES), ("summary",)),
+        "parquet": Format(_parquet, tuple(TABLES), ("summary",)),
+        "json": Format(_json, tuple(TABLES), tuple(TABLES)),
+        "hgrm": Format(_hgrm),
+        "markdown": Format(_markdown, _PAPERS, ("summary",)),
+        "latex": Format(_latex, _PAPERS, ("summary",)),
+        "pptx": Format(_pptx),
     }
 )
 

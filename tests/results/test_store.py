@@ -55,6 +55,17 @@ def test_each_step_has_a_histogram_log_and_a_series_of_its_own(run: RunStore) ->
     assert sum(json.loads(line)["count"] for line in series) == tally.count
 
 
+def test_the_log_of_a_step_has_the_maximum_of_each_of_its_histograms(store: RunStore) -> None:
+    one = step(1)
+    assert one.measurement is not None
+    (tally,) = one.measurement.tallies
+    told = tally.model_copy(update={"first_byte": Histogram.of([1000, 2000]).encode()})
+    store.append(one.model_copy(update={"measurement": one.measurement.model_copy(update={"tallies": (told,)})}))
+    *_, whole, first = (store.folder / "latency" / f"{one.key.file_name}.hlog").read_text().splitlines()
+    assert whole.startswith(f"Tag=read,0.000,0.500,{(tally.max_us or 0) / 1000:.3f},HIST")
+    assert first.startswith("Tag=read-first-byte,0.000,0.500,2.000,HIST")
+
+
 def test_a_torn_last_line_is_dropped_and_cut_off_before_the_next(store: RunStore) -> None:
     before = store.steps()
     path = store.folder / "steps.jsonl"
