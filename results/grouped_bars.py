@@ -196,12 +196,14 @@ def _spec(group: Bars, styled: Sequence[Style], look: Look) -> dict[str, Any]:
         .mark_bar(height=BAR_PX, cornerRadiusEnd=3)
         .encode(x=x["value"], x2=alt.datum(0), y=y, color=colour, tooltip=tooltip)
     )
-    whiskers = base.transform_filter("datum.high !== null").mark_rule(strokeWidth=2, color=look.ink, opacity=0.85)
+    told = base.transform_filter("datum.high !== null").encode(x=x["low"], x2="high:Q", y=y)
+    # An edge in the colour of the background: a whisker has to be seen on a bar of any colour.
+    whiskers = [told.mark_rule(strokeWidth=5, color=look.background), told.mark_rule(strokeWidth=2, color=look.ink)]
     words = base.encode(x=x["edge"], y=y, text="label:N")
     figures = words.transform_filter("datum.known").mark_text(align="left", dx=8, fontSize=15, fontWeight=600, color=look.ink)
     gaps = words.transform_filter("!datum.known").mark_text(align="left", dx=4, fontSize=14, color=look.muted)
     ground = alt.Chart(alt.InlineData(values=[{"value": 0}])).mark_rule(color=look.axis, strokeWidth=1.2).encode(x=x["value"])
-    layers = [bars, whiskers.encode(x=x["low"], x2="high:Q", y=y), figures, gaps, ground]
+    layers = [bars, *whiskers, figures, gaps, ground]
     return dict(alt.layer(*layers).to_dict(validate=False))
 
 

@@ -172,8 +172,8 @@ def _plot(group: Sequence[Tuned], look: Look) -> Plot:
 def _spec(ordered: Sequence[Tuned], look: Look) -> dict[str, Any]:
     changes = [percent(one.effect.ratio.value) for one in ordered if one.effect.ratio is not None]
     furthest = max((abs(change) for change in changes), default=1.0) or 1.0
-    ends = [percent(end) for one in ordered if (ratio := one.effect.ratio) for end in (ratio.low, ratio.high) if end is not None]
-    bound = min(max([furthest, *(abs(end) for end in ends)]), WIDEST * furthest)
+    reached = [percent(end) for one in ordered if (ratio := one.effect.ratio) for end in (ratio.low, ratio.high) if end is not None]
+    bound = min(max([furthest, *(abs(end) for end in reached)]), WIDEST * furthest)
     values = [_drawn(one, bound, look) for one in ordered]
     order = [value["setting"] for value in values]
     # Room for the figures, which stand at the outer end of each bar.
@@ -189,12 +189,13 @@ def _spec(ordered: Sequence[Tuned], look: Look) -> dict[str, Any]:
     bars = known.mark_bar(height=BAR_PX, cornerRadiusEnd=3).encode(
         x=x["change"], x2=alt.datum(0), y=y, color=alt.Color("colour:N", scale=None), tooltip=[alt.Tooltip("told:N", title=" ")]
     )
-    whiskers = known.transform_filter("datum.low !== null").mark_rule(strokeWidth=2, color=look.ink, opacity=0.85)
+    ends = known.transform_filter("datum.low !== null").encode(x=x["low"], x2="high:Q", y=y)
+    whiskers = [ends.mark_rule(strokeWidth=5, color=look.background), ends.mark_rule(strokeWidth=2, color=look.ink)]
     zero = alt.Chart(alt.InlineData(values=[{"change": 0}])).mark_rule(color=look.ink, strokeWidth=1.4).encode(x=x["change"])
     words = base.encode(x=x["edge"], y=y, text="label:N", color=alt.Color("ink:N", scale=None))
     right = words.transform_filter("datum.right").mark_text(align="left", dx=8, fontSize=14, fontWeight=600)
     left = words.transform_filter("!datum.right").mark_text(align="right", dx=-8, fontSize=14, fontWeight=600)
-    layers = [bars, whiskers.encode(x=x["low"], x2="high:Q", y=y), zero, right, left]
+    layers = [bars, *whiskers, zero, right, left]
     return dict(alt.layer(*layers).to_dict(validate=False))
 
 
