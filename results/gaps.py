@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 from results.reading import torn
 from results.resolved import ResolvedPlan
 from results.step import StepResult
 from results.store import RunStore
+
+BUDGET: Final = "budget"
+"""The kind of the event that the conductor notes when a run's budget ends it."""
 
 
 def gaps(store: RunStore, plan: ResolvedPlan, steps: Iterable[StepResult]) -> tuple[str, ...]:
@@ -32,7 +36,8 @@ def _unmeasured(store: RunStore, plan: ResolvedPlan, found: Sequence[StepResult]
         why = store.manifest.error.partition("\n")[0]
         yield f"the run {'failed' if state == 'failed' else 'was interrupted'}{f' ({why})' if why else ''}: {there}"
     elif len(found) < planned:
-        yield f"the run is done, and {there}"
+        budget = any(event.kind == BUDGET for event in store.events())
+        yield f"the run's budget ended it: {there}" if budget else f"the run is done, and {there}"
 
 
 def _torn(store: RunStore) -> Iterator[str]:

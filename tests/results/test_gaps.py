@@ -51,6 +51,13 @@ def test_a_run_without_any_step_says_so(store: RunStore, content: bytes | None) 
     assert gaps(store) == ("the run is done, and 0 of 4 steps are there",)
 
 
+def test_a_run_that_its_budget_ended_says_so(store: RunStore) -> None:
+    lines = (store.folder / "steps.jsonl").read_text().splitlines(keepends=True)
+    (store.folder / "steps.jsonl").write_text("".join(lines[:2]))
+    store.event("budget", "the budget ends the run before repeat 2 of 2")
+    assert gaps(store) == ("the run's budget ended it: 2 of 4 steps are there",)
+
+
 def test_files_that_are_missing_are_counted_with_what_that_means(store: RunStore) -> None:
     for folder in ("latency", "series", "telemetry"):
         min((store.folder / folder).iterdir()).unlink()
