@@ -68,7 +68,7 @@ def _finding(drawn: Sequence[KindLatencies]) -> str:
             continue
         tails = sorted((one.median_us(percent) / one.median_us(50), one.layout) for one in kind.layouts if one.reaches(percent))
         (short, light), (long, heavy) = tails[0], tails[-1]
-        other = f", {show_ratio(short)} on {light}" if len(tails) > 1 else ""
+        other = f", {show_ratio(short)} on {light}" if show_ratio(short) != show_ratio(long) else ""
         at = f"{kind.about} at {kind.at}"
         text = f"The tail is longest in {at}: {called(percent)} is {show_ratio(long)} the median on {heavy}{other}"
         if best is None or long > best[0]:
