@@ -3,7 +3,8 @@
 usage: aggregation.py [--steps N] [--histograms N] [--report N] [--linear] [--json FILE]
 
 Made up first, seeded and not counted: a run of N steps (10,000), each of 100 drivers' histograms of 1000 latencies (1e9 operations
-at the default). Then, each in a process of its own whose CPU, wall time and peak memory are told:
+at the default). Then, each in a process of its own whose CPU (with that of processes it starts), wall time and peak
+memory (of its largest process) are told:
 
   sum     adds the histograms of each step up, as the Locust driver does, judges each step, and writes `steps.jsonl`
   table   reads `steps.jsonl`, judges every step, and writes the table as CSV
@@ -212,7 +213,7 @@ def report_cost(steps: int) -> Cost:
 
 
 def do_stage(stage: str, folder: Path, steps: int) -> None:
-    """What a process of its own does: one stage, then it prints its peak memory in KiB."""
+    """What a process of its own does: one stage, then it prints the peak memory of its largest process in KiB."""
     match stage:
         case "sum":
             add_up(folder, steps)
@@ -220,7 +221,7 @@ def do_stage(stage: str, folder: Path, steps: int) -> None:
             tabulate(folder)
         case _:
             derive(run_in(folder).folder)
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    print(max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
 
 
 def main() -> None:

@@ -108,3 +108,15 @@ def test_a_layout_weighed_against_itself_gives_its_noise_floor_and_no_finding(tm
     assert "in 2 cells; n = 5. In 2 of them a difference was shown where there is none: take every verdict with care." in text
     assert "•" not in text
     assert "not measured: compare --aa" not in text
+
+
+def test_a_row_that_was_not_steady_is_shown_as_not_ranked_with_the_reason(derived: Derived) -> None:
+    falls = "not steady: throughput falls by 30 % over the window"
+    rows = tuple(
+        row.model_copy(update={"steady": False, "notes": ("not steady", falls)})
+        if (row.layout, row.workers) == ("swift", 32)
+        else row
+        for row in derived.rows
+    )
+    lines = printed(derived.model_copy(update={"rows": rows}), 140)
+    assert f"not ranked: swift, small-read, 32 workers: {falls}" in lines
