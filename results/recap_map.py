@@ -21,6 +21,8 @@ from results.kinds import kind_of
 from results.percent import percent, show_percent
 from results.statistics import REPEATS_FOR_A_CLAIM
 
+RECAP_MAP: Final = "recap-map"
+"""What the names of these figures begin with."""
 CLIP: Final = 0.5
 """The change that has the full colour: 50 %."""
 WIDTH: Final = 780
@@ -65,7 +67,7 @@ def _figure(comparison: Comparison, metric: Metric, look: Look) -> Figure | None
         height=len(rows) * CELL_HEIGHT,
     )
     return Figure(
-        name="recap-map" if metric == "throughput" else "recap-map-p90",
+        name=RECAP_MAP if metric == "throughput" else f"{RECAP_MAP}-p90",
         title=f"Recap: {_CALLED[metric]}",
         finding=finding(effects, comparison),
         caption=f"Blue: better, {better} {_CALLED[metric]}. Orange: worse, {worse}. Full colour from {CLIP * 100:.0f} %. "
@@ -89,7 +91,8 @@ def finding(effects: Sequence[Effect], comparison: Comparison) -> str:
     if all(effect.verdict == "no claim" for effect in known):
         counts = sorted({effect.ratio.repeats for effect in known if effect.ratio is not None})
         few = f"{counts[0]} to {counts[-1]} repeats" if len(counts) > 1 else f"{counts[0]} repeat{'s' * (counts[0] > 1)}"
-        return f"In {len(known)} {noun} there are {few}: too few for a claim about {_CALLED[metric]}"
+        where = f"each of {len(known)} cells" if len(known) > 1 else "the one cell that could be compared"
+        return f"With {few} in {where} nothing can be claimed about {_CALLED[metric]}"
     better, worse = (sum(effect.verdict == verdict for effect in known) for verdict in ("better", "worse"))
     one = len(comparison.subjects) == 1
     who = comparison.subjects[0] if one else "the other layouts"

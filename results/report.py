@@ -36,6 +36,7 @@ from results.findings import DRIVERS, Finding, headline, overall, subjects
 from results.interval import show_latency
 from results.manifest import Manifest, RunEvent, Sheet
 from results.profile_page import ProfileShown
+from results.recap_map import RECAP_MAP
 from results.reference import STUDY_2014, study_2014
 from results.resolved import ResolvedPlan
 from results.resource_chart import ResourceChart
@@ -105,12 +106,14 @@ def report(
     specs |= replayed.specs if replayed is not None else {}
     specs |= stairs.specs if stairs is not None else {}
     specs |= {f"{figure.name}-{plot.key}": figure.plot_spec(plot) for figure in figures for plot in figure.plots}
+    weighed = [layout.name for layout in plan.layouts if layout.name not in plan.twins]
     shown = table(rows)
     return environment.get_template("report.html.j2").render(
         manifest=manifest,
         plan=plan,
         plan_yaml=plan_yaml,
-        headline=headline(findings) if len(plan.layouts) > 1 else f"{plan.layouts[0].name}, weighed alone",
+        headline=headline(findings) if len(weighed) > 1 else f"{weighed[0]}, weighed alone",
+        weighed=weighed,
         kinds=_kinds(rows, findings),
         details=tuple(finding for finding in findings if finding.workers is not None),
         cards=_cards(rows, findings, colours),
@@ -142,7 +145,9 @@ def report(
         replayed=replayed,
         stairs=stairs,
         profiles=profiles,
-        figures=figures,
+        # The maps stand with the verdicts that they show.
+        maps=[figure for figure in figures if figure.name.startswith(RECAP_MAP)],
+        figures=[figure for figure in figures if not figure.name.startswith(RECAP_MAP)],
         comparison=comparison,
         effect_head=HEAD,
         effect_numbers=NUMBERS,
