@@ -101,7 +101,6 @@ class Conductor:
                 continue
             why = self._too_late(visits) if begun else ""
             if why:
-                self._display.say(why)
                 self._store.event(BUDGET, why)
                 return why
             begun = True
