@@ -18,7 +18,7 @@ from results.comparison import Comparison, Effect, Metric
 from results.diverging import diverging
 from results.figure import Figure, Plot
 from results.figures import UNKNOWN
-from results.kinds import kind_of
+from results.kinds import Kind, kind_of
 from results.percent import percent, show_percent
 from results.resolved import PlannedLayout
 from results.statistics import REPEATS_FOR_A_CLAIM
@@ -28,6 +28,8 @@ BAR_PX: Final = 20
 WIDTH: Final = 460
 LISTED: Final = 6
 """So many settings without an effect are named in the title; with more, how many."""
+ROOM: Final = 1.5
+"""How much longer the scale is than what reaches farthest: figures stand at the outer end of each bar."""
 LONG: Final = 28
 """Characters of a setting's name from which on panels stand one below the other."""
 WIDEST: Final = 2.0
@@ -51,19 +53,18 @@ def tuned(comparison: Comparison, layouts: Sequence[PlannedLayout]) -> tuple[Tun
     named = settings_of(layouts, comparison.baseline)
     if named is None:
         return ()
-    found = []
+    counts: dict[Kind, set[int]] = {}
     for effect in comparison.effects:
-        alone = effect.workers is not None and not any(
-            one.workers is None and (kind_of(one), one.metric, one.subject) == (kind_of(effect), effect.metric, effect.subject)
-            for one in comparison.effects
-        )
-        if (effect.workers is None or alone) and effect.subject in named:
-            found.append(Tuned(setting=named[effect.subject], effect=effect))
-    return tuple(found)
+        counts.setdefault(kind_of(effect), set()).update([effect.workers] if effect.workers is not None else [])
+    return tuple(
+        Tuned(setting=named[effect.subject], effect=effect)
+        for effect in comparison.effects
+        if effect.subject in named and (effect.workers is None) == (len(counts[kind_of(effect)]) != 1)
+    )
 
 
 def settings_of(layouts: Sequence[PlannedLayout], baseline: str) -> dict[str, str] | None:
-    """By layout, what it sets otherwise than the baseline: `radosgw.threads 512 → 64`; its name where that is not known.
+    """By layout, what it sets otherwise than the baseline: `radosgw.threads 512 → 64`; its name where that is not one setting.
 
     None where a layout is not the baseline with other settings, and where there is none beside it.
     """
@@ -81,7 +82,7 @@ def settings_of(layouts: Sequence[PlannedLayout], baseline: str) -> dict[str, st
         if not names and not layout.name.startswith(baseline):
             return None
         changes = [f"{name} {_shown(before.get(name))} → {_shown(after.get(name))}" for name in names]
-        told[layout.name] = ", ".join(changes) or layout.name
+        told[layout.name] = changes[0] if len(changes) == 1 else layout.name
     return told
 
 
@@ -95,11 +96,12 @@ def tornado(found: Sequence[Tuned], look: Look = LIGHT, metric: Metric = "throug
     groups = [[one for one in mine if kind_of(one.effect) == kind] for kind in kinds]
     plots = tuple(_plot(group, look) for group in groups if any(one.effect.ratio is not None for one in group))
     better = "more" if metric == "throughput" else "shorter"
+    interval = " with its 95 % interval" if any(one.effect.ratio and one.effect.ratio.low for one in known) else ""
     return Figure(
         name="tornado" if metric == "throughput" else "tornado-p90",
         title=f"What each setting does to {_CALLED[metric]}",
         finding=finding(mine),
-        caption=f"Change of {_CALLED[metric]} from {known[0].effect.baseline} with its 95 % interval. Blue: better, "
+        caption=f"Change of {_CALLED[metric]} from {known[0].effect.baseline}{interval}. Blue: better, "
         f"{better}. Orange: worse. Grey: {_without(mine)}",
         csv=tornado_csv(mine),
         plots=plots,
@@ -176,8 +178,8 @@ def _spec(ordered: Sequence[Tuned], look: Look) -> dict[str, Any]:
     bound = min(max([furthest, *(abs(end) for end in reached)]), WIDEST * furthest)
     values = [_drawn(one, bound, look) for one in ordered]
     order = [value["setting"] for value in values]
-    # Room for the figures, which stand at the outer end of each bar.
-    scale = alt.Scale(domain=[-1.35 * bound, 1.35 * bound], nice=False)
+    end = ROOM * bound
+    scale = alt.Scale(domain=[-end, end], nice=False)
     marks = alt.Axis(
         format="+.3~g", tickCount=5, labelExpr="datum.value == 0 ? '0' : datum.label + ' %'", domain=False, ticks=False
     )

@@ -12,7 +12,7 @@ from results.chart_theme import DARK, LIGHT, Look
 from results.comparison import Comparison, Effect, Verdict
 from results.resolved import PlannedLayout
 from results.statistics import Ratio
-from results.tornado import Tuned, settings_of, tornado, tuned
+from results.tornado import ROOM, WIDEST, Tuned, settings_of, tornado, tuned
 
 
 def effect(subject: str, ratio: float | None, verdict: Verdict, *, workers: int | None = None) -> Effect:
@@ -86,14 +86,20 @@ def test_an_interval_without_an_end_does_not_press_the_bars_together() -> None:
     figure = tornado([MANY[0], Tuned(setting="wide", effect=wide)])
     assert figure is not None
     bars = next(layer for layer in figure.plots[0].spec["layer"] if layer["mark"]["type"] == "bar")
-    assert max(bars["encoding"]["x"]["scale"]["domain"]) <= 110
+    assert max(bars["encoding"]["x"]["scale"]["domain"]) <= 38 * WIDEST * ROOM + 1
 
 
 def test_a_setting_is_told_by_what_differs_from_the_baseline() -> None:
-    layouts = [layout("rgw-beast", threads=512, nodelay=True), layout("x", threads=64, nodelay=True), layout("y", nodelay=False)]
+    layouts = [
+        layout("rgw-beast", threads=512, nodelay=True),
+        layout("x", threads=64, nodelay=True),
+        layout("y", threads=512, nodelay=False),
+    ]
+    layouts.append(layout("z", threads=64, nodelay=False))
     assert settings_of(layouts, "rgw-beast") == {
         "x": "radosgw.threads 512 → 64",
-        "y": "radosgw.threads 512 → unset, radosgw.nodelay on → off",
+        "y": "radosgw.nodelay on → off",
+        "z": "z",
     }
 
 
@@ -117,11 +123,18 @@ def test_layouts_that_differ_in_more_than_settings_are_no_tuning(other: PlannedL
 
 def test_a_tuning_is_told_over_all_worker_counts_or_at_the_only_one() -> None:
     layouts = [layout("rgw-beast", threads=512), layout("a", threads=64), layout("b", threads=32)]
-    several = (effect("a", 1.1, "better"), effect("a", 1.2, "better", workers=1), effect("a", 1.0, "not shown", workers=8))
-    found = Comparison(
-        baseline="rgw-beast", subjects=("a", "b"), effects=(*several, effect("b", 1.3, "better", workers=4)), tests=3
+    overall, at_1, at_8 = (
+        effect("a", 1.1, "better"),
+        effect("a", 1.2, "better", workers=1),
+        effect("a", 1.0, "not shown", workers=8),
     )
-    assert [(one.setting, one.effect.workers) for one in tuned(found, layouts)] == [
-        ("radosgw.threads 512 → 64", None),
-        ("radosgw.threads 512 → 32", 4),
+
+    def told(*effects: Effect) -> list[tuple[str, int | None]]:
+        found = Comparison(baseline="rgw-beast", subjects=("a", "b"), effects=effects, tests=3)
+        return [(one.setting, one.effect.workers) for one in tuned(found, layouts)]
+
+    assert told(overall, at_1, at_8) == [("radosgw.threads 512 → 64", None)]
+    assert told(overall, at_8, effect("b", 1.3, "better", workers=8)) == [
+        ("radosgw.threads 512 → 64", 8),
+        ("radosgw.threads 512 → 32", 8),
     ]

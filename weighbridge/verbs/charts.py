@@ -57,6 +57,6 @@ def choose(drawings: Sequence[Drawing], only: str | None) -> list[Drawing]:
     for name in names:
         if name not in by_name:
             raise UsageError(
-                f"no chart {name!r} in this run{did_you_mean(name, list(by_name))}", advice=f"It has {', '.join(by_name)}."
+                f"no chart {name!r} in this run{did_you_mean(name, list(by_name))}", advice="--list says what each of them shows."
             )
     return [by_name[name] for name in dict.fromkeys(names)]
