@@ -14,6 +14,7 @@ from results.comparison import Comparison
 from results.effects import effects_csv
 from results.findings import Finding, findings_of
 from results.gallery import gallery
+from results.gaps import gaps
 from results.pictures import write_charts
 from results.profile import read_profiles
 from results.profile_page import shown as profiles_shown
@@ -108,6 +109,7 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
             profiles_shown(read_profiles(store.folder)),
             shown.figures,
             comparison,
+            gaps(store, plan, steps.values()),
         ),
     )
     return Derived(

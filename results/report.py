@@ -59,6 +59,9 @@ _DOUBTS: Final[dict[Verdict, str]] = {
 }
 """What stands on a card beside a ratio that claims nothing."""
 
+TURNS: Final = ("resumed", "unlike", "budget")
+"""Events that a reader must know of: the run was gone on with, on what had changed, or was ended by its budget."""
+
 
 class Card(Record):
     """A ratio as it is put on a screen."""
@@ -94,6 +97,7 @@ def report(
     profiles: Sequence[ProfileShown] = (),
     figures: Sequence[Figure] = (),
     comparison: Comparison | None = None,
+    gaps: Sequence[str] = (),
 ) -> str:
     """The page. `events` tell what caches were dropped and what could not be sampled, `attested` what the hosts could do."""
     environment = Environment(
@@ -149,6 +153,8 @@ def report(
         maps=[figure for figure in figures if figure.name.startswith(RECAP_MAP)],
         figures=[figure for figure in figures if not figure.name.startswith(RECAP_MAP)],
         comparison=comparison,
+        gaps=gaps,
+        turns=[event for event in events if event.kind in TURNS],
         effect_head=HEAD,
         effect_numbers=NUMBERS,
         effect_lines=effect_lines(comparison) if comparison is not None else (),
