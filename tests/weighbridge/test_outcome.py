@@ -107,6 +107,7 @@ def test_a_layout_weighed_against_itself_gives_its_noise_floor_and_no_finding(tm
     # The made-up twin is the slower of two layouts: an A/A trial that shows a difference says that something is wrong.
     assert "in 2 cells; n = 5. In 2 of them a difference was shown where there is none: take every verdict with care." in text
     assert "•" not in text
+    assert "Noise floor of throughput: swift was weighed twice in every block" in derived.report.read_text()
     assert "not measured: compare --aa" not in text
 
 
