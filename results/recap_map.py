@@ -19,7 +19,7 @@ from results.figure import Figure, Plot
 from results.figures import UNKNOWN, show_figure
 from results.kinds import kind_of
 from results.percent import percent, show_percent
-from results.statistics import REPEATS_FOR_A_CLAIM
+from results.statistics import REPEATS_FOR_A_CLAIM, Ratio
 
 RECAP_MAP: Final = "recap-map"
 """What the names of these figures begin with."""
@@ -114,7 +114,8 @@ def recap_csv(effects: Sequence[Effect]) -> str:
     )
     lines = []
     for one in effects:
-        ends = (None, None, None) if one.ratio is None else (one.ratio.value, one.ratio.low, one.ratio.high)
+        ratio = one.ratio
+        ends = (None, None, None) if ratio is None else (None if _in_bins(one) else ratio.value, ratio.low, ratio.high)
         change = (None if end is None else percent(end) for end in ends)
         place = (one.about, one.workload, one.operation, one.api, one.driver, one.workers or ALL, one.metric)
         repeats = None if one.ratio is None else one.ratio.repeats
@@ -217,7 +218,7 @@ def _cell(effect: Effect, look: Look) -> dict[str, Any]:
     known = effect.ratio is not None
     colour = look.background if not known else neutral(look)
     if claimed and effect.ratio is not None:
-        change = effect.ratio.value - 1
+        change = _least(effect.ratio) - 1 if _in_bins(effect) else effect.ratio.value - 1
         colour = colour_at((change if effect.metric == "throughput" else -change) / CLIP, diverging(look))
     return {
         "row": _key(effect.about, effect.subject),
@@ -234,19 +235,36 @@ def _cell(effect: Effect, look: Look) -> dict[str, Any]:
 
 
 def cell_text(effect: Effect) -> str:
-    """`+34 %`, `~`, `(+34 %)` without a claim, a cross where nothing can be compared."""
+    """`+34 %`, `~`, `(+34 %)` without a claim, a cross where nothing can be compared.
+
+    Of latencies that are told in bins the least change that the bins allow: `≥ +20 %`, or `~` where they allow none.
+    """
     if effect.ratio is None:
         return "×"
     if effect.verdict == "not shown":
         return "~"
     words = show_percent(effect.ratio.value)
+    if _in_bins(effect):
+        least = _least(effect.ratio)
+        words = "~" if least == 1 else f"{'≥' if least > 1 else '≤'} {show_percent(least)}"
     return f"({words})" if effect.verdict == "no claim" else words
+
+
+def _in_bins(effect: Effect) -> bool:
+    """Whether latencies are known as bins alone: then there is a ratio, of what the bins allow, and no value of either side."""
+    return effect.ratio is not None and effect.baseline_value is None and effect.subject_value is None
+
+
+def _least(ratio: Ratio) -> float:
+    """The end of an interval that is nearer to no change; 1 where it holds that."""
+    low, high = ratio.low or 1.0, ratio.high or 1.0
+    return 1.0 if low <= 1 <= high else low if low > 1 else high
 
 
 def _line(effect: Effect) -> tuple[str, ...]:
     interval = change = repeats = UNKNOWN
     if effect.ratio is not None:
-        change, repeats = show_percent(effect.ratio.value), str(effect.ratio.repeats)
+        change, repeats = UNKNOWN if _in_bins(effect) else show_percent(effect.ratio.value), str(effect.ratio.repeats)
         if effect.ratio.low is not None and effect.ratio.high is not None:
             interval = f"{show_percent(effect.ratio.low)} to {show_percent(effect.ratio.high)}"
     workers = ALL if effect.workers is None else str(effect.workers)

@@ -89,6 +89,19 @@ def test_what_cannot_be_compared_is_an_empty_frame_and_not_a_nought() -> None:
     assert next(csv.DictReader(io.StringIO(figure.csv)))["change_percent"] == ""
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "words"), [(1.25, 4.0, "(≥ +25 %)"), (0.2, 0.8, "(≤ −20 %)"), (0.5, 2.0, "(~)"), (1.0, 3.0, "(~)")]
+)
+def test_of_latencies_in_bins_only_what_the_bins_allow_is_told(low: float, high: float, words: str) -> None:
+    told = effect(1.7, "no claim", metric="p90").model_copy(
+        update={"ratio": Ratio(value=1.7, low=low, high=high, repeats=1), "baseline_value": None, "subject_value": None}
+    )
+    assert cell_text(told) == words
+    (figure,) = recap_maps(comparison(told))
+    assert "70" not in figure.csv
+    assert figure.plots[0].lines[0][5] == "–"
+
+
 def test_worker_counts_go_from_few_to_many_and_end_in_all_of_them() -> None:
     (figure,) = recap_maps(
         comparison(*(effect(1.2, "better", workers=count) for count in (None, 32, 4, 128))),
