@@ -143,6 +143,9 @@ def _placed(chart: Any, box: Sequence[Any], *, left_pt: float) -> None:
 
 
 def _dressed(chart: Any, look: Look) -> Any:
+    for name in ("c:axId", "c:crossAx"):
+        for axis in chart._chartSpace.iter(qn(name)):  # noqa: SLF001 - no door
+            axis.set("val", axis.get("val").lstrip("-"))  # the standard knows no names below 0
     chart.has_title = False
     chart.has_legend = False  # the slide has one, whose place and size do not depend on the program that shows it
     chart.font.size = Pt(_WORDS_PT)

@@ -6,6 +6,7 @@ Everything is placed by measuring its text first (`results.slides.fitting`), so 
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 from typing import Any, Final
 
 from pptx.enum.shapes import MSO_SHAPE
@@ -15,7 +16,7 @@ from pptx.util import Pt
 
 from results.chart_theme import Look
 from results.slides.archive import settled
-from results.slides.fitting import LINE, bound, height_pt, largest
+from results.slides.fitting import LINE, bound, height_pt, largest, width_pt
 from results.slides.native_chart import GLYPHS, add_chart
 from results.slides.native_table import add_table
 from results.slides.page import (
@@ -35,7 +36,9 @@ from results.slides.template import blank
 
 _LINE_SIZES: Final = (24, 22, 20, 18, 16, 14)
 """Sizes of sentences; 24 and more where there is room."""
-_LEGEND_SIZES: Final = ((20, 1), (18, 1), (16, 1), (16, 2), (14, 3))
+_LEGEND_SIZES: Final = ((20, 1), (18, 1), (16, 1), (16, 2), (14, 6))
+"""With the rows that it may take; a slide has no more than six layouts."""
+_APART: Final = "    "
 _CARD_SIZES: Final = ((54, 22), (54, 20), (48, 20), (48, 18), (44, 16), (36, 16), (32, 14), (26, 12), (22, 11))
 """Sizes of a card's figure and of its words."""
 _BAND_PT: Final = 6.0
@@ -110,22 +113,21 @@ class _Sheet:
         return height
 
     def _legend(self, chart: LineChart | ScatterChart) -> float:
-        """The names of the layouts with their marks, above the chart; gives its height."""
+        """The names of the layouts with their marks, above the chart, no name over two lines; gives its height."""
         names: dict[str, Series] = {}
         for series in chart.series:
             names.setdefault(series.colour, series)
-        entries = [(GLYPHS[one.shape], one) for one in names.values()]
-        whole = "    ".join(f"{glyph}\N{NO-BREAK SPACE}{one.name}" for glyph, one in entries)
-        size = largest(whole, ROOM_PT, _LEGEND_SIZES, bold=True)
-        height = height_pt(whole, ROOM_PT, size, bold=True)
+        size, rows = next((size, rows) for size, most in _LEGEND_SIZES if len(rows := _legend_rows(names.values(), size)) <= most)
+        height = len(rows) * size * LINE
         frame = _box(self._slide, (LEFT_PT, self._at_pt, ROOM_PT, height), []).text_frame
-        for number, (glyph, one) in enumerate(entries):
-            space = "    " if number else ""
-            for text, colour in ((f"{space}{glyph}\N{NO-BREAK SPACE}", one.colour), (one.name, self._look.ink)):
-                run = frame.paragraphs[0].add_run()
-                run.text = text
-                run.font.size, run.font.bold = Pt(size), True
-                run.font.color.rgb = rgb(colour)
+        for number, row in enumerate(rows):
+            paragraph = frame.paragraphs[0] if not number else frame.add_paragraph()
+            for place, one in enumerate(row):
+                for text, colour in ((f"{_APART * bool(place)}{_glyph(one)}", one.colour), (one.name, self._look.ink)):
+                    run = paragraph.add_run()
+                    run.text = text
+                    run.font.size, run.font.bold = Pt(size), True
+                    run.font.color.rgb = rgb(colour)
         return height + GAP_PT / 2
 
     def _lines_pt(self, lines: tuple[str, ...]) -> float:
@@ -202,6 +204,22 @@ def _card_lines(card: Card, sizes: tuple[int, int]) -> tuple[tuple[str, int, boo
 
 def _card_pt(card: Card, room_pt: float, sizes: tuple[int, int]) -> float:
     return sum(height_pt(text, room_pt, size, bold=bold) for text, size, bold in _card_lines(card, sizes))
+
+
+def _glyph(one: Series) -> str:
+    return f"{GLYPHS[one.shape]}\N{NO-BREAK SPACE}"
+
+
+def _legend_rows(entries: Iterable[Series], size: int) -> list[list[Series]]:
+    """Entries in as few rows as hold them at this size."""
+    rows: list[list[Series]] = []
+    for one in entries:
+        row = _APART.join(f"{_glyph(other)}{other.name}" for other in ([*rows[-1], one] if rows else [one]))
+        if rows and width_pt(row, size, bold=True) <= ROOM_PT:
+            rows[-1].append(one)
+        else:
+            rows.append([one])
+    return rows
 
 
 def _code_lines(text: str, room_pt: float, size: int) -> int:

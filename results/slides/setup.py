@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from ground.quantities import show_bytes
@@ -12,7 +13,7 @@ from results.figures import UNKNOWN, show_figure
 from results.kinds import DRIVERS
 from results.resolved import PlannedHost, PlannedStructure
 from results.slides.evidence import Evidence
-from results.slides.grid_fitting import size_for
+from results.slides.grid_fitting import SMALLEST_PT, lines_pt
 from results.slides.page import ROOM_PT
 from results.slides.room import body_pt
 from results.slides.slide import Cell, Grid, Slide
@@ -37,6 +38,8 @@ FIRST: Final = (
 )
 """Facts that decide results most, in the order in which they are told; names are those of the manifest's sheets."""
 _SHADED: Final = "Shaded: not the same for all."
+LARGE_PT: Final = 16
+"""Type of the first slide; what does not fit goes to a second one."""
 _LEFT_OUT: Final = ": see the notes."
 _BACKGROUND: Final = "background: "
 _NOT_SETTINGS: Final = (
@@ -63,44 +66,36 @@ _LONGEST: Final = 160
 
 
 def setup(evidence: Evidence, look: Look) -> tuple[Slide, ...]:
-    """The slides of the set-up, one for each six layouts."""
+    """The slides of the set-up, for each six layouts one, and a second where the first does not hold what decides."""
     names = evidence.layouts
     parts = [names[at : at + ABREAST] for at in range(0, len(names), ABREAST)]
-    return tuple(
-        _slide(evidence, look, part, f" ({number} of {len(parts)})" if len(parts) > 1 else "", number)
-        for number, part in enumerate(parts, start=1)
-    )
+    slides: list[Slide] = []
+    for number, part in enumerate(parts, start=1):
+        slides += _slides(evidence, look, part, f" ({number} of {len(parts)})" if len(parts) > 1 else "", f"set-up-{number}")
+    return tuple(slides)
 
 
-def _slide(evidence: Evidence, look: Look, layouts: Sequence[str], part: str, number: int) -> Slide:
+def _slides(evidence: Evidence, look: Look, layouts: Sequence[str], part: str, key: str) -> Iterator[Slide]:
     common = list(_common(evidence))
     facts = _facts(evidence, layouts)
     differing = [name for name, values in facts.items() if _differ(values)]
     wanted = [name for name in facts if name in FIRST or name in differing]
-    title = f"{_title(evidence)}{part}"
-    room_pt = body_pt(title, foot=_SHADED + _LEFT_OUT)
-    shown: list[str] = []
-    for name in wanted:
-        if size_for(_grid(look, layouts, common, facts, [*shown, name]), ROOM_PT, room_pt) is not None:
-            shown.append(name)
-    rest = [name for name in differing if name not in shown]
-    foot = _SHADED if any(name in differing for name in shown) else ""
-    foot += f" {counted(len(rest), 'more setting')} {'differs' if len(rest) == 1 else 'differ'}{_LEFT_OUT}" if rest else ""
-    return Slide(
-        key=f"set-up-{number}",
-        title=title,
-        grid=_grid(look, layouts, common, facts, shown),
-        foot=foot.strip(),
-        notes=(
-            *(f"{name}: {value}" for name, value in common),
-            *(
-                f"{_called(name)}: {_told(layouts, values)}"
-                for name, values in facts.items()
-                if name in wanted or name in differing
-            ),
-            "All other settings, configuration files and versions of packages are in the report and the manifest.",
-        ),
+    titles = (f"{_title(evidence)}{part}", f"What differs between the layouts{part}")
+    table = _Table(look, layouts, facts)
+    shown = table.held(common, wanted, titles[0], LARGE_PT)
+    rest = [name for name in wanted if name not in shown and name in differing]
+    more = table.held((), rest, titles[1], SMALLEST_PT) if rest else []
+    left = len(rest) - len(more)
+    told = (
+        *(f"{name}: {value}" for name, value in common),
+        *(f"{_called(name)}: {_told(layouts, facts[name])}" for name in wanted),
+        "All other settings, configuration files and versions of packages are in the report and the manifest.",
     )
+    shaded = _SHADED if any(name in differing for name in shown) else ""
+    yield Slide(key=key, title=titles[0], grid=table.grid(common, shown), foot=shaded, notes=told)
+    if more:
+        foot = f"{counted(left, 'more setting')} {'differs' if left == 1 else 'differ'}{_LEFT_OUT}" if left else ""
+        yield Slide(key=f"{key}-more", title=titles[1], grid=table.grid((), more), foot=foot, notes=told)
 
 
 def _differ(values: Sequence[str]) -> bool:
@@ -178,6 +173,7 @@ def _facts(evidence: Evidence, layouts: Sequence[str]) -> dict[str, tuple[str, .
     found = {name: tuple(known[layout].get(name, UNKNOWN) for layout in layouts) for name in names}
     made_of = evidence.plan.structures
     if any(made_of[layout].front for layout in layouts if layout in made_of):
+        found.pop("path", None)  # the same in more words
         found["in front"] = tuple(_front(made_of[layout]) if layout in made_of else UNKNOWN for layout in layouts)
     if "gateway" not in found:
         found["gateway"] = tuple(
@@ -199,19 +195,34 @@ def _front(made_of: PlannedStructure) -> str:
     return f"{made_of.front} before {counted(made_of.daemons, 'daemon')}" if made_of.front else "nothing"
 
 
-def _grid(
-    look: Look, layouts: Sequence[str], common: Sequence[tuple[str, str]], facts: dict[str, tuple[str, ...]], names: Sequence[str]
-) -> Grid:
-    head = (Cell(text="", fill=look.grid), *(Cell(text=name, fill=look.grid, bold=True) for name in layouts))
-    lines = [head]
-    for name, value in common:
-        lines.append((Cell(text=name, bold=True), *_merged((value,) * len(layouts), None)))
-    for name in names:
-        values = tuple(_brief(value, _LONGEST // len(layouts) + 30) for value in facts[name])
-        fill = shade(look) if _differ(facts[name]) else None
-        lines.append((Cell(text=_called(name), bold=True, fill=fill), *_merged(values, fill)))
-    first = 0.17 if len(layouts) > 1 else 0.22
-    return Grid(widths=(first, *((1 - first) / len(layouts),) * len(layouts)), lines=tuple(lines), largest_pt=18)
+@dataclass(frozen=True)
+class _Table:
+    """Settings of some layouts side by side."""
+
+    look: Look
+    layouts: Sequence[str]
+    facts: dict[str, tuple[str, ...]]
+
+    def held(self, common: Sequence[tuple[str, str]], names: Sequence[str], title: str, smallest_pt: int) -> list[str]:
+        """Of these settings those that a slide holds in type of this size or larger, in order."""
+        room_pt = body_pt(title, foot=_SHADED + _LEFT_OUT)
+        held: list[str] = []
+        for name in names:
+            if sum(lines_pt(self.grid(common, [*held, name]), ROOM_PT, smallest_pt)) <= room_pt:
+                held.append(name)
+        return held
+
+    def grid(self, common: Sequence[tuple[str, str]], names: Sequence[str]) -> Grid:
+        """The table: what all have in common, then a line for each setting."""
+        look, layouts = self.look, self.layouts
+        lines = [(Cell(text="", fill=look.grid), *(Cell(text=name, fill=look.grid, bold=True) for name in layouts))]
+        for name, value in common:
+            lines.append((Cell(text=name, bold=True), *_told_once(value, len(layouts))))
+        for name in names:
+            fill = shade(look) if _differ(self.facts[name]) else None
+            lines.append((Cell(text=_called(name), bold=True, fill=fill), *_merged(self.facts[name], fill)))
+        first = 0.17 if len(layouts) > 1 else 0.22
+        return Grid(widths=(first, *((1 - first) / len(layouts),) * len(layouts)), lines=tuple(lines), largest_pt=18)
 
 
 def shade(look: Look) -> str:
@@ -219,14 +230,26 @@ def shade(look: Look) -> str:
     return "#FFF3DC" if look.name == "light" else "#3A2F17"
 
 
+def _told_once(value: str, layouts: int) -> Iterator[Cell]:
+    """One cell for all layouts."""
+    yield Cell(text=value, across=layouts)
+    yield from (Cell(text="", covered=True) for _ in range(1, layouts))
+
+
 def _merged(values: Sequence[str], fill: str | None) -> Iterator[Cell]:
     """A cell for each value, neighbours that are the same as one."""
+    brief = {value: _brief(value) for value in values}
+    if len(set(brief.values())) < len(brief):
+        brief = {value: value for value in values}  # what tells them apart is in what is left out
     at = 0
     while at < len(values):
         end = at + 1
         while end < len(values) and values[end] == values[at]:
             end += 1
-        yield Cell(text=values[at], fill=fill, across=end - at)
+        longest = (_LONGEST // len(values) + 30) * (end - at)
+        text = brief[values[at]]
+        shown = text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
+        yield Cell(text=shown, fill=fill, across=end - at)
         yield from (Cell(text="", fill=fill, covered=True) for _ in range(at + 1, end))
         at = end
 
@@ -235,13 +258,13 @@ def _called(name: str) -> str:
     return _NAMES.get(name, name.removeprefix(_BACKGROUND).removeprefix("rgw: "))
 
 
-def _brief(value: str, longest: int) -> str:
+def _brief(value: str) -> str:
     """The first clause of a value, without what is in brackets: the notes have all of it."""
     text = value.removeprefix("a write is acknowledged when ").split("; ")[0]
     while " (" in text and ")" in text.split(" (", 1)[1]:
         before, rest = text.split(" (", 1)
         text = before + rest.split(")", 1)[1]
-    return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
+    return text
 
 
 def _told(layouts: Sequence[str], values: Sequence[str]) -> str:
