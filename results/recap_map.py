@@ -115,7 +115,7 @@ def recap_csv(effects: Sequence[Effect]) -> str:
     lines = []
     for one in effects:
         ratio = one.ratio
-        ends = (None, None, None) if ratio is None else (None if _in_bins(one) else ratio.value, ratio.low, ratio.high)
+        ends = (None, None, None) if ratio is None else (None if in_bins(one) else ratio.value, ratio.low, ratio.high)
         change = (None if end is None else percent(end) for end in ends)
         place = (one.about, one.workload, one.operation, one.api, one.driver, one.workers or ALL, one.metric)
         repeats = None if one.ratio is None else one.ratio.repeats
@@ -218,7 +218,7 @@ def _cell(effect: Effect, look: Look) -> dict[str, Any]:
     known = effect.ratio is not None
     colour = look.background if not known else neutral(look)
     if claimed and effect.ratio is not None:
-        change = _least(effect.ratio) - 1 if _in_bins(effect) else effect.ratio.value - 1
+        change = _least(effect.ratio) - 1 if in_bins(effect) else effect.ratio.value - 1
         colour = colour_at((change if effect.metric == "throughput" else -change) / CLIP, diverging(look))
     return {
         "row": _key(effect.about, effect.subject),
@@ -244,15 +244,18 @@ def cell_text(effect: Effect) -> str:
     if effect.verdict == "not shown":
         return "~"
     words = show_percent(effect.ratio.value)
-    if _in_bins(effect):
+    if in_bins(effect):
         least = _least(effect.ratio)
         words = "~" if least == 1 else f"{'≥' if least > 1 else '≤'} {show_percent(least)}"
     return f"({words})" if effect.verdict == "no claim" else words
 
 
-def _in_bins(effect: Effect) -> bool:
-    """Whether latencies are known as bins alone: then there is a ratio, of what the bins allow, and no value of either side."""
-    return effect.ratio is not None and effect.baseline_value is None and effect.subject_value is None
+def in_bins(effect: Effect) -> bool:
+    """Whether latencies are known as bins alone: then a worker count has a ratio, of what the bins allow, and no values.
+
+    Over all worker counts nothing has a value, and bins have no ratio.
+    """
+    return effect.workers is not None and effect.ratio is not None and effect.baseline_value is None is effect.subject_value
 
 
 def _least(ratio: Ratio) -> float:
@@ -264,7 +267,7 @@ def _least(ratio: Ratio) -> float:
 def _line(effect: Effect) -> tuple[str, ...]:
     interval = change = repeats = UNKNOWN
     if effect.ratio is not None:
-        change, repeats = UNKNOWN if _in_bins(effect) else show_percent(effect.ratio.value), str(effect.ratio.repeats)
+        change, repeats = UNKNOWN if in_bins(effect) else show_percent(effect.ratio.value), str(effect.ratio.repeats)
         if effect.ratio.low is not None and effect.ratio.high is not None:
             interval = f"{show_percent(effect.ratio.low)} to {show_percent(effect.ratio.high)}"
     workers = ALL if effect.workers is None else str(effect.workers)

@@ -20,6 +20,7 @@ from results.figure import Figure, Plot
 from results.figures import UNKNOWN
 from results.kinds import Kind, kind_of
 from results.percent import percent, show_percent
+from results.recap_map import in_bins
 from results.resolved import PlannedLayout
 from results.statistics import REPEATS_FOR_A_CLAIM
 
@@ -48,7 +49,8 @@ class Tuned(Record):
 def tuned(comparison: Comparison, layouts: Sequence[PlannedLayout]) -> tuple[Tuned, ...]:
     """What each layout of a comparison sets otherwise than its baseline, over all worker counts or at the only one there is.
 
-    Empty unless all layouts are the baseline's gateway at other settings: what differs in more than settings is no tuning.
+    Empty unless all layouts are the baseline's gateway at other settings: what differs in more than settings is no tuning. Latencies
+    that are told in bins have no change to draw, and are not among them.
     """
     named = settings_of(layouts, comparison.baseline)
     if named is None:
@@ -59,7 +61,7 @@ def tuned(comparison: Comparison, layouts: Sequence[PlannedLayout]) -> tuple[Tun
     return tuple(
         Tuned(setting=named[effect.subject], effect=effect)
         for effect in comparison.effects
-        if effect.subject in named and (effect.workers is None) == (len(counts[kind_of(effect)]) != 1)
+        if effect.subject in named and (effect.workers is None) == (len(counts[kind_of(effect)]) != 1) and not in_bins(effect)
     )
 
 

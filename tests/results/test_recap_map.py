@@ -102,6 +102,11 @@ def test_of_latencies_in_bins_only_what_the_bins_allow_is_told(low: float, high:
     assert figure.plots[0].lines[0][5] == "–"
 
 
+def test_a_change_over_all_worker_counts_is_told_although_it_is_of_no_two_figures() -> None:
+    told = effect(1.7, "better", workers=None).model_copy(update={"baseline_value": None, "subject_value": None})
+    assert cell_text(told) == "+70 %"
+
+
 def test_worker_counts_go_from_few_to_many_and_end_in_all_of_them() -> None:
     (figure,) = recap_maps(
         comparison(*(effect(1.2, "better", workers=count) for count in (None, 32, 4, 128))),
