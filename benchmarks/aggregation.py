@@ -6,9 +6,11 @@ Made up first, seeded and not counted: a run of N steps (10,000), each of 100 dr
 at the default). Then, each in a process of its own whose CPU (with that of processes it starts), wall time and peak
 memory (of its largest process) are told:
 
-  sum     adds the histograms of each step up, as the Locust driver does, judges each step, and writes `steps.jsonl`
+  sum     adds the histograms of each step up, as the Locust driver does, judges each step, and writes `steps.jsonl`;
+          by as many processes as there are CPUs
   table   reads `steps.jsonl`, judges every step, and writes the table as CSV
-  report  derives a run of 200 steps with telemetry: table, findings, charts in all their formats, the HTML report
+  page    derives a run of 200 steps with telemetry, without files of pictures: table, findings, the HTML report with its charts
+  report  derives the same run with every picture as PNG, SVG and PDF
 
 `--linear` measures sum and table at a tenth of the steps as well, to show that cost grows with the steps and no faster.
 """
@@ -27,6 +29,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, astuple, dataclass
 from functools import lru_cache
+from multiprocessing import Pool
 from pathlib import Path
 
 from results import derive
@@ -126,35 +129,44 @@ def run_in(folder: Path) -> RunStore:
 
 
 def add_up(folder: Path, steps: int) -> None:
-    """Each step's histograms as one, judged, in `steps.jsonl`. They are not synced one by one, as in a run."""
-    with (folder / "told.jsonl").open("rb") as file, (run_in(folder).folder / "steps.jsonl").open("w") as out:
-        for order, (key, line) in enumerate(zip(keys(steps), file, strict=True)):
-            encoded, sums_us, lows_us, highs_us = zip(*json.loads(line), strict=True)
-            count, sum_us = LATENCIES * len(encoded), sum(sums_us)
-            tally = Tally(
-                operation="read",
-                count=count,
-                bytes=count * 64000,
-                latency=summed(encoded),
-                min_us=min(lows_us),
-                max_us=max(highs_us),
-                sum_us=sum_us,
-            )
-            measurement = Measurement(
-                api=key.api,
-                workload=key.workload,
-                workers=key.workers,
-                driver="locust-engine",
-                started_at="2014-11-04T12:00:00Z",
-                window_s=sum_us / 1e6 / key.workers,  # what Little's law asks for
-                warmup_s=5.0,
-                tallies=(tally,),
-                seconds=series(count),
-                load=Load(cpu_s=1.0, cpu_limit=100.0, window_s=SECONDS),
-            )
-            verdict = judge(measurement, Bounds())
-            step = StepResult(key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=order)
-            out.write(step.model_dump_json() + "\n")
+    """Each step's histograms as one, judged, in `steps.jsonl`, by as many processes as there are CPUs: no step knows of another.
+
+    They are not synced one by one, as in a run.
+    """
+    with (folder / "told.jsonl").open("rb") as file, (run_in(folder).folder / "steps.jsonl").open("w") as out, Pool() as pool:
+        jobs = zip(range(steps), keys(steps), file, strict=True)
+        out.writelines(pool.imap(step_line, jobs, chunksize=20))
+
+
+def step_line(job: tuple[int, StepKey, bytes]) -> str:
+    """The line of one step, of what its drivers told."""
+    order, key, line = job
+    encoded, sums_us, lows_us, highs_us = zip(*json.loads(line), strict=True)
+    count, sum_us = LATENCIES * len(encoded), sum(sums_us)
+    tally = Tally(
+        operation="read",
+        count=count,
+        bytes=count * 64000,
+        latency=summed(encoded),
+        min_us=min(lows_us),
+        max_us=max(highs_us),
+        sum_us=sum_us,
+    )
+    measurement = Measurement(
+        api=key.api,
+        workload=key.workload,
+        workers=key.workers,
+        driver="locust-engine",
+        started_at="2014-11-04T12:00:00Z",
+        window_s=sum_us / 1e6 / key.workers,  # what Little's law asks for
+        warmup_s=5.0,
+        tallies=(tally,),
+        seconds=series(count),
+        load=Load(cpu_s=1.0, cpu_limit=100.0, window_s=SECONDS),
+    )
+    verdict = judge(measurement, Bounds())
+    step = StepResult(key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=order)
+    return step.model_dump_json() + "\n"
 
 
 @lru_cache(maxsize=1)
@@ -205,11 +217,12 @@ def costs(steps: int, histograms: int) -> Iterator[Cost]:
         yield measured("table", Path(name), steps)
 
 
-def report_cost(steps: int) -> Cost:
-    """The report of so many."""
+def report_costs(steps: int) -> Iterator[Cost]:
+    """The report of so many, without files of pictures and with them."""
     with tempfile.TemporaryDirectory(prefix="weighbridge-aggregation-") as name:
         prepare_report(Path(name), steps)
-        return measured("report", Path(name), steps)
+        yield measured("page", Path(name), steps)
+        yield measured("report", Path(name), steps)
 
 
 def do_stage(stage: str, folder: Path, steps: int) -> None:
@@ -220,7 +233,7 @@ def do_stage(stage: str, folder: Path, steps: int) -> None:
         case "table":
             tabulate(folder)
         case _:
-            derive(run_in(folder).folder)
+            derive(run_in(folder).folder, pictures=stage == "report")
     print(max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
 
 
@@ -232,7 +245,7 @@ def main() -> None:
     parser.add_argument("--report", type=int, default=200, help="steps of the run whose report is made; 0: none")
     parser.add_argument("--linear", action="store_true")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--stage", choices=("sum", "table", "report"), help=argparse.SUPPRESS)
+    parser.add_argument("--stage", choices=("sum", "table", "page", "report"), help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.stage:
@@ -245,9 +258,9 @@ def main() -> None:
         for cost in costs(steps, options.histograms):
             found.append(cost)
             show(cost, options.histograms)
-    if options.report:
-        found.append(report_cost(options.report))
-        show(found[-1], options.histograms)
+    for cost in report_costs(options.report) if options.report else ():
+        found.append(cost)
+        show(cost, options.histograms)
     if options.json:
         options.json.write_text(json.dumps([asdict(cost) for cost in found], indent=1) + "\n")
 

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from datetime import datetime
 from functools import cached_property
-from itertools import accumulate, compress
+from itertools import accumulate
 from typing import Final
 
 from hdrh.codec import HdrCookieException, HdrHistogramSettingsException, HdrLengthException
@@ -87,9 +87,11 @@ class Histogram:
         """The buckets that are not empty by their index, and their counts, ascending."""
         if not self.count:
             return [], []
-        end = int(self._counts.get_counts_array_index(self._counts.get_max_value())) + 1
-        counts = self._counts.counts[:end]
-        return list(compress(range(end), counts)), list(filter(None, counts))
+        import numpy as np  # noqa: PLC0415 - takes its time to load, and drivers have no need of it
+
+        counts = np.frombuffer(self._counts.counts, np.uint64)
+        (filled,) = counts.nonzero()
+        return filled.tolist(), counts[filled].tolist()
 
     @cached_property
     def _ranks(self) -> list[int]:
