@@ -255,7 +255,8 @@ def in_bins(effect: Effect) -> bool:
 
     Over all worker counts nothing has a value, and bins have no ratio.
     """
-    return effect.workers is not None and effect.ratio is not None and effect.baseline_value is None is effect.subject_value
+    unvalued = effect.baseline_value is None and effect.subject_value is None
+    return effect.metric == "p90" and effect.workers is not None and effect.ratio is not None and unvalued
 
 
 def _least(ratio: Ratio) -> float:

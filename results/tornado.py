@@ -49,8 +49,8 @@ class Tuned(Record):
 def tuned(comparison: Comparison, layouts: Sequence[PlannedLayout]) -> tuple[Tuned, ...]:
     """What each layout of a comparison sets otherwise than its baseline, over all worker counts or at the only one there is.
 
-    Empty unless all layouts are the baseline's gateway at other settings: what differs in more than settings is no tuning. Latencies
-    that are told in bins have no change to draw, and are not among them.
+    Empty unless all layouts are the baseline's gateway at other settings: what differs in more than settings is no tuning.
+    Latencies that are told in bins have no change to draw, and are not among them.
     """
     named = settings_of(layouts, comparison.baseline)
     if named is None:
