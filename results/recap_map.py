@@ -49,7 +49,8 @@ def _figure(comparison: Comparison, metric: Metric, look: Look) -> Figure | None
     effects = [effect for effect in comparison.effects if effect.metric == metric]
     if not any(effect.ratio is not None for effect in effects):
         return None
-    against = f"{comparison.subjects[0]} against {comparison.baseline}" if len(comparison.subjects) == 1 else comparison.baseline
+    against = f"against {_against(effects, comparison)}"
+    about = f"{comparison.subjects[0]} {against}" if len(comparison.subjects) == 1 else against
     better, worse = ("more", "less") if metric == "throughput" else ("shorter", "longer")
     head = (
         *("About", "Subject", "Workers", f"{comparison.baseline} {_UNITS[metric]}", f"Subject {_UNITS[metric]}"),
@@ -58,7 +59,7 @@ def _figure(comparison: Comparison, metric: Metric, look: Look) -> Figure | None
     columns, rows = _columns(effects), _rows(effects)
     plot = Plot(
         key=metric,
-        title=f"Change of {_CALLED[metric]} by workers, {'' if len(comparison.subjects) == 1 else 'against '}{against}",
+        title=f"Change of {_CALLED[metric]} by workers, {about}",
         finding="",
         spec=_spec(effects, columns, rows, look),
         head=head,
@@ -72,7 +73,7 @@ def _figure(comparison: Comparison, metric: Metric, look: Look) -> Figure | None
         finding=finding(effects, comparison),
         caption=f"Blue: better, {better} {_CALLED[metric]}. Orange: worse, {worse}. Full colour from {CLIP * 100:.0f} %. "
         f"Grey: no claim: ~ no difference shown, a number alone too small to matter, in brackets fewer than "
-        f"{REPEATS_FOR_A_CLAIM} repeats. × not comparable.{_noise(comparison, metric)}",
+        f"{REPEATS_FOR_A_CLAIM} repeats. × not comparable.{_noise(comparison, metric)}{_unlike(comparison)}",
         csv=recap_csv(effects),
         plots=(plot,),
         columns=1,
@@ -87,7 +88,7 @@ def finding(effects: Sequence[Effect], comparison: Comparison) -> str:
     known = [effect for effect in cells if effect.ratio is not None]
     noun = "cell" if len(known) == 1 else "cells"
     if not known:
-        return f"Nothing could be compared with {comparison.baseline}"
+        return f"Nothing could be compared with {_against(effects, comparison)}"
     if all(effect.verdict == "no claim" for effect in known):
         counts = sorted({effect.ratio.repeats for effect in known if effect.ratio is not None})
         few = f"{counts[0]} to {counts[-1]} repeats" if len(counts) > 1 else f"{counts[0]} repeat{'s' * (counts[0] > 1)}"
@@ -95,15 +96,17 @@ def finding(effects: Sequence[Effect], comparison: Comparison) -> str:
         return f"With {few} in {where} nothing can be claimed about {_CALLED[metric]}"
     better, worse = (sum(effect.verdict == verdict for effect in known) for verdict in ("better", "worse"))
     one = len(comparison.subjects) == 1
-    who = comparison.subjects[0] if one else "the other layouts"
+    against = _against(effects, comparison)
+    others = "the other layouts" if against == comparison.baseline else "layouts of the other run"
+    who = comparison.subjects[0] if one else others
     words = {"throughput": ("faster", "slower"), "p90": ("a shorter", "a longer")}[metric]
     tail = "" if metric == "throughput" else " p90"
     verb = ("is" if one else "are") if metric == "throughput" else ("has" if one else "have")
     parts = [f"{word}{tail} in {count} of {len(known)} {noun}" for word, count in zip(words, (better, worse), strict=True) if count]
     if not parts:
         where = f"any of {len(known)} cells" if len(known) > 1 else "the one cell that could be compared"
-        return f"No difference of {_CALLED[metric]} from {comparison.baseline} can be claimed in {where}"
-    return f"Against {comparison.baseline}, {who} {verb} {' and '.join(parts)}"
+        return f"No difference of {_CALLED[metric]} from {against} can be claimed in {where}"
+    return f"Against {against}, {who} {verb} {' and '.join(parts)}"
 
 
 def recap_csv(effects: Sequence[Effect]) -> str:
@@ -125,8 +128,19 @@ def recap_csv(effects: Sequence[Effect]) -> str:
 
 
 def _noise(comparison: Comparison, metric: Metric) -> str:
-    floor = next((one for one in comparison.noise if one.metric == metric), None)
-    return "" if floor is None else f" The rig’s noise floor is {show_percent(floor.ratio, signed=False)}."
+    floor = max((one.ratio for one in comparison.noise if one.metric == metric), default=None)
+    return "" if floor is None else f" The rig’s noise floor is {show_percent(floor, signed=False)}."
+
+
+def _unlike(comparison: Comparison) -> str:
+    count = len(comparison.unlike)
+    return "" if not count else f" The runs are not alike: {count} guard fact{'s differ' if count > 1 else ' differs'}."
+
+
+def _against(effects: Sequence[Effect], comparison: Comparison) -> str:
+    """The baseline; of two runs, whose layouts each have their own, the run."""
+    within = comparison.baseline in {effect.baseline for effect in effects}
+    return comparison.baseline if within else f"run {comparison.baseline}"
 
 
 def _columns(effects: Sequence[Effect]) -> list[str]:

@@ -143,6 +143,17 @@ def test_the_title_counts_cells_and_never_claims_what_was_not_shown() -> None:
     assert title(effect(0.5, "better", metric="p90")) == "Against rgw-beast, swift has a shorter p90 in 1 of 1 cell"
 
 
+def test_of_two_runs_the_run_is_what_is_compared_with_and_what_is_unlike_is_said() -> None:
+    effects = tuple(
+        effect(1.5, "better", subject=f"{name} (B)").model_copy(update={"baseline": f"{name} (A)"})
+        for name in ("rgw-beast", "swift")
+    )
+    two = Comparison(baseline="A", subjects=("rgw-beast (B)", "swift (B)"), effects=effects, tests=2, unlike=("kernel", "cores"))
+    (figure,) = recap_maps(two)
+    assert figure.finding == "Against run A, layouts of the other run are faster in 2 of 2 cells"
+    assert figure.caption.endswith("The runs are not alike: 2 guard facts differ.")
+
+
 def test_without_anything_to_compare_there_is_no_map() -> None:
     assert recap_maps(comparison(effect(None, "not comparable"))) == ()
 
