@@ -1,6 +1,7 @@
 """Charts as PowerPoint has them: each with the workbook of its figures, so that they can be edited where they are shown.
 
-Whiskers, logarithmic scales and entries that a legend leaves out have no door in python-pptx and are XML of their own.
+Whiskers, logarithmic scales and the place of the plot have no door in python-pptx and are XML of their own. LibreOffice 7.4 draws
+custom whiskers upwards and not sideways, though it is told of both in the same words.
 """
 
 from __future__ import annotations

@@ -178,3 +178,16 @@ def test_names_as_long_as_they_may_be_and_five_of_them_fit(tmp_path: Path) -> No
                     run.font.size for cell in shape.table.iter_cells() for part in cell.text_frame.paragraphs for run in part.runs
                 }
                 assert min(sizes) >= Pt(14), slide.shapes.title.text
+
+
+def test_paths_have_whiskers_sideways_as_well(shown: Any, planned: Deck) -> None:
+    checked = 0
+    for number, chart in native(shown):
+        told = planned.slides[number].chart
+        for series, one in zip(chart.plots[0].series, told.series, strict=True) if isinstance(told, ScatterChart) else ():
+            for bar in series._element.iter(f"{CHART}errBars"):
+                if bar.find(f"{CHART}errDir").get("val") == "x":
+                    plus = [float(value.text) for value in bar.find(f"{CHART}plus").iter(f"{CHART}v")]
+                    assert plus == pytest.approx([spot.x_high - spot.x for spot in one.spots if spot.x_high is not None], rel=1e-4)
+                    checked += 1
+    assert checked >= 2
