@@ -7,23 +7,19 @@ from pathlib import Path
 from ground.record import Record
 from results.agreement import agreements, sentences
 from results.agreement_table import agreement_csv
-from results.ascent import doubted
 from results.attestation import summary as told
-from results.comparing import compare
 from results.comparison import Comparison
 from results.effects import effects_csv
 from results.findings import Finding, findings_of
 from results.gallery import gallery
-from results.gaps import gaps
 from results.pictures import write_charts
 from results.profile import read_profiles
 from results.profile_page import shown as profiles_shown
 from results.report import report
-from results.staircase_page import staircase_page
-from results.store import RunStore, write_whole
+from results.run_data import RunData
+from results.store import write_whole
 from results.study_page import StudyPage, study_page
-from results.summary import Row, summarize, summarize_layers, summary_csv
-from results.use import step_use
+from results.summary import Row, summary_csv
 
 
 class Derived(Record):
@@ -60,21 +56,9 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
     Raises UsageError when it is no run folder, InvalidMeasurement when something of it cannot be read, StoreError when
     it cannot be written.
     """
-    store = RunStore.open(run_folder)
-    plan = store.plan()
-    steps = store.latest()
-    uses = {
-        key: step_use(telemetry, step.measurement.window_s)
-        for key, step in steps.items()
-        if step.measurement is not None and (telemetry := store.telemetry(key)) is not None
-    }
-    rows = summarize(plan, steps.values(), uses)
-    layers = summarize_layers(plan, steps.values(), uses)
-    attested = store.attested()
-    stairs = staircase_page(plan, rows, layers, attested)
-    found = stairs.stairs if stairs is not None else ()
-    rows = doubted(rows, found)
-    comparison = compare(rows, plan.twins, plan.suite.bounds)
+    data = RunData(run_folder)
+    store, plan, rows, layers = data.store, data.plan, data.rows, data.layers
+    stairs, comparison, attested = data.stairs, data.comparison, data.attested
     findings = findings_of(comparison)
     agreed = agreements(rows)
     store.make_derived()
@@ -86,7 +70,8 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
     if agreed:
         write_whole(store.derived / "agreement.csv", agreement_csv(agreed))
     replayed = study_page(store, plan, (*rows, *layers))
-    shown = gallery(plan, rows, steps.values(), comparison, found, replayed.chart if replayed is not None else None)
+    found = stairs.stairs if stairs is not None else ()
+    shown = gallery(plan, rows, data.steps.values(), comparison, found, replayed.chart if replayed is not None else None)
     written = write_charts(shown.drawings, store.derived / "charts") if pictures else ()
     if replayed is not None:
         replayed.write(store.derived / "study")
@@ -94,14 +79,14 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
     write_whole(
         page,
         report(
-            store.manifest,
+            data.manifest,
             plan,
             store.plan_yaml(),
             rows,
             findings,
             shown.charts,
             shown.resources,
-            store.events(),
+            data.events,
             attested,
             agreed,
             replayed,
@@ -109,7 +94,7 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
             profiles_shown(read_profiles(store.folder)),
             shown.figures,
             comparison,
-            gaps(store, plan, steps.values()),
+            data.gaps,
         ),
     )
     return Derived(

@@ -6,14 +6,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ground.record import Record
-from results.ascent import doubted
 from results.ceiling_lines import ceiling_lines
 from results.chart_theme import LIGHT, Look, styles
 from results.charts import Chart, charts
-from results.comparing import compare
 from results.comparison import Comparison
 from results.distributions import distribution_figures
-from results.exports.run_data import RunData
 from results.figure import Figure
 from results.findings import findings_of
 from results.grouped_bars import grouped_bars
@@ -22,12 +19,12 @@ from results.recap_chart import RecapChart, recap_chart
 from results.recap_map import recap_maps
 from results.resolved import ResolvedPlan
 from results.resource_chart import ResourceChart, resource_chart
+from results.run_data import RunData
 from results.staircase import Staircase
 from results.staircase_chart import StaircaseChart, staircase_chart
-from results.staircase_page import staircase_page
 from results.step import StepResult
 from results.study_page import study_page
-from results.summary import Row, rows_of
+from results.summary import Row
 from results.tornado import tornado, tuned
 
 
@@ -92,11 +89,7 @@ def gallery_of(folder: Path, look: Look = LIGHT, *, slo_ms: float | None = None)
     Raises UsageError when it is none, InvalidMeasurement when something of it cannot be read.
     """
     data = RunData(folder)
-    rows = rows_of(data.plan, data.visits)
-    page = staircase_page(data.plan, rows, data.layers, data.attested)
-    stairs = page.stairs if page is not None else ()
-    believed = doubted(rows, stairs)
-    comparison = compare(believed, data.plan.twins, data.plan.suite.bounds)
-    replayed = study_page(data.store, data.plan, (*rows, *data.layers))
+    stairs = data.stairs.stairs if data.stairs is not None else ()
+    replayed = study_page(data.store, data.plan, (*data.rows, *data.layers))
     recap = replayed.chart if replayed is not None else None
-    return gallery(data.plan, believed, data.steps.values(), comparison, stairs, recap, look, slo_ms=slo_ms)
+    return gallery(data.plan, data.rows, data.steps.values(), data.comparison, stairs, recap, look, slo_ms=slo_ms)

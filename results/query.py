@@ -29,8 +29,8 @@ from results.exports.host_tables import (
     hosts_table,
     runs_table,
 )
-from results.exports.run_data import RunData
 from results.exports.run_tables import SECONDS, STEPS, SUMMARY, seconds_table, steps_table, summary_table
+from results.run_data import RunData
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from ground.record import Record
-from results.ascent import doubted, staircases
 from results.manifest import Manifest
 from results.resolved import PlannedLayout, ResolvedPlan
-from results.store import RunStore
-from results.summary import Row, rows_of
-from results.visit import read_visits
+from results.run_data import RunData
+from results.summary import Row
 
 
 class Weighed(Record):
@@ -34,9 +32,5 @@ class Weighed(Record):
 
 def weighed(folder: Path) -> Weighed:
     """Read a run, finished or not. Raises UsageError when it is none, InvalidMeasurement when something of it cannot be read."""
-    store = RunStore.open(folder)
-    plan = store.plan()
-    found = read_visits(store, plan)
-    rows = rows_of(plan, found)
-    believed = doubted(rows, staircases(plan, rows, rows_of(plan, found, layers=True), store.attested()))
-    return Weighed(folder=folder, manifest=store.manifest, plan=plan, rows=believed)
+    data = RunData(folder)
+    return Weighed(folder=folder, manifest=data.manifest, plan=data.plan, rows=data.rows)

@@ -8,7 +8,7 @@ from typing import Final
 
 from results.comparison import Effect
 from results.exports.data_table import Column, DataTable, Kind, Shape
-from results.exports.run_data import RunData
+from results.run_data import RunData
 
 
 @dataclass(frozen=True)
@@ -61,4 +61,4 @@ EFFECTS: Final[Shape[EffectLine]] = Shape(
 
 def effects_table(runs: Sequence[RunData]) -> DataTable:
     """What was compared in these runs."""
-    return EFFECTS.fill(EffectLine(data, effect) for data in runs if data.comparison for effect in data.comparison.effects)
+    return EFFECTS.fill(EffectLine(data, effect) for data in runs for effect in data.comparison.effects)

@@ -9,7 +9,7 @@ from ground.errors import InvalidMeasurement, UsageError
 from ground.record import Record
 from results.exports.file import File, Produced
 from results.exports.formats import format_of
-from results.exports.run_data import RunData
+from results.run_data import RunData
 from results.store import make_folder, write_whole
 
 

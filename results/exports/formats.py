@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ground.document import did_you_mean
-from ground.errors import InvalidMeasurement, UsageError
+from ground.errors import UsageError
 from results.exports.csv_format import csv_file
 from results.exports.data_table import DataTable
 from results.exports.effects_table import effects_table
@@ -19,8 +19,8 @@ from results.exports.latex_format import latex_file
 from results.exports.markdown_format import markdown_file
 from results.exports.paper import PaperTable, effects_paper, summary_paper
 from results.exports.parquet_format import parquet_file
-from results.exports.run_data import RunData
 from results.exports.run_tables import seconds_table, steps_table, summary_table
+from results.run_data import RunData
 
 TABLES: Final[Mapping[str, Callable[[Sequence[RunData]], DataTable]]] = MappingProxyType(
     {"summary": summary_table, "steps": steps_table, "seconds": seconds_table, "effects": effects_table}
@@ -71,8 +71,6 @@ def _pptx(data: RunData, _tables: Sequence[str]) -> Produced:
 def _paper(data: RunData, name: str) -> PaperTable:
     if name == "summary":
         return summary_paper(data)
-    if data.comparison is None:
-        raise InvalidMeasurement(f"{data.store.folder}: nothing was planned that could be compared")
     return effects_paper(data, data.comparison)
 
 

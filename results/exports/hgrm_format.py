@@ -14,8 +14,8 @@ from typing import Final
 
 from ground.errors import InvalidMeasurement
 from results.exports.file import File, Produced
-from results.exports.run_data import RunData
 from results.histogram import DIGITS, HIGHEST_US, Histogram, rank_of
+from results.run_data import RunData
 from results.step import StepResult
 
 TICKS: Final = 5

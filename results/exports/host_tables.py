@@ -8,9 +8,9 @@ from typing import Final
 
 from results.attestation import Attested
 from results.exports.data_table import Column, DataTable, Shape, utc
-from results.exports.run_data import RunData
 from results.exports.run_tables import KEY, OfStep
 from results.manifest import RunEvent
+from results.run_data import RunData
 from results.telemetry import DiskSecond, HostLimits, HostSecond
 
 

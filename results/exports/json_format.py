@@ -15,8 +15,8 @@ from results.exports.data_table import Cell, DataTable, Field, Kind, show_time
 from results.exports.effects_table import EFFECTS
 from results.exports.file import File
 from results.exports.host_tables import RUNS
-from results.exports.run_data import RunData
 from results.exports.run_tables import SECONDS, STEPS, SUMMARY
+from results.run_data import RunData
 
 SCHEMA_VERSION: Final = 1
 """1: the first."""

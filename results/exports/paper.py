@@ -10,11 +10,11 @@ from typing import Final
 
 from ground.record import Record
 from results.comparison import Comparison, Effect
-from results.exports.run_data import RunData
 from results.figures import UNKNOWN, show_figure
 from results.interval import Interval, show_latency
 from results.kinds import kind_of, subjects
 from results.manifest import Manifest
+from results.run_data import RunData
 from results.statistics import REPEATS_FOR_A_CLAIM
 from results.summary import Row
 from results.validity import enough_samples, samples_needed

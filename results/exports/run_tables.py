@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from results.exports.data_table import Column, DataTable, Shape, utc
-from results.exports.run_data import RunData
 from results.interval import Interval
 from results.measurement import Measurement, Second, Tally
+from results.run_data import RunData
 from results.step import StepKey, StepResult
 from results.summary import Row
 from results.visit import Point, Visit

@@ -17,10 +17,10 @@ from results.exports.formats import FORMATS, TABLES
 from results.exports.host_tables import RUNS
 from results.exports.json_format import json_schema
 from results.exports.parquet_format import parquet_file
-from results.exports.run_data import RunData
 from results.exports.run_tables import SECONDS, STEPS, SUMMARY, SecondLine
 from results.fake_run import WORKLOADS, fake_run
 from results.measurement import Second
+from results.run_data import RunData
 from results.store import RunStore
 from results.summary import COLUMNS, summary_csv
 

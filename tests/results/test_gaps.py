@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from results.exports.run_data import RunData
 from results.fake_run import WORKLOADS, fake_run
+from results.run_data import RunData
 from results.store import RunStore
 
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from ground.errors import InvalidMeasurement
 from results.exports.export import export
 from results.exports.hgrm_format import distribution, hgrm_files
-from results.exports.run_data import RunData
 from results.fake_run import WORKLOADS, fake_run
 from results.histogram import Histogram, rank_of, read_log
+from results.run_data import RunData
 from results.store import RunStore
 
 RECORDED = Path(__file__).parents[1] / "data" / "hdrhistogram"

@@ -9,8 +9,8 @@ from results.exports.latex_format import latex_file
 from results.exports.markdown_format import escape as escape_markdown
 from results.exports.markdown_format import markdown_file
 from results.exports.paper import PaperColumn, PaperTable, effects_paper, summary_paper
-from results.exports.run_data import RunData
 from results.fake_run import WORKLOADS, fake_run
+from results.run_data import RunData
 from results.store import RunStore
 
 HOSTILE = "a|b \\input{/etc/passwd} $x$ 50% #1 _y_ ~ ^ <script>&amp;`c`\n\\end{table}"

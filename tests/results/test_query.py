@@ -5,10 +5,10 @@ import pytest
 
 from ground.errors import InvalidMeasurement, UsageError
 from results.attestation import Attested
-from results.exports.run_data import RunData
 from results.fake_run import WORKLOADS, fake_run
 from results.manifest import Sheet
 from results.query import VIEWS, ask, read_runs, schema_words
+from results.run_data import RunData
 from results.store import RunStore
 
 SMALL = WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 1.0})
@@ -80,10 +80,10 @@ def test_a_view_whose_name_is_put_together_is_filled_too(two: tuple[RunData, ...
 )
 def test_sql_reaches_no_file_and_nothing_of_python(two: tuple[RunData, ...], tmp_path: Path, sql: str) -> None:
     secret = tmp_path / "secret.csv"
-    secret.write_text("a\nopen\n")
+    secret.write_text("a\nbetrayed\n")
     with pytest.raises(UsageError) as caught:
         ask(sql.format(secret=secret, folder=tmp_path), two)
-    assert "open" not in str(caught.value)
+    assert "betrayed" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A run as it is read for what leaves it: each part when it is first asked for, and what its folder lacks."""
+"""A run as it is read from its folder: each part when it is first asked for, once, and what the folder lacks."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-from results.ascent import doubted, staircases
+from results.ascent import doubted
 from results.attestation import Attested
 from results.comparing import compare
 from results.comparison import Comparison
 from results.gaps import gaps
 from results.manifest import RunEvent
 from results.resolved import ResolvedPlan
+from results.staircase_page import StaircasePage, staircase_page
 from results.step import StepKey, StepResult
 from results.store import RunStore
-from results.summary import Row, rows_of, visits
+from results.summary import Row, rows_of
 from results.telemetry import Telemetry
-from results.use import StepUse, step_use
-from results.visit import Visit
+from results.visit import Visit, read_visits
 
 
 class RunData:
@@ -47,24 +47,19 @@ class RunData:
                 yield key, found
 
     @cached_property
-    def uses(self) -> dict[StepKey, StepUse]:
-        """The same inside the window of each step, summed up."""
-        return {
-            key: step_use(telemetry, step.measurement.window_s)
-            for key, telemetry in self.telemetry()
-            if (step := self.steps[key]).measurement is not None
-        }
+    def visits(self) -> dict[StepKey, Visit]:
+        """What is kept of each step: its figures, what the hosts used, and whether anything may be concluded from them."""
+        return read_visits(self.store, self.plan)
 
     @cached_property
-    def visits(self) -> dict[StepKey, Visit]:
-        """What is kept of each step: its figures, and whether anything may be concluded from them."""
-        return visits(self.plan, self.steps.values(), self.uses)
+    def stairs(self) -> StaircasePage | None:
+        """What came of the layers; None where the suite asks for none."""
+        return staircase_page(self.plan, rows_of(self.plan, self.visits), self.layers, self.attested)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """The study's table, as the report has it; without layers."""
-        rows = rows_of(self.plan, self.visits)
-        return doubted(rows, staircases(self.plan, rows, self.layers, self.attested))
+        """The study's table, what lies above a ceiling marked; without layers, with twins."""
+        return doubted(rows_of(self.plan, self.visits), self.stairs.stairs if self.stairs is not None else ())
 
     @cached_property
     def layers(self) -> tuple[Row, ...]:
@@ -72,10 +67,9 @@ class RunData:
         return rows_of(self.plan, self.visits, layers=True)
 
     @cached_property
-    def comparison(self) -> Comparison | None:
-        """Every layout against the first; None where nothing was planned that could be compared."""
-        own = [row for row in self.rows if row.layout not in self.plan.twins]
-        return compare(self.rows, self.plan.twins, self.plan.suite.bounds) if own else None
+    def comparison(self) -> Comparison:
+        """Every layout against the first."""
+        return compare(self.rows, self.plan.twins, self.plan.suite.bounds)
 
     @cached_property
     def attested(self) -> tuple[Attested, ...]:
