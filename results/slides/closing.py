@@ -11,7 +11,7 @@ from results.attestation import verdict, warnings
 from results.kinds import kind_of
 from results.slides.evidence import Evidence
 from results.slides.slide import Slide
-from results.slides.words import counted, listed, rests_on, why_not
+from results.slides.words import counted, listed, rests_on, upper, why_not
 from results.statistics import REPEATS_FOR_A_CLAIM
 
 LINES: Final = 5
@@ -25,7 +25,7 @@ def closing(evidence: Evidence) -> tuple[Slide, ...]:
 
 
 def _limits(evidence: Evidence) -> Slide:
-    faults = tuple(_faults(evidence))
+    faults = (*(f"{upper(gap)}." for gap in evidence.gaps), *_faults(evidence))
     more = len(faults) - LINES
     shown = (*faults[:LINES], f"{more} more: see the notes.") if more > 0 else faults
     hosts = f"{verdict(evidence.attested)}." if evidence.attested else "The hosts were not attested."

@@ -6,20 +6,17 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from ground.record import Record
-from results.ascent import doubted
 from results.attestation import Attested
 from results.chart_theme import Look, Style, styles
-from results.comparing import compare
 from results.comparison import Comparison
-from results.findings import Finding, find, overall
+from results.findings import Finding, findings_of, overall
 from results.kinds import Kind, kind_of, subjects
 from results.manifest import Manifest
 from results.resolved import ResolvedPlan
+from results.run_data import RunData
 from results.staircase import Staircase
-from results.staircase_page import staircase_page
 from results.store import RunStore
-from results.summary import Row, rows_of, visits
-from results.use import step_use
+from results.summary import Row
 
 
 class Evidence(Record):
@@ -32,6 +29,8 @@ class Evidence(Record):
     comparison: Comparison
     stairs: tuple[Staircase, ...]
     attested: tuple[Attested, ...]
+    gaps: tuple[str, ...] = ()
+    """What the folder lacks, a sentence each."""
 
     @property
     def layouts(self) -> tuple[str, ...]:
@@ -74,34 +73,18 @@ class Evidence(Record):
 
 def evidence(store: RunStore) -> Evidence:
     """What a run folder holds. Raises UsageError or InvalidMeasurement when something of it cannot be read."""
-    plan = store.plan()
-    steps = store.latest()
-    uses = {
-        key: step_use(telemetry, step.measurement.window_s)
-        for key, step in steps.items()
-        if step.measurement is not None and (telemetry := store.telemetry(key)) is not None
-    }
-    found = visits(plan, steps.values(), uses)
-    rows = rows_of(plan, found)
-    attested = store.attested()
-    page = staircase_page(plan, rows, rows_of(plan, found, layers=True), attested)
-    stairs = page.stairs if page is not None else ()
-    rows = doubted(rows, stairs)
-    own = plan.model_copy(update={"layouts": tuple(one for one in plan.layouts if one.name not in plan.twins)})
-    mine = _without(rows, plan.twins)
+    data = RunData(store.folder)
+    plan, twins = data.plan, data.plan.twins
     return Evidence(
-        manifest=store.manifest,
-        plan=own,
-        rows=mine,
-        findings=find(mine),
-        comparison=compare(rows, plan.twins, plan.suite.bounds),
-        stairs=tuple(stair for stair in stairs if stair.layout not in plan.twins),
-        attested=attested,
+        manifest=data.manifest,
+        plan=plan.model_copy(update={"layouts": tuple(one for one in plan.layouts if one.name not in twins)}),
+        rows=tuple(row for row in data.rows if row.layout not in twins),
+        findings=findings_of(data.comparison),
+        comparison=data.comparison,
+        stairs=tuple(stair for stair in data.stairs.stairs if stair.layout not in twins) if data.stairs is not None else (),
+        attested=data.attested,
+        gaps=data.gaps,
     )
-
-
-def _without(rows: Sequence[Row], twins: dict[str, str]) -> tuple[Row, ...]:
-    return tuple(row for row in rows if row.layout not in twins)
 
 
 def repeats(rows: Sequence[Row]) -> tuple[int, int]:

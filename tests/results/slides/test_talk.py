@@ -306,3 +306,13 @@ def test_of_several_layouts_the_title_names_who_serves_most_and_who_least(tmp_pa
     title = slide(talk(evidence(store)), "throughput").title
     assert title.startswith("rgw-beast serves 1.")
     assert "rgw-civetweb’s 1 MB reads at 1 to 16 workers, rgw-apache-fastcgi 0." in title
+
+
+def test_what_a_folder_lacks_is_told_at_the_end(tmp_path: Path) -> None:
+    store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1)
+    (path,) = (store.folder / "latency").glob("swift.*w16*")
+    path.unlink()
+    told = evidence(store)
+    assert told.gaps
+    lines = next(one for one in talk(told).slides if one.key == "limits").lines
+    assert any(told.gaps[0][1:] in line for line in lines)
