@@ -44,9 +44,9 @@ class Derived(Record):
 
     @property
     def comparable(self) -> bool:
-        """Whether anything was measured that may be ranked: for more than one layout, a valid cell of two of them."""
+        """Whether anything was measured that may be ranked: for more than one layout, a cell of two of them."""
         if not self.comparison.subjects:
-            return any(row.valid for row in self.rows)
+            return any(row.ranked for row in self.rows)
         return any(finding.ratio is not None for finding in self.findings)
 
 

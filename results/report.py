@@ -141,7 +141,7 @@ def report(
             for number, column in enumerate(shown.columns)
             if column.title not in ("API", "Driver") or len({line.cells[number] for line in shown.lines}) > 1
         ],
-        spoilt=[row for row in rows if not row.valid or row.errors or row.repeats < plan.suite.repeats],
+        spoilt=[row for row in rows if not row.ranked or row.errors or row.repeats < plan.suite.repeats],
         colours=colours,
         general=[sheet for sheet in manifest.sheets if sheet.layout is None],
         facts=_grouped(_facts(manifest.sheets, [layout.name for layout in plan.layouts])),
