@@ -47,6 +47,8 @@ class Doing:
     cosbench: CosbenchSite | None = None
     influx: InfluxServer | None = None
     """What is sent each step as it is measured, and is never a reason to fail."""
+    pictures: bool = True
+    """Whether charts are written as files at the end; the report has them either way."""
 
     def say(self, words: str) -> None:
         """Tell the user."""
@@ -56,28 +58,24 @@ class Doing:
 def run(
     plan: Plan,
     layouts: Sequence[Planned],
-    where: Place,
-    screen: Console,
+    doing: Doing,
     *,
     out: Path,
     text: str,
     attest: bool,
-    cosbench: CosbenchSite | None = None,
     begun: Callable[[RunStore], None] | None = None,
     profile: Chosen | None = None,
-    influx: InfluxServer | None = None,
 ) -> tuple[Derived, tuple[StepResult, ...]]:
     """Do a plan in a new folder below `out` and derive its report; returns that, and the last result of each step.
 
     `text` is the plan as it was given; `begun` is told of the folder before anything is measured; `profile` is the step that is
-    profiled; `influx` is sent what is measured. Raises UsageError before anything is started when something cannot be done; any
-    other WeighbridgeError when a gateway could not be stood up, all of it then being taken away again.
+    profiled. Raises UsageError before anything is started when something cannot be done; any other WeighbridgeError when a gateway
+    could not be stood up, all of it then being taken away again.
     """
-    doing = Doing(where, screen, cosbench, influx)
     # What is needed to go on with the run is part of its plan.
     plan = plan.model_copy(update={"attest": attest, "profile": profile})
     allowance = None if plan.budget_s is None else Allowance(plan.budget_s)
-    require(plan.hardware, where)
+    require(plan.hardware, doing.where)
     with interruptible():
         # Before the folder of the run is made: what the last layout gets wrong would else be found when the first is measured.
         _check(plan, layouts, doing)
@@ -92,7 +90,7 @@ def run(
         )
         with holding(store.folder):
             _conduct(Begun(store, plan, tuple(layouts), frozenset()), doing, allowance, begun)
-    return derive(store.folder), tuple(store.latest().values())
+    return derive(store.folder, pictures=doing.pictures), tuple(store.latest().values())
 
 
 def resume(
@@ -111,7 +109,7 @@ def resume(
         nothing = _nothing_to_do(left, budget_s)
         if nothing:
             doing.say(f"{folder}: {nothing}")
-            return derive(folder), tuple(store.latest().values()), False
+            return derive(folder, pictures=doing.pictures), tuple(store.latest().values()), False
         require(plan.hardware, doing.where)
         # Of a run that was killed after its last step only what it left standing is wanted.
         passed_over = () if left.done else resumption.refuse_unlike(left, doing.where, despite)
@@ -129,7 +127,7 @@ def resume(
         given_s = plan.budget_s if budget_s is None else budget_s
         store.set_state("running")
         _conduct(left, doing, None if given_s is None else Allowance(given_s, spent_s=spent_s))
-    return derive(folder), tuple(store.latest().values()), True
+    return derive(folder, pictures=doing.pictures), tuple(store.latest().values()), True
 
 
 def _nothing_to_do(left: Begun, budget_s: float | None) -> str:

@@ -103,6 +103,7 @@ def compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
                 str(tmp_path / "runs"),
             ]
             where = [
+                "--no-charts",
                 "--hardware",
                 "this-machine",
                 "--driver",

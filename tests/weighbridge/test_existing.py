@@ -76,7 +76,7 @@ def write(folder: Path, urls: dict[str, str], ca: Path | None = None, runtime: s
     layouts = ",".join(str(folder / f"{name}.yaml") for name in urls)
     return [
         sys.executable, "-m", "weighbridge", "compare", "--suite", str(folder / "trial.yaml"), "--layouts", layouts,
-        "--hardware", "this-machine", "--out", str(folder / "runs"),
+        "--hardware", "this-machine", "--no-charts", "--out", str(folder / "runs"),
     ]  # fmt: skip
 
 
@@ -160,7 +160,7 @@ def test_a_run_that_is_killed_in_the_middle_of_a_step_is_gone_on_with_and_leaves
         (run,) = (tmp_path / "runs").iterdir()
         (first,) = RunStore.open(run).steps()
         assert containers(place) != before
-        go_on = [sys.executable, "-m", "weighbridge", "resume", str(run)]
+        go_on = [sys.executable, "-m", "weighbridge", "resume", "--no-charts", str(run)]
         done = subprocess.run(go_on, capture_output=True, text=True, env=environment, timeout=120, check=False)
         assert done.returncode in (0, 4), done.stdout + done.stderr  # on a busy machine a step may be too short to be valid
         assert "step 2/2" in done.stdout

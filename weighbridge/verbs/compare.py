@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ground.errors import EXIT_FINE, EXIT_INVALID, EXIT_TARGET, UsageError
-from weighbridge.verbs.options import hardware, influx, seconds, shown
+from weighbridge.verbs.options import hardware, influx, pictures, seconds, shown
 
 if TYPE_CHECKING:
     from drivers.order import CosbenchSite
@@ -52,6 +52,7 @@ LAYERS = ("disk", "network", "osd", "rados", "object-server", "gateway", "rbd", 
     help="Profile this step once on every layout: perf of its daemons (flame graph) and the block events of one storage disk.",
 )
 @influx
+@pictures
 @shown("--out", default="runs", type=click.Path(file_okay=False, path_type=Path), help="Where the run's folder is made.")
 def command(
     suite: str,
@@ -67,6 +68,7 @@ def command(
     attest: bool,
     profile: str | None,
     influx: InfluxServer | None,
+    pictures: bool,
     out: Path,
 ) -> int:
     """Stand layouts up one after the other on identical hosts, replay a suite on each, and say which was faster, by how much."""
@@ -88,6 +90,7 @@ def command(
         attest=attest,
         profile=profile,
         influx=influx,
+        pictures=pictures,
         out=out,
     )
 
@@ -107,6 +110,7 @@ def compare(
     attest: bool = True,
     profile: str | None = None,
     influx: InfluxServer | None = None,
+    pictures: bool = True,
     out: Path,
 ) -> int:
     """Run a comparison and print its table; returns the exit code.
@@ -120,7 +124,7 @@ def compare(
     from weighbridge.budget import fit, sentences  # noqa: PLC0415
     from weighbridge.outcome import print_outcome  # noqa: PLC0415
     from weighbridge.plan import make_plan, twin_of  # noqa: PLC0415
-    from weighbridge.run import run  # noqa: PLC0415
+    from weighbridge.run import Doing, run  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
 
@@ -141,7 +145,8 @@ def compare(
         plan = budgeted.plan
         for sentence in sentences(budgeted, budget_s):
             screen.print(sentence, markup=False, highlight=False, soft_wrap=True)
-    derived, steps = run(plan, arms, place(), screen, out=out, text=text, attest=attest, cosbench=site, profile=step, influx=influx)
+    doing = Doing(place(), screen, site, influx, pictures=pictures)
+    derived, steps = run(plan, arms, doing, out=out, text=text, attest=attest, profile=step)
     print_outcome(derived, screen)
     return exit_code(steps, comparable=derived.comparable)
 

@@ -46,3 +46,7 @@ influx = click.option(
 )
 
 hardware = click.option("--hardware", metavar="FILE", help="Hardware file, or the name of one that ships (default: lab-small).")
+
+pictures = shown(
+    "--charts/--no-charts", "pictures", default=True, help="Write every chart as PNG, SVG and PDF; the report has them either way."
+)

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import click
 
+from weighbridge.verbs.options import pictures
+
 
 @click.command("report")
 @click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
-def command(run: Path) -> None:
+@pictures
+def command(run: Path, *, pictures: bool) -> None:
     """Make derived/ of a RUN folder again: summary.csv, charts, report.html; print the table, and what the folder lacks."""
     from results import derive  # noqa: PLC0415
     from results.gaps import gaps  # noqa: PLC0415
@@ -17,7 +20,7 @@ def command(run: Path) -> None:
     from weighbridge.outcome import print_outcome  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
 
-    print_outcome(derive(run), console())
+    print_outcome(derive(run, pictures=pictures), console())
     store = RunStore.open(run)
     for gap in gaps(store, store.plan(), store.latest().values()):
         click.echo(f"weighbridge: {gap}", err=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ground.errors import EXIT_FINE
-from weighbridge.verbs.options import influx, seconds
+from weighbridge.verbs.options import influx, pictures, seconds
 
 if TYPE_CHECKING:
     from results.influx_server import InfluxServer
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 @click.option("--cosbench", metavar="URL", help="As for compare, where the run is by COSBench (default: $COSBENCH_HOME).")
 @click.option("--cosbench-archive", metavar="DIR", help="As for compare.")
 @influx
+@pictures
 def command(
     run: Path,
     despite: str,
@@ -38,13 +39,23 @@ def command(
     cosbench: str | None,
     cosbench_archive: str | None,
     influx: InfluxServer | None,
+    *,
+    pictures: bool,
 ) -> int:
     """Go on with the RUN of a folder at the first step that is not whole, on the same machine.
 
     No step that is measured is measured again; one that could not be measured is tried again.
     """
     facts = tuple(word.strip() for word in despite.split(",") if word.strip())
-    return resume(run, despite=facts, budget_s=budget, cosbench=cosbench, cosbench_archive=cosbench_archive, influx=influx)
+    return resume(
+        run,
+        despite=facts,
+        budget_s=budget,
+        cosbench=cosbench,
+        cosbench_archive=cosbench_archive,
+        influx=influx,
+        pictures=pictures,
+    )
 
 
 def resume(
@@ -55,6 +66,7 @@ def resume(
     cosbench: str | None = None,
     cosbench_archive: str | None = None,
     influx: InfluxServer | None = None,
+    pictures: bool = True,
 ) -> int:
     """Go on with a run and print what it came to; returns the exit code: 0 for one that was done already, else as compare.
 
@@ -70,7 +82,8 @@ def resume(
 
     screen = console()
     by_cosbench = RunStore.open(folder).plan().suite.driver != "locust"
-    doing = Doing(place(), screen, cosbench_site(cosbench, cosbench_archive) if by_cosbench else None, influx)
+    site = cosbench_site(cosbench, cosbench_archive) if by_cosbench else None
+    doing = Doing(place(), screen, site, influx, pictures=pictures)
     derived, steps, went_on = go_on(folder, doing, despite=despite, budget_s=budget_s)
     print_outcome(derived, screen)
     return exit_code(steps, comparable=derived.comparable) if went_on else EXIT_FINE

@@ -76,7 +76,7 @@ def replay(chosen: Ready, screen: Console, *, attest: bool, influx: InfluxServer
     from results.store import write_whole  # noqa: PLC0415 - as above
     from results.study import FILE, StudyRun  # noqa: PLC0415
     from weighbridge.outcome import print_outcome  # noqa: PLC0415
-    from weighbridge.run import run  # noqa: PLC0415
+    from weighbridge.run import Doing, run  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.verbs.compare import exit_code  # noqa: PLC0415
 
@@ -85,9 +85,8 @@ def replay(chosen: Ready, screen: Console, *, attest: bool, influx: InfluxServer
         write_whole(store.folder / FILE, told.model_dump_json(indent=1) + "\n")
 
     screen.print(f"{chosen.study.name}: {chosen.brief}", markup=False, highlight=False)
-    derived, steps = run(
-        chosen.plan, chosen.planned, place(), screen, out=out, text=chosen.text, attest=attest, begun=begun, influx=influx
-    )
+    doing = Doing(place(), screen, influx=influx)
+    derived, steps = run(chosen.plan, chosen.planned, doing, out=out, text=chosen.text, attest=attest, begun=begun)
     print_outcome(derived, screen)
     return exit_code(steps, comparable=derived.comparable)
 
