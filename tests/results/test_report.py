@@ -172,7 +172,7 @@ def test_background_work_has_a_table_of_its_own_and_what_caches_were_dropped_is_
 
 
 def test_what_was_not_measured_or_left_out_is_listed_with_its_reason(page: Page) -> None:
-    start = page.words.index("Errors and invalid steps", page.words.index("Findings") + 20)
+    start = page.words.index("Errors, invalid and unsteady steps", page.words.index("Findings") + 20)
     said = " ".join(page.words[start : start + 60])
     assert "the gateway did not answer for 60 s" in said
     assert "http-503: 40" in said

@@ -26,7 +26,7 @@ from weighbridge.verbs import compare, resume, study
 def without_lab(monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver that makes measurements up, and no report, which is not what this is about."""
     monkeypatch.setattr(loader, "KINDS", {"stub": StubGateway})
-    monkeypatch.setattr(running, "derive", lambda folder: folder)
+    monkeypatch.setattr(running, "derive", lambda folder, **_: folder)
     monkeypatch.setattr(running, "Conductor", partial(Conductor, driver=FAKE_DRIVER))
 
 
@@ -40,7 +40,8 @@ def weigh(run: Run, influx: FakeInflux) -> tuple[RunStore, str]:
     """A whole run, sent as it goes; what a user sees of it."""
     text = io.StringIO()
     screen, server = Console(file=text, width=400), InfluxServer(url=influx.url)
-    running.run(run.plan(), run.planned, run.place, screen, out=run.folder / "runs", text="", attest=False, influx=server)
+    doing = running.Doing(run.place, screen, influx=server)
+    running.run(run.plan(), run.planned, doing, out=run.folder / "runs", text="", attest=False)
     (folder,) = (run.folder / "runs").iterdir()
     return RunStore.open(folder), text.getvalue()
 
@@ -73,7 +74,8 @@ def test_no_secret_of_the_server_is_in_the_run_folder_or_on_the_screen(run: Run)
     server = InfluxServer.parse("http://127.0.0.1:1", {"WEIGHBRIDGE_INFLUX_TOKEN": "planted-secret"})
     text = io.StringIO()
     screen = Console(file=text, width=400)
-    running.run(run.plan(), run.planned, run.place, screen, out=run.folder / "runs", text="", attest=False, influx=server)
+    doing = running.Doing(run.place, screen, influx=server)
+    running.run(run.plan(), run.planned, doing, out=run.folder / "runs", text="", attest=False)
     files = [path for path in (run.folder / "runs").rglob("*") if path.is_file()]
     assert any(path.name == "influx.spool" for path in files)
     assert not [path for path in files if b"planted-secret" in path.read_bytes()]

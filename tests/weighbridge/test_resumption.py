@@ -299,7 +299,7 @@ def test_events_tell_what_was_visited_when_and_in_which_repeat(tmp_path: Path) -
 def derived(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The folders whose reports were asked for, instead of making them."""
     asked: list[Path] = []
-    monkeypatch.setattr(running, "derive", asked.append)
+    monkeypatch.setattr(running, "derive", lambda folder, **_: asked.append(folder))
     return asked
 
 
@@ -317,7 +317,7 @@ def begin(run: Run, **named: Any) -> Callable[[], Any]:
     def begun() -> Any:
         plan = run.plan().model_copy(update={"budget_s": named.pop("budget_s", None)})
         out, screen = run.folder / "runs", Console(file=io.StringIO())
-        return running.run(plan, run.planned, run.place, screen, out=out, text="", attest=False, **named)
+        return running.run(plan, run.planned, Doing(run.place, screen), out=out, text="", attest=False, **named)
 
     return begun
 
@@ -389,7 +389,7 @@ def test_steps_that_were_lost_are_told_with_how_to_try_them_again(tmp_path: Path
     screen = io.StringIO()
     plan = run.plan()
     out = run.folder / "runs"
-    running.run(plan, run.planned, run.place, Console(file=screen, width=200), out=out, text="", attest=False)
+    running.run(plan, run.planned, Doing(run.place, Console(file=screen, width=200)), out=out, text="", attest=False)
     assert f"1 step was not measured; to try again: weighbridge resume {only(run)}" in screen.getvalue()
     resume(only(run), doing(run)[0])
     assert all(step.measurement is not None for step in RunStore.open(only(run)).latest().values())

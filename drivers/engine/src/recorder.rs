@@ -304,7 +304,8 @@ mod tests {
 
     #[test]
     fn a_band_is_a_quarter_of_an_octave() {
-        for (us, expected) in [(1, 0), (2, 4), (3, 6), (4, 8), (5, 9), (7, 11), (8, 12), (9, 12), (10, 13), (1000, 39), (1024, 40)] {
+        for (us, expected) in [(1, 0), (2, 4), (3, 6), (4, 8), (5, 9), (7, 11), (8, 12), (9, 12), (10, 13), (1000, 39), (1024, 40)]
+        {
             assert_eq!(band(us), expected, "{us} us");
         }
         assert_eq!(band(u64::MAX), BANDS - 1);
