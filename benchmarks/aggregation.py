@@ -32,10 +32,10 @@ from functools import lru_cache
 from multiprocessing import Pool
 from pathlib import Path
 
+from drivers.engine._native import added_histograms
 from results import derive
 from results.fake_run import fake_run
 from results.histogram import Histogram
-from results.histogram_sum import summed
 from results.measurement import Load, Measurement, Second, Tally
 from results.resolved import ResolvedPlan
 from results.step import StepKey, StepResult
@@ -147,7 +147,7 @@ def step_line(job: tuple[int, StepKey, bytes]) -> str:
         operation="read",
         count=count,
         bytes=count * 64000,
-        latency=summed(encoded),
+        latency=added_histograms(list(encoded)),
         min_us=min(lows_us),
         max_us=max(highs_us),
         sum_us=sum_us,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from drivers.engine._native import added_histograms
 from drivers.locust.crew import Pulse, Window
 from results.measurement import Second, Tally
 from suites import Operation
@@ -90,6 +91,4 @@ def _added(histograms: Iterable[str | None]) -> str | None:
     there = [histogram for histogram in histograms if histogram is not None]
     if len(there) < 2:
         return there[0] if there else None
-    from results.histogram_sum import summed  # noqa: PLC0415 - numpy takes its time to load, and one crew has nothing to add
-
-    return summed(there)
+    return added_histograms(there)

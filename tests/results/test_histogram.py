@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import pytest
 from hdrh.histogram import HdrHistogram
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 
 from ground.errors import InvalidMeasurement
 from results.histogram import HIGHEST_US, Histogram, log_header, log_line, read_log
-from results.histogram_sum import summed
 
 latencies = st.lists(st.integers(1, 10_000_000), min_size=1, max_size=60)
 
@@ -93,25 +91,3 @@ def test_an_interval_log_is_read_back_without_its_torn_last_line() -> None:
 def test_a_tag_that_the_log_format_cannot_hold_is_refused(tag: str) -> None:
     with pytest.raises(ValueError, match="tag"):
         log_line(tag, 0, 1, 1, "x")
-
-
-@given(st.lists(latencies, max_size=5))
-def test_the_sum_of_encoded_histograms_is_the_histogram_of_all_samples(parts: list[list[int]]) -> None:
-    whole = Histogram.of([value for part in parts for value in part])
-    assert summed([Histogram.of(part).encode() for part in parts]) == whole.encode()
-
-
-@pytest.mark.parametrize(
-    "spoil", [lambda text: text[:-9], lambda text: "A" + text[1:], lambda text: text[:60], lambda _: "", lambda _: "ä"]
-)
-def test_a_sum_is_refused_where_one_histogram_cannot_be_read(spoil: Callable[[str], str]) -> None:
-    good = Histogram.of([10, 2000, 300_000]).encode()
-    with pytest.raises(InvalidMeasurement, match="cannot be decoded"):
-        summed([good, spoil(good)])
-
-
-def test_a_sum_is_refused_of_histograms_of_other_bounds() -> None:
-    other = HdrHistogram(1, 1000, 2)
-    other.record_value(5)
-    with pytest.raises(InvalidMeasurement, match=r"1\.\.1000"):
-        summed([str(other.encode().decode("ascii"))])

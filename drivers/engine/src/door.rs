@@ -4,6 +4,7 @@
 use crate::config::Config;
 use crate::content::Content;
 use crate::engine;
+use crate::histograms;
 use crate::null;
 use crate::picker;
 use crate::random::{Random, hash};
@@ -171,6 +172,11 @@ fn signed_headers(
 }
 
 #[pyfunction]
+fn added_histograms(py: Python<'_>, encoded: Vec<String>) -> PyResult<String> {
+    py.detach(|| histograms::added(encoded.iter().map(String::as_str))).map_err(PyValueError::new_err)
+}
+
+#[pyfunction]
 fn null_target(py: Python<'_>, config: &str) -> PyResult<()> {
     let config = null::Config::parse(config).map_err(PyValueError::new_err)?;
     py.detach(|| null::serve_until_signal(&config)).map_err(PyOSError::new_err)
@@ -188,6 +194,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(signed_headers, module)?)?;
     module.add_function(wrap_pyfunction!(ring_place, module)?)?;
     module.add_function(wrap_pyfunction!(sample, module)?)?;
+    module.add_function(wrap_pyfunction!(added_histograms, module)?)?;
     module.add_function(wrap_pyfunction!(null_target, module)?)?;
     Ok(())
 }

@@ -1,15 +1,11 @@
 //! What is counted inside the window, by operation: latencies, bytes, errors by class, and the same second by second.
 
+use crate::histograms::{empty, encoded};
 use crate::workload::Operation;
-use base64::Engine as _;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
-
-/// Largest latency a histogram tells from others: 1 h. Exact maxima are kept beside it.
-pub const LARGEST_US: u64 = 3_600_000_000;
 
 /// Why a request failed.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -94,10 +90,6 @@ struct Tally {
     seconds: Vec<Cell>,
 }
 
-fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, LARGEST_US, 3).expect("bounds that fit each other")
-}
-
 /// Whole microseconds, rounded, but never 0: a histogram begins at 1.
 fn whole_us(ns: u64) -> u64 {
     ((ns + 500) / 1000).max(1)
@@ -109,8 +101,8 @@ impl Tally {
             count: 0,
             bytes: 0,
             errors: BTreeMap::new(),
-            latency: histogram(),
-            first_byte: (operation == Operation::Read).then(histogram),
+            latency: empty(),
+            first_byte: (operation == Operation::Read).then(empty),
             min_us: u64::MAX,
             max_us: 0,
             sum_us: 0,
@@ -251,8 +243,8 @@ impl ShownTally {
             count: tally.count,
             bytes: tally.bytes,
             errors: tally.errors.iter().map(|(class, count)| (class.to_string(), *count)).collect(),
-            latency: some.then(|| encode(&tally.latency)),
-            first_byte: tally.first_byte.as_ref().filter(|histogram| !histogram.is_empty()).map(encode),
+            latency: some.then(|| encoded(&tally.latency)),
+            first_byte: tally.first_byte.as_ref().filter(|histogram| !histogram.is_empty()).map(encoded),
             min_us: some.then_some(tally.min_us),
             max_us: some.then_some(tally.max_us),
             sum_us: tally.sum_us,
@@ -271,13 +263,6 @@ pub struct ShownSecond {
     max_us: u64,
     sum_us: u64,
     bands: Vec<(usize, u32)>,
-}
-
-/// A histogram as other tools of `HdrHistogram` read it: V2, deflated, base64.
-fn encode(histogram: &Histogram<u64>) -> String {
-    let mut bytes = Vec::new();
-    V2DeflateSerializer::new().serialize(histogram, &mut bytes).expect("a vector takes all it is given");
-    base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
 #[cfg(test)]
