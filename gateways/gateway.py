@@ -12,7 +12,9 @@ from pydantic import Field, SecretStr, field_serializer
 from gateways.host import Host
 from gateways.probe import Probe
 from gateways.structure import Structure
+from ground.errors import UsageError
 from ground.record import Record
+from ground.scope import Scope
 
 Say = Callable[[str], None]
 """Told what is being done, one short line each."""
@@ -188,6 +190,19 @@ class Standing(ABC):
         """Programs on its hosts that tell every second what its daemons count of themselves; none where it has nothing to tell."""
         return ()
 
+    def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
+        """Have what stands run as `gateway` says: the same kind, release and placement, with other settings.
+
+        `scope` is the least that is started anew, `nothing`, `reload` or `restart` (of `buckets` this is the daemons' part, and
+        buckets are the caller's); daemons whose configuration stays the same are left alone. Returns in words what was done.
+        When it returns, the daemons answer, run with the settings as they say themselves, and `facts`, `rendered` and `probes`
+        are theirs.
+
+        Raises UsageError when it cannot be done in this scope; ServiceFailed, CommandFailed or VerificationFailed when
+        something does not come up with these settings: it can then be changed back, or on.
+        """
+        raise UsageError(f"nothing of this gateway can be changed while it stands, as {scope} would")
+
 
 class Gateway(ABC):
     """One kind of gateway with its release, placement and settings, before it stands."""
@@ -233,6 +248,13 @@ class Gateway(ABC):
     @abstractmethod
     def apis(self) -> tuple[Literal["swift", "s3"], ...]:
         """The APIs it will answer."""
+
+    @classmethod
+    def scope(cls, key: str) -> Scope:
+        """The least that must be started anew for a setting to count, by its dotted key below `settings`, as far as its kind
+        knows; `cluster` is always enough. What a release's daemons take while they run (`nothing`) they are asked when it is done.
+        """
+        return "cluster"
 
     def layers(self) -> tuple[LayerName, ...]:
         """Layers below and beside it that can be measured when it stands."""

@@ -7,6 +7,7 @@
       series/*.jsonl       per-second series    telemetry/*.jsonl    what hosts used every second, one file a step
       logs/                logs of hosts, drivers and probes
       attestation.jsonl    what the hosts of each deployment could do
+      tuning.json, trials.jsonl, winner.json, confirmation/   of a tuning: which, its trials, what it chose, and a run to confirm it
       derived/             tables, charts and the report: rebuilt from the rest at any time
 
 A line is one write(). A reader drops a torn last line; before anything is appended after one, it is cut off.
@@ -160,7 +161,7 @@ class RunStore:
             write_whole(self.folder / "latency" / f"{step.key.file_name}.hlog", _interval_log(step.measurement))
             lines = "".join(second.model_dump_json() + "\n" for second in step.measurement.seconds)
             write_whole(self.folder / "series" / f"{step.key.file_name}.jsonl", lines)
-        _append_line(self.folder / "steps.jsonl", step.model_dump_json())
+        append_line(self.folder / "steps.jsonl", step.model_dump_json())
 
     def keep(self, folder: str, name: str, data: bytes) -> None:
         """Keep a file of a driver's tool as `logs/{folder}/{name}`. Raises StoreError."""
@@ -170,7 +171,7 @@ class RunStore:
 
     def event(self, kind: str, text: str, *, layout: str | None = None) -> None:
         """Note in `events.jsonl` what was done. Raises StoreError."""
-        _append_line(self.folder / "events.jsonl", RunEvent(at=_now(), kind=kind, text=text, layout=layout).model_dump_json())
+        append_line(self.folder / "events.jsonl", RunEvent(at=_now(), kind=kind, text=text, layout=layout).model_dump_json())
 
     def steps(self) -> tuple[StepResult, ...]:
         """All steps in the order they were appended; of a step that was measured again, each time.
@@ -196,7 +197,7 @@ class RunStore:
     def attest(self, figures: Sequence[Attested]) -> None:
         """Keep what the hosts of a deployment could do, all of it or nothing. Raises StoreError."""
         if figures:
-            _append_line(self.folder / "attestation.jsonl", "\n".join(one.model_dump_json() for one in figures))
+            append_line(self.folder / "attestation.jsonl", "\n".join(one.model_dump_json() for one in figures))
 
     def attested(self) -> tuple[Attested, ...]:
         """What the hosts of all deployments could do, in order; empty where they were not attested.
@@ -315,7 +316,8 @@ def write_whole(path: Path, content: str | bytes) -> None:
         raise StoreError(path, error) from error
 
 
-def _append_line(path: Path, line: str) -> None:
+def append_line(path: Path, line: str) -> None:
+    """Append a line, or several, by one write, behind the last whole one; it is on the disk when this returns. Raises StoreError."""
     data = line.encode() + b"\n"
     try:
         with _locked(path) as descriptor:

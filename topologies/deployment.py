@@ -16,6 +16,7 @@ from gateways.gateway import Endpoint, Gateway, Say, Standing
 from gateways.host import Host
 from ground.errors import CommandFailed, ServiceFailed
 from ground.record import Record
+from ground.scope import Scope
 from topologies.attestation import IMAGE as TOOLS
 from topologies.attestation import Asked, Attestation
 from topologies.attestation import attest as attestation_of
@@ -102,6 +103,21 @@ class Deployment:
     def facts(self) -> dict[str, str]:
         """What decides results, of hosts and gateway."""
         return {**self._hosts.facts(), **self.standing.facts}
+
+    def change(self, planned: Planned, scope: Scope, say: Say) -> tuple[str, ...]:
+        """Have the gateway run as another layout says, which differs in settings alone; returns in words what was done.
+
+        Limits are off while daemons start, as they were when the deployment came up. Raises as `Standing.change` does.
+        """
+        self._hosts.unlimit()
+        try:
+            done = self.standing.change(planned.gateway, scope, say)
+        except ServiceFailed as error:
+            raise _moved(error, self._hosts, self._kept) from error
+        finally:
+            self._hosts.limit()
+        self.layout = planned.layout
+        return done
 
     def drop_caches(self) -> tuple[str, ...]:
         """Drop the gateway's caches and then every host's kernel caches; returns in words what was dropped."""

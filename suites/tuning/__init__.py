@@ -1,0 +1,20 @@
+"""Tunings: which settings of which layout are tried, by what they are judged, and the spaces of parameters that ship."""
+
+from suites.tuning.objective import Aim, Objective
+from suites.tuning.parameter import Level, Parameter, Range, Setting, show_setting
+from suites.tuning.tuning import Constraints, Search, Strategy, Trials, Tuning
+
+__all__ = [
+    "Aim",
+    "Constraints",
+    "Level",
+    "Objective",
+    "Parameter",
+    "Range",
+    "Search",
+    "Setting",
+    "Strategy",
+    "Trials",
+    "Tuning",
+    "show_setting",
+]
