@@ -131,7 +131,11 @@ fi
 # shellcheck disable=SC2086
 [ -z "$wanted" ] || install $wanted
 [ -z "$fetching" ] || wait "$fetching" || fail "Python's packages could not be installed (see above)"
-rust_is_enough || fail "Rust >= $least_rust is wanted, this is $(rustc --version 2>/dev/null || echo none)"
+if ! rust_is_enough; then
+  version=$(rustc --version 2>/dev/null) ||
+    fail "Rust >= $least_rust is wanted; $(command -v rustc || echo rustc) does not run (rustup without a toolchain?): mend it, or put another first in PATH"
+  fail "Rust >= $least_rust is wanted, this is $version ($(command -v rustc))"
+fi
 
 if [ "$stale" = yes ]; then
   say "building the engine and the FastCGI responder (a minute or two)"

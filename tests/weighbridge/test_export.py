@@ -1,7 +1,5 @@
 import io
 import json
-import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,38 +7,9 @@ import pytest
 from pptx import Presentation
 
 from results.fake_influx import FakeInflux
-from results.fake_run import WORKLOADS, fake_run
-from weighbridge.command import main
 from weighbridge.verbs.sql import EXAMPLES
 
 Told = tuple[int, str, str]
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
-    return fake_run(tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=1).folder
-
-
-@pytest.fixture
-def folder(whole: Path, tmp_path: Path) -> Path:
-    """A run of two steps, to be spoilt."""
-    return Path(shutil.copytree(whole, tmp_path / "run"))
-
-
-@pytest.fixture
-def tell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Told]:
-    """Run the command; its exit code and what it printed."""
-
-    def told(*arguments: str | Path) -> Told:
-        monkeypatch.setattr(sys, "argv", ["weighbridge", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        assert isinstance(ended.value.code, int)
-        return ended.value.code, printed.out, printed.err
-
-    return told
 
 
 def test_schemas_are_printed_without_any_run(tell: Callable[..., Told]) -> None:

@@ -1,0 +1,39 @@
+"""What tests of verbs share: a run folder that is whole, one to be spoilt, and the command as a person has it."""
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from results.fake_run import WORKLOADS, fake_run
+from weighbridge.command import main
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of two steps."""
+    workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
+    return fake_run(tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=1).folder
+
+
+@pytest.fixture
+def folder(whole: Path, tmp_path: Path) -> Path:
+    """The same, to be spoilt."""
+    return Path(shutil.copytree(whole, tmp_path / "run"))
+
+
+@pytest.fixture
+def tell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run the command; its exit code and what it printed."""
+
+    def told(*arguments: str | Path) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["weighbridge", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, printed.out, printed.err
+
+    return told
