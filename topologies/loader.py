@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from ground.errors import UsageError
 from ground.quantities import show_bytes
 from topologies.hardware import Hardware
 from topologies.layout import Layout
-from topologies.reference import Reference
+from topologies.reference import Reference, path_of, slug
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,71 @@ def planned_again(layout: Layout, hardware: Hardware, where: str) -> Planned:
 
     Raises DocumentError with all faults at once.
     """
-    text = yaml.safe_dump(layout.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
-    return _checked(Document(f"{where}: layout {layout.name}", text), layout, hardware)
+    return _checked(Document(f"{where}: layout {layout.name}", _text(layout)), layout, hardware)
+
+
+def changed_layout(
+    base: Planned | Path,
+    hardware: Hardware,
+    changes: Mapping[str, object],
+    origin: Fault | Callable[[str], Fault],
+    *,
+    reference: Reference | None = None,
+    name: str | None = None,
+) -> Planned:
+    """A layout with further settings, by their dotted keys below `settings` (see `reference.path_of`), checked as any other.
+
+    `base` is what is changed: a layout that has been read, or a file with what a `reference` changes in it. `origin` is where
+    faults of a change are told, of all or by key: its message does not count. `name` is what the new layout is called; None:
+    the name of the base with the last two words of each key and its value, bounded as `Reference.renamed` bounds it.
+
+    Raises DocumentError with all faults at once, each at the origin of the change that it is about: also one between a change
+    and a setting of the base, which was whole before.
+    """
+    planned = base if isinstance(base, Planned) else load_layout(base, hardware, reference)
+    layout = planned.layout.model_copy(update={"name": name or _name_of(planned.layout.name, changes)})
+    if not changes:
+        return replace(planned, layout=layout)
+    document = _Changed(f"layout {layout.name}", _text(layout))
+    kind, faults = type(planned.gateway), list[Fault]()
+    for key, value in changes.items():
+        where = origin if isinstance(origin, Fault) else origin(key)
+        try:
+            document.change(("settings", *path_of(key, kind.Settings)), value, where)
+        except DocumentError as error:
+            faults += error.faults
+    try:
+        found = _checked(document, document.into(Layout), hardware)
+    except DocumentError as error:
+        faults += error.faults
+    if faults:
+        raise DocumentError(sorted(dict.fromkeys(faults), key=lambda fault: (fault.file, fault.line, fault.column)))
+    return replace(found, text=_text(found.layout))
+
+
+class _Changed(Document):
+    """A layout that was whole before it was changed: whatever is wrong with it is told at a change."""
+
+    def fault_at(self, path: tuple[str | int, ...], message: str, *, key: bool = False) -> Fault:
+        """See Document; at the change that shares the most of the path."""
+        if not self._changes:
+            return super().fault_at(path, message, key=key)
+
+        def shared(other: tuple[str | int, ...]) -> int:
+            same = [one == two for one, two in zip(path, other, strict=False)]
+            return same.index(False) if False in same else len(same)
+
+        _, nearest = max(self._changes, key=lambda change: shared(change[0]))
+        return replace(nearest, message=message)
+
+
+def _name_of(base: str, changes: Mapping[str, object]) -> str:
+    words = [base, *(f"{'-'.join(key.split('.')[-2:])}-{value}" for key, value in changes.items())]
+    return slug(words, repr([base, *changes.items()]))
+
+
+def _text(layout: Layout) -> str:
+    return yaml.safe_dump(layout.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
 def _checked(document: Document, layout: Layout, hardware: Hardware) -> Planned:

@@ -12,11 +12,15 @@ What is changed is part of the layout's name in results, so that a layout can be
 from __future__ import annotations
 
 import hashlib
+import inspect
 import re
+import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import yaml
+from pydantic import BaseModel
 
 from ground.document import DocumentError, Fault
 from ground.errors import UsageError
@@ -57,11 +61,16 @@ class Reference:
         for change in self.changes:
             last = "" if change.path == ("release",) else change.path[-1]
             words.append(f"{last}-{change.word}" if last else change.word)
-        full = re.sub(r"[^a-z0-9]+", "-", "-".join(words).lower()).strip("-")
-        if len(full) <= LONGEST_NAME:
-            return full
-        told = hashlib.sha256(self.text.encode()).hexdigest()[:6]
-        return f"{full[: LONGEST_NAME - 7].rstrip('-')}-{told}"
+        return slug(words, self.text)
+
+
+def slug(words: Sequence[str], whole: str) -> str:
+    """A name of these words, of at most LONGEST_NAME characters: where they are longer, with the sum of `whole` at its end."""
+    full = re.sub(r"[^a-z0-9]+", "-", "-".join(words).lower()).strip("-")
+    if len(full) <= LONGEST_NAME:
+        return full
+    told = hashlib.sha256(whole.encode()).hexdigest()[:6]
+    return f"{full[: LONGEST_NAME - 7].rstrip('-')}-{told}"
 
 
 def parse(text: str) -> Reference:
@@ -88,6 +97,33 @@ def parse(text: str) -> Reference:
     return Reference(name, text, tuple(changes))
 
 
+def path_of(key: str, settings: type[BaseModel]) -> tuple[str, ...]:
+    """The path of a dotted key below settings that are of this record.
+
+    Below a mapping of options a name may have dots of its own: the last word is the option, the words before it are the section,
+    and where sections are kept by server the first is the server: `options.client.rgw.gateway-1.rgw_frontends` is the option
+    `rgw_frontends` of the section `client.rgw.gateway-1`. Words that the record does not know are taken as they are: whoever
+    reads the settings says so.
+    """
+    words, found = key.split("."), list[str]()
+    model: type[BaseModel] | None = settings
+    while words and model is not None:
+        word, *words = words
+        found.append(word)
+        field = model.model_fields.get(word)
+        if field is None:
+            break
+        levels = _levels(field.annotation)
+        if levels and len(words) > levels:
+            # Of a mapping by name alone the whole rest is the name; else the section is what is between server and option.
+            head, rest = words[: max(levels - 2, 0)], words[max(levels - 2, 0) :]
+            words = [*head, ".".join(rest)] if levels == 1 else [*head, ".".join(rest[:-1]), rest[-1]]
+        if levels:
+            break
+        model = _record(field.annotation)
+    return (*found, *words)
+
+
 def split(text: str) -> list[str]:
     """References with commas between; a comma within brackets belongs to a value."""
     return [word.strip() for word in _split(text, ",") if word.strip()]
@@ -104,6 +140,20 @@ def _split(text: str, mark: str) -> Sequence[str]:
     if depth:
         raise UsageError(f"{text!r}: brackets are not closed")
     return parts
+
+
+def _levels(annotation: Any) -> int:
+    """How many mappings are within one another in this type."""
+    if typing.get_origin(annotation) is dict:
+        return 1 + _levels(typing.get_args(annotation)[1])
+    return 0
+
+
+def _record(annotation: Any) -> type[BaseModel] | None:
+    """The record in this type, where there is one."""
+    if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for one in typing.get_args(annotation) if (found := _record(one)) is not None), None)
 
 
 def _wrong(text: str, column: int, message: str) -> DocumentError:
