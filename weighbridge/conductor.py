@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import base64
 import shutil
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Final
 
-from drivers.driver import Driver, GaveUp, Heard
-from drivers.order import Cleaned, Cleanup, CosbenchSite, Kept, Prepare, Progress, Step
-from ground.errors import DriverError, TargetError, WeighbridgeError
-from ground.quantities import show_bytes
+from drivers.driver import Driver, GaveUp
+from drivers.order import CosbenchSite
+from ground.errors import DriverError, TargetError
 from results.attestation import Attested
-from results.manifest import ConfigFile, Sheet
-from results.step import Pass, StepKey, StepResult
+from results.manifest import Sheet
+from results.step import Pass, StepKey
 from results.store import RunStore
-from results.telemetry import HostLimits
-from results.validity import judge
 from suites import Workload
 from topologies.attestation import Attestation
 from topologies.deployment import Deployment, Place, deploy
@@ -27,15 +23,15 @@ from topologies.loader import Planned
 from weighbridge import aging
 from weighbridge.asking import ask_osds
 from weighbridge.budget import Allowance
-from weighbridge.cache_dropper import dropping
 from weighbridge.clearing import buckets_of, clearing
 from weighbridge.display import Display
+from weighbridge.measuring import Measuring
 from weighbridge.opening import LOCUST, opened
 from weighbridge.pace import Pace, show_duration, work_of
 from weighbridge.passes import asked_of_hosts, wants_tools
 from weighbridge.plan import Plan, Visit, keys_of
 from weighbridge.profiling import Profiler
-from weighbridge.telemetry import Counted, Watch, limits_of
+from weighbridge.telemetry import Watch
 
 RESUMED: Final = "resumed"
 """The kind of event that tells that a run goes on after it was ended or killed."""
@@ -73,15 +69,11 @@ class Conductor:
         self._driver = tuple(driver)
         self._cosbench = cosbench
         self._attest = attest
-        self._profiler = profiler
         self._allowance = allowance
-        before = store.steps()
-        self._whole = whole(before)
+        self._measuring = Measuring(plan.suite, store, display, profiler=profiler)
+        self._whole = self._measuring.whole
         self._pace = Pace.of(plan, self._whole) if pace is None else pace
-        self._order = max((one.order for one in before), default=-1) + 1
-        """The next step's place among all that were tried."""
         self._tries = sum(event.kind == RESUMED for event in store.events())
-        self._settled = len(self._whole)
         self._attested_before = store.attested()
         # Buckets carry the run's own id, so that nothing but what this run made is ever touched.
         self._prefix = f"wb-{store.manifest.run_id.rsplit('-', 1)[-1]}"
@@ -134,7 +126,7 @@ class Conductor:
 
     def _clear(self, deployment: Deployment) -> None:
         for text in deployment.standing.clear(self._buckets):
-            self._tell(deployment.layout.name)(text)
+            self._measuring.telling("cleared", deployment.layout.name)(text)
 
     def _visit(self, visit: Visit) -> None:
         say = self._display.say
@@ -153,8 +145,8 @@ class Conductor:
                 self._clear(deployment)
             planned = self._planned[visit.layout]
             with (
-                clearing(deployment, self._buckets, self._tell(visit.layout)),
-                self._watching(planned, deployment) as watch,
+                clearing(deployment, self._buckets, self._measuring.telling("cleared", visit.layout)),
+                self._measuring.watching(planned, deployment) as watch,
             ):
                 for one in self._plan.passes[visit.layout] if self._aged(deployment, visit) else ():
                     self._measure_pass(deployment, watch, visit, one)
@@ -174,10 +166,7 @@ class Conductor:
             self._store.event("up", f"{deployment.label} stands after {deployment.took_s:.2f} s", layout=visit.layout)
             if deployment.attestation is not None:
                 self._attested(visit, deployment.attestation)
-            configs = [
-                ConfigFile(layout=visit.layout, host=one.host, path=one.path, text=one.text) for one in deployment.standing.rendered
-            ]
-            self._store.add_facts([Sheet(title="deployment", layout=visit.layout, facts=deployment.facts())], configs)
+            self._measuring.describe(deployment)
             yield deployment
 
     def _told_apart(self, name: str) -> str:
@@ -191,7 +180,7 @@ class Conductor:
         try:
             figures = ask_osds(deployment, self._suite, visit.repeat)
         except (DriverError, TargetError) as error:
-            self._display.say(f"layer osd: {_reason(error)}")
+            self._display.say(f"layer osd: {error.message}")
             self._store.event("left out", f"layer osd: {error}", layout=visit.layout)
             return
         self._store.attest(figures)
@@ -200,17 +189,6 @@ class Conductor:
         figures = [Attested(layout=visit.layout, repeat=visit.repeat, **dict(one)) for one in attestation.ceilings]
         self._store.attest(figures)
         self._store.add_facts([Sheet(title="attestation", facts=dict(attestation.tools))])
-
-    def _watching(self, planned: Planned, deployment: Deployment) -> Watch:
-        limits = limits_of(deployment.hardware, planned.gateway.needs(), deployment.hosts)
-        counted: dict[str, Counted] = {**deployment.hosts}
-        if deployment.hardware.kind == "lab":
-            from topologies.lab.usage import Machine  # noqa: PLC0415 - the lab is wanted only where there is one
-
-            machine = Machine()
-            counted[machine.name] = machine
-            limits = (*limits, HostLimits(host=machine.name, tier="machine", cpus=machine.cpus))
-        return Watch(self._store, planned.layout.name, counted, limits, deployment.standing.probes)
 
     def _aged(self, deployment: Deployment, visit: Visit) -> bool:
         """Age the store as the suite asks; whether it can be measured. When it could not be aged, its steps are written down so."""
@@ -226,23 +204,16 @@ class Conductor:
             heard = self._display.progress
             with self._pace.doing("age", visit):
                 aged = aging.age(deployment, self._suite, order, prefix=self._prefix, log=log, heard=heard, command=self._driver)
-            self._note("aged", deployment, aging.told(order, aged, room))
-            self._note("settled", deployment, deployment.standing.settle())
+            self._measuring.note("aged", deployment, aging.told(order, aged, room))
+            self._measuring.note("settled", deployment, deployment.standing.settle())
             deployment.check()
         except (DriverError, TargetError) as error:
-            self._display.say(_reason(error))
+            self._display.say(error.message)
             self._store.event("failed", str(error), layout=visit.layout)
-            self._not_measured(keys, error)
+            self._measuring.not_measured(keys, error)
             return False
         self._store.add_facts([Sheet(title="age", layout=visit.layout, facts=aging.facts(order, aged, room))])
         return True
-
-    def _tell(self, layout: str) -> Callable[[str], None]:
-        def tell(text: str) -> None:
-            self._display.say(text)
-            self._store.event("cleared", text, layout=layout)
-
-        return tell
 
     def _measure_pass(self, deployment: Deployment, watch: Watch, visit: Visit, one: Pass) -> None:
         """All workloads of a pass by one driver; one that fails loses the rest of its workload, and the next gets a new one."""
@@ -256,13 +227,13 @@ class Conductor:
                         self._measure_workload(deployment, watch, driver, visit, work_of(one, workload), workload, keys)
                         waiting.popleft()
             except (DriverError, TargetError) as error:
-                self._display.say(_reason(error))
+                self._display.say(error.message)
                 self._store.event("failed", str(error), layout=visit.layout)
                 if isinstance(error, GaveUp):
-                    self._keep(f"{_called(visit, one)}-failed-{self._order}", error.kept)
+                    self._measuring.keep(f"{_called(visit, one)}-failed-{self._measuring.order}", error.kept)
                 if waiting:
                     # What was asked for and not measured is written down as just that: never lost, never a number.
-                    self._not_measured(waiting.popleft()[1], error)
+                    self._measuring.not_measured(waiting.popleft()[1], error)
 
     def _wanted(self, visit: Visit, one: Pass, workload: Workload) -> deque[StepKey]:
         """The steps of a workload that are still to be measured. Who measures one takes it away, so that what is left is left."""
@@ -286,111 +257,21 @@ class Conductor:
         workload: Workload,
         keys: deque[StepKey],
     ) -> None:
+        measuring, planned = self._measuring, self._planned[visit.layout]
         with self._pace.doing("prepare", visit, work):
-            self._prepare(deployment, driver, workload)
+            measuring.prepare(deployment, driver, workload)
         first = True
         while keys:
             with self._pace.doing("step", visit, work, keys[0].workers):
                 if not first and "delete" in workload.operations:
-                    self._prepare(deployment, driver, workload)  # what the last step deleted has to be there again
+                    measuring.prepare(deployment, driver, workload)  # what the last step deleted has to be there again
                 first = False
-                self._measure_and_keep(deployment, watch, driver, workload, keys.popleft())
-        self._display.say(f"cleaning up {workload.name}")
+                measuring.step(planned, deployment, watch, driver, workload, keys.popleft())
         with self._pace.doing("clean", visit, work):
-            self._cleaned(deployment, driver.cleanup(Cleanup(workload=workload, what="all"), self._display.progress))
-
-    def _measure_and_keep(self, deployment: Deployment, watch: Watch, driver: Driver, workload: Workload, key: StepKey) -> None:
-        """One step, on the disk before anything else is done."""
-        self._display.begins(key, self._settled + 1)
-        try:
-            result, kept = self._measure(deployment, watch, driver, workload, key)
-        except (DriverError, TargetError) as error:
-            self._write(StepResult(key=key, measurement=None, valid=False, notes=(_reason(error),), order=self._order))
-            raise
-        self._write(result)
-        # Only now: a disk that is full of a tool's own files costs those, and no step.
-        self._keep(key.file_name, kept)
-        self._cleaned(deployment, driver.cleanup(Cleanup(workload=workload, what="written"), self._display.progress))
-        self._note("settled", deployment, deployment.standing.settle())
-        deployment.check()
-
-    def _prepare(self, deployment: Deployment, driver: Driver, workload: Workload) -> None:
-        self._display.say(f"preparing {workload.name}")
-        prepared = driver.prepare(Prepare(workload=workload), self._display.progress)
-        self._keep(f"prepare-{workload.name}-{self._order}", prepared.kept)
-        text = f"{workload.name}: {prepared.objects} objects, {show_bytes(prepared.bytes)}, in {prepared.seconds:.1f} s"
-        self._note("prepared", deployment, [text])
-
-    def _cleaned(self, deployment: Deployment, cleaned: Cleaned) -> None:
-        self._keep(f"cleanup-{self._order}", cleaned.kept)
-        text = f"{cleaned.deleted} objects deleted"
-        self._note("cleaned", deployment, [f"{text}; {cleaned.failed} could not be" if cleaned.failed else text])
-
-    def _measure(
-        self, deployment: Deployment, watch: Watch, driver: Driver, workload: Workload, key: StepKey
-    ) -> tuple[StepResult, tuple[Kept, ...]]:
-        if self._suite.cache == "before-step":
-            self._drop_caches(deployment)
-        with (
-            self._profiling(deployment, key) as profiling,
-            dropping(self._suite.cache, partial(self._drop_caches, deployment)),
-            watch.step(key, workload.runtime) as recording,
-        ):
-
-            def heard(progress: Progress) -> None:
-                recording.heard(progress)
-                profiling(progress)
-                self._display.progress(progress)
-
-            order = Step(workload=workload, workers=key.workers, repeat=key.repeat)
-            measured = driver.step(order, heard)
-        measurement = measured.measurement
-        verdict = judge(measurement, self._suite.bounds, closed_loop=workload.rate_per_s is None)
-        result = StepResult(key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=self._order)
-        return result, measured.kept
-
-    def _profiling(self, deployment: Deployment, key: StepKey) -> AbstractContextManager[Heard]:
-        if self._profiler is None:
-            return nullcontext(lambda _: None)
-        tiers = {name: need.tier for name, need in self._planned[key.layout].gateway.needs().items()}
-        return self._profiler.step(deployment, tiers, key)
-
-    def _keep(self, folder: str, kept: Sequence[Kept]) -> None:
-        for one in kept:
-            self._store.keep(folder, one.name, one.text.encode() if one.packed is None else base64.b64decode(one.packed))
-
-    def _not_measured(self, keys: Iterable[StepKey], error: WeighbridgeError) -> None:
-        for key in keys:
-            note = f"not measured, since an earlier step failed: {_reason(error)}"
-            self._write(StepResult(key=key, measurement=None, valid=False, notes=(note,), order=self._order))
-
-    def _write(self, result: StepResult) -> None:
-        self._store.append(result)
-        self._order += 1
-        self._settled += 1
-        if result.measurement is not None:
-            self._whole.add(result.key)
-        self._display.ended(result)
-
-    def _note(self, kind: str, deployment: Deployment, texts: Sequence[str]) -> None:
-        for text in texts:
-            self._store.event(kind, text, layout=deployment.layout.name)
-
-    def _drop_caches(self, deployment: Deployment) -> None:
-        self._note("caches", deployment, deployment.drop_caches())
-
-
-def whole(steps: Iterable[StepResult]) -> set[StepKey]:
-    """The steps that are measured, valid or not: what their latest line says."""
-    latest = {step.key: step for step in steps}
-    return {key for key, step in latest.items() if step.measurement is not None}
+            measuring.clean(deployment, driver, workload)
 
 
 def _called(visit: Visit, one: Pass) -> str:
     """What files about a pass are called."""
     words = [visit.layout, one.api, one.layer or "", one.driver if one.driver != "locust" else "", str(visit.repeat)]
     return "-".join(word for word in words if word)
-
-
-def _reason(error: WeighbridgeError) -> str:
-    return error.message

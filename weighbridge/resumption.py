@@ -26,8 +26,9 @@ from results.step import StepKey
 from results.store import RunStore
 from topologies.deployment import Place
 from topologies.loader import Planned, planned_again
-from weighbridge.conductor import BUDGET, RESUMED, whole
+from weighbridge.conductor import BUDGET, RESUMED
 from weighbridge.facts import facts_of_machine
+from weighbridge.measuring import whole
 from weighbridge.plan import Plan
 
 ALL: Final = "all"

@@ -25,12 +25,13 @@ from topologies.deployment import Place
 from topologies.loader import Planned
 from weighbridge import resumption, selection
 from weighbridge.budget import Allowance, claim
-from weighbridge.conductor import RESUMED, Conductor, whole
+from weighbridge.conductor import RESUMED, Conductor
 from weighbridge.display import display_for
 from weighbridge.facts import facts_of_machine
 from weighbridge.influx_display import sending
 from weighbridge.interruption import Interrupted, interruptible
 from weighbridge.means import require
+from weighbridge.measuring import whole
 from weighbridge.pace import Pace, show_duration
 from weighbridge.passes import asked_of_hosts, wants_tools
 from weighbridge.plan import Plan

@@ -11,6 +11,7 @@ from results.step import StepKey, StepResult
 from results.store import RunStore, StoreError
 from weighbridge import conductor
 from weighbridge.conductor import Conductor
+from weighbridge.measuring import Measuring
 from weighbridge.testing import FAKE_DRIVER, Run
 
 
@@ -153,7 +154,7 @@ def test_a_step_is_written_down_before_the_files_of_its_driver_are(run: Run, mon
         if folder.startswith("rgw-a.swift.small"):
             raise StoreError(Path(folder), OSError(errno.ENOSPC, "No space left on device"))
 
-    monkeypatch.setattr(Conductor, "_keep", full)
+    monkeypatch.setattr(Measuring, "keep", full)
     store = run.store()
     with pytest.raises(StoreError, match="the disk is full"):
         Conductor(run.plan(), run.planned, store, Seen(), run.place, driver=FAKE_DRIVER).run()
