@@ -52,6 +52,14 @@ class HaproxySettings(Record):
     options: dict[Section, tuple[str, ...]] = Field(default_factory=dict)
     """More lines of HAProxy's configuration by section, such as `{backend: [option http-no-delay]}`; checked by `haproxy -c`."""
 
+    @field_validator("options", mode="before")
+    @classmethod
+    def _lists(cls, options: object) -> object:
+        # A single line may stand by itself: a tuning sets one value at a time.
+        if not isinstance(options, dict):
+            return options
+        return {section: (lines,) if isinstance(lines, str) else lines for section, lines in options.items()}
+
     @field_validator("options")
     @classmethod
     def _one_line_each(cls, options: dict[Section, tuple[str, ...]]) -> dict[Section, tuple[str, ...]]:

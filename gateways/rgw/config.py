@@ -40,6 +40,7 @@ def frontend(settings: RadosgwSettings, port: int, *, native: bool = False) -> s
     words = [settings.frontend, f"port={port}", f"tcp_nodelay={int(settings.tcp_nodelay)}"]
     if settings.frontend == "civetweb":
         words.append(f"num_threads={settings.threads}")
+    words += [f"{name}={value}" for name, value in settings.frontend_options.items()]
     return " ".join(words)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -9,6 +10,7 @@ from pydantic import Field, model_validator
 from gateways.apache.settings import ApacheSettings
 from gateways.haproxy.settings import HaproxySettings
 from gateways.rgw.releases import Frontend
+from ground.document import did_you_mean
 from ground.quantities import Bytes, Seconds
 from ground.record import Record
 
@@ -20,6 +22,14 @@ Chunk = Annotated[Bytes, Field(ge=2**16, le=2**30)]
 
 LEAST_OSD_MEMORY_BYTES = 896 * 2**20
 """Below this, `osd_memory_target` is refused by every release from 14 on."""
+
+_FRONTEND_WORDS: dict[Frontend, tuple[str, ...]] = {
+    "beast": ("max_connection_backlog", "max_header_size", "request_timeout_ms"),
+    "civetweb": ("enable_keep_alive", "keep_alive_timeout_ms", "max_request_size", "request_timeout_ms"),
+}
+"""What `rgw_frontends` may say beside what these settings write themselves (Ceph's documentation of HTTP frontends)."""
+
+_WORD = re.compile(r"[^\s,]+")
 
 _NOISY = ("ms", "rgw", "objecter", "rados", "osd", "bluestore", "bluefs", "bdev", "rocksdb", "filestore", "journal", "monc", "auth")
 
@@ -83,6 +93,8 @@ class RadosgwSettings(Record):
     """`rgw_thread_pool_size`; with civetweb also its `num_threads`, one a connection."""
     max_concurrent_requests: Count = 1024
     """Requests beyond this wait before they are looked at."""
+    frontend_options: dict[str, int | str] = Field(default_factory=dict)
+    """More words of `rgw_frontends`, such as `{request_timeout_ms: 0}`. Only known ones: beast takes others in silence."""
     print_continue: bool = True
     """Answer `Expect: 100-continue`; the studies with Apache's FastCGI of 2014 had it off."""
     max_chunk_size: Chunk = 4 * 2**20
@@ -113,6 +125,12 @@ class RadosgwSettings(Record):
             raise ValueError(f"{self.daemons} daemons from port {self.port} on: there is no port above 65535")
         if self.put_min_window > self.put_max_window:
             raise ValueError(f"put_min_window {self.put_min_window} is above put_max_window {self.put_max_window}")
+        known = _FRONTEND_WORDS[self.frontend]
+        for name, value in self.frontend_options.items():
+            if name not in known:
+                raise ValueError(f"frontend_options: {self.frontend} has no {name!r}{did_you_mean(name, known)}")
+            if not _WORD.fullmatch(str(value)):
+                raise ValueError(f"frontend_options: {name}: {value!r} is not one word")
         return self
 
 

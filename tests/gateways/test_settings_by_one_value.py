@@ -1,0 +1,39 @@
+"""Settings that a tuning can give by a single value: words of a web server, lines of HAProxy."""
+
+import pytest
+from pydantic import ValidationError
+
+from gateways.haproxy.settings import HaproxySettings
+from gateways.rgw.config import frontend
+from gateways.rgw.settings import RadosgwSettings
+
+
+def test_more_words_of_the_web_server_come_after_our_own() -> None:
+    said = {"frontend_options": {"request_timeout_ms": 0, "max_connection_backlog": 128}}
+    assert frontend(RadosgwSettings.model_validate(said), 8000) == (
+        "beast port=8000 tcp_nodelay=1 request_timeout_ms=0 max_connection_backlog=128"
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"frontend_options": {"request_timeot_ms": 0}}, "beast has no 'request_timeot_ms' .did you mean 'request_timeout_ms'"),
+        ({"frontend": "civetweb", "frontend_options": {"max_connection_backlog": 1}}, "civetweb has no 'max_connection_backlog'"),
+        ({"frontend_options": {"port": 80}}, "beast has no 'port'"),
+        ({"frontend_options": {"request_timeout_ms": "0, beast"}}, "'0, beast' is not one word"),
+        ({"frontend_options": {"request_timeout_ms": ""}}, "'' is not one word"),
+    ],
+)
+def test_words_that_the_web_server_does_not_have_are_refused(said: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        RadosgwSettings.model_validate(said)
+
+
+def test_a_single_line_of_haproxy_may_stand_by_itself() -> None:
+    settings = HaproxySettings.model_validate({"options": {"backend": "option http-no-delay", "defaults": ["a b", "c"]}})
+    assert settings.options == {"backend": ("option http-no-delay",), "defaults": ("a b", "c")}
+    with pytest.raises(ValidationError, match="not one line"):
+        HaproxySettings.model_validate({"options": {"backend": "a\nb"}})
+    with pytest.raises(ValidationError, match="valid dictionary"):
+        HaproxySettings.model_validate({"options": "option http-no-delay"})
