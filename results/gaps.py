@@ -13,6 +13,8 @@ from results.reading import torn
 from results.resolved import ResolvedPlan
 from results.step import StepResult
 from results.store import RunStore
+from results.trial import TRIALS
+from results.trial_book import TrialBook
 
 BUDGET: Final = "budget"
 """The kind of the event that the conductor notes when a run's budget ends it."""
@@ -21,7 +23,8 @@ BUDGET: Final = "budget"
 def gaps(store: RunStore, plan: ResolvedPlan, steps: Iterable[StepResult]) -> tuple[str, ...]:
     """All of them; empty for a run that is whole. `steps` are the last result of each. Raises UsageError on unreadable files."""
     found = list(steps)
-    return (*_unmeasured(store, plan, found), *_torn(store), *_missing(store, found))
+    unmeasured = _unmeasured(store, plan, found) if TrialBook(store.folder).run() is None else _untried(store)
+    return (*unmeasured, *_torn(store), *_missing(store, found))
 
 
 def _unmeasured(store: RunStore, plan: ResolvedPlan, found: Sequence[StepResult]) -> Iterator[str]:
@@ -40,8 +43,22 @@ def _unmeasured(store: RunStore, plan: ResolvedPlan, found: Sequence[StepResult]
         yield f"the run's budget ended it: {there}" if budget else f"the run is done, and {there}"
 
 
+def _untried(store: RunStore) -> Iterator[str]:
+    """How a tuning ended, where it did not end well: how many trials it would have had is not known before it has them."""
+    book = TrialBook(store.folder)
+    there = f"{len(book.trials())} trials are there"
+    state = store.manifest.state
+    if state == "running":
+        yield f"the tuning is still being made, or was killed: {there}"
+    elif state != "done":
+        why = store.manifest.error.partition("\n")[0]
+        yield f"the tuning {'failed' if state == 'failed' else 'was interrupted'}{f' ({why})' if why else ''}: {there}"
+    elif any(event.kind == BUDGET for event in store.events()):
+        yield f"the tuning's budget ended it: {there}"
+
+
 def _torn(store: RunStore) -> Iterator[str]:
-    for name in ("steps.jsonl", "events.jsonl", "attestation.jsonl"):
+    for name in ("steps.jsonl", "events.jsonl", "attestation.jsonl", TRIALS):
         if torn(store.folder / name):
             yield f"{name}: its last line is torn and was left out"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -10,7 +10,9 @@ from results.ascent import doubted
 from results.attestation import Attested
 from results.comparing import compare
 from results.comparison import Comparison
+from results.confirmation import Confirmation, confirmation, confirmation_folder
 from results.gaps import gaps
+from results.ledger import Ledger, ledger
 from results.manifest import RunEvent
 from results.resolved import ResolvedPlan
 from results.staircase_page import StaircasePage, staircase_page
@@ -18,6 +20,9 @@ from results.step import StepKey, StepResult
 from results.store import RunStore
 from results.summary import Row, rows_of
 from results.telemetry import Telemetry
+from results.trial import CONFIRMATION, Trial, TuningRun
+from results.trial_book import TrialBook
+from results.tuning_result import TuningResult
 from results.visit import Visit, read_visits
 
 
@@ -52,13 +57,53 @@ class RunData:
         return read_visits(self.store, self.plan)
 
     @cached_property
+    def tuning(self) -> TuningRun | None:
+        """Which tuning the run is; None where it is none."""
+        return TrialBook(self.store.folder).run()
+
+    @cached_property
+    def trials(self) -> tuple[Trial, ...]:
+        """The trials of a tuning, in order; none of any other run."""
+        return TrialBook(self.store.folder).trials() if self.tuning is not None else ()
+
+    @cached_property
+    def ledger(self) -> Ledger | None:
+        """What the trials came to; None of a run that is no tuning."""
+        return None if self.tuning is None else ledger(self.tuning, self.trials, self.visits)
+
+    @cached_property
+    def confirmation(self) -> Confirmation | None:
+        """What came of the winner on fresh deployments; None where no such run has begun."""
+        folder = None if self.tuning is None else confirmation_folder(self.store.folder / CONFIRMATION)
+        if self.tuning is None or folder is None:
+            return None
+        data = RunData(folder)
+        return confirmation(folder, data.manifest.state, self.tuning, data.comparison, data.rows, data.plan.suite.bounds)
+
+    @cached_property
+    def tuned(self) -> TuningResult | None:
+        """All that a tuning came to; None of a run that is none."""
+        if self.tuning is None or self.ledger is None:
+            return None
+        return TuningResult(
+            run=self.tuning,
+            trials=self.trials,
+            ledger=self.ledger,
+            winner=TrialBook(self.store.folder).winner(),
+            confirmation=self.confirmation,
+            state=self.manifest.state,
+        )
+
+    @cached_property
     def stairs(self) -> StaircasePage | None:
         """What came of the layers; None where the suite asks for none."""
         return staircase_page(self.plan, rows_of(self.plan, self.visits), self.layers, self.attested)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """The study's table, what lies above a ceiling marked; without layers, with twins."""
+        """The study's table, what lies above a ceiling marked; without layers, with twins. Of a tuning what was tried."""
+        if self.tuning is not None:
+            return tried(self.plan, self.visits, self.trials)
         return doubted(rows_of(self.plan, self.visits), self.stairs.stairs if self.stairs is not None else ())
 
     @cached_property
@@ -68,7 +113,9 @@ class RunData:
 
     @cached_property
     def comparison(self) -> Comparison:
-        """Every layout against the first."""
+        """Every layout against the first; of a tuning its ledger, whose trials were set against the baseline beside them."""
+        if self.ledger is not None:
+            return compared(self.ledger)
         return compare(self.rows, self.plan.twins, self.plan.suite.bounds)
 
     @cached_property
@@ -85,3 +132,39 @@ class RunData:
     def gaps(self) -> tuple[str, ...]:
         """What the folder lacks, a sentence each."""
         return gaps(self.store, self.plan, self.steps.values())
+
+
+def tried(plan: ResolvedPlan, visits: Mapping[StepKey, Visit], trials: Sequence[Trial]) -> tuple[Row, ...]:
+    """The table of a tuning: a row for each arm that was tried, of as many repeats as it has trials, and none for the others.
+
+    Steps of a trial that was cut off are left out, as its ledger leaves them out.
+    """
+    made: dict[str, int] = {}
+    for trial in trials:
+        made[trial.arm.name] = max(made.get(trial.arm.name, 0), trial.repeat + 1)
+    whole = {(trial.arm.name, trial.repeat) for trial in trials}
+    kept = {key: visit for key, visit in visits.items() if (key.layout, key.repeat) in whole}
+    rows = [
+        row
+        for layout in plan.layouts
+        if layout.name in made
+        for row in rows_of(
+            plan.model_copy(
+                update={"layouts": (layout,), "suite": plan.suite.model_copy(update={"repeats": made[layout.name]})},
+            ),
+            kept,
+        )
+    ]
+    places = {workload.name: number for number, workload in enumerate(plan.suite.workloads)}
+    return tuple(sorted(rows, key=lambda row: (places[row.workload], row.operation, row.workers)))
+
+
+def compared(found: Ledger) -> Comparison:
+    """A ledger's effects as the comparison that tables, exports and slides read."""
+    effects = tuple(effect for entry in found.entries for effect in entry.effects)
+    return Comparison(
+        baseline=found.baseline.name,
+        subjects=tuple(entry.arm.name for entry in found.entries),
+        effects=effects,
+        tests=sum(effect.p is not None for effect in effects),
+    )

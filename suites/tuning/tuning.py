@@ -97,9 +97,10 @@ class Tuning(Record):
         twice = sorted({key for key in keys if keys.count(key) > 1})
         if twice:
             raise ValueError(f"two parameters are {', '.join(twice)}")
-        if self.strategy != "search" and "search" in self.model_fields_set:
+        # By their values: a record that was written down and is read again has all of its fields given.
+        if self.strategy != "search" and self.search != Search():
             raise ValueError(f"search: given, but the strategy is {self.strategy}")
-        if "cache" in self.model_fields_set and self.suite is not None:
+        if self.suite is not None and self.cache != "before-step":
             raise ValueError("cache: given, but it is the suite's")
         return self
 
