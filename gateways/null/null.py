@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal
 
@@ -15,9 +15,14 @@ from gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, 
 from gateways.host import Host, Service
 from gateways.ports import await_ports
 from gateways.verify import verify
+from ground.errors import UsageError
 from ground.record import Record
+from ground.scope import Scope
 
 _USER = "null:user"
+_SERVICE = "null-target"
+_ENOUGH: frozenset[Scope] = frozenset({"restart", "buckets"})
+_ANEW = "Take it down and stand it up with the other settings."
 
 
 class Place(Record):
@@ -45,11 +50,36 @@ class Settings(Record):
 class NullStanding(Standing):
     """The null target, listening."""
 
-    def __init__(self, target: Daemon, endpoints: Sequence[Endpoint], facts: Mapping[str, str]) -> None:
-        self._target = target
-        self.endpoints = tuple(endpoints)
-        self.facts = MappingProxyType(dict(facts))
+    def __init__(self, gateway: Null, host: Host, client: Host, say: Say) -> None:
+        self._gateway = gateway
+        self._host = host
+        self._client = client
+        self._key = secrets.token_hex(16)
+        base = f"http://{host.address}:{gateway.settings.port}"
+        self.endpoints = (
+            Endpoint(api="swift", url=f"{base}/auth/v1.0", user=_USER, key=SecretStr(self._key)),
+            Endpoint(api="s3", url=base, user=_USER, key=SecretStr(self._key)),
+        )
         self.rendered: tuple[Rendered, ...] = ()
+        say(f"starting the null target on {host.name}")
+        self._start(say)
+
+    def _start(self, say: Say) -> None:
+        """Start it as the gateway says and, unless it is to fail or stall on purpose, verify it."""
+        self._whole = False
+        gateway, settings = self._gateway, self._gateway.settings
+        variables = {**program.environment(), "WEIGHBRIDGE_NULL_KEY": self._key}
+        service = Service(_SERVICE, gateway.argv(self._host.address), variables)
+        self._target = Daemon(self._host, service, settings.port)
+        daemon.start([self._target])
+        await_ports(self._client, [self._target], say)
+        verified = "no: it is to fail or to stall"
+        if not settings.fail_share and settings.stall_after_s is None:
+            with daemon.blaming([self._target]):
+                checks = verify(self._client, self.endpoints, stores_bodies=False)
+            verified = f"{len(checks)} operations over S3 and Swift, reads by length"
+        self.facts = MappingProxyType({**gateway.facts(), "verified": verified})
+        self._whole = True
 
     def settle(self) -> tuple[str, ...]:
         """Nothing is deferred."""
@@ -62,6 +92,23 @@ class NullStanding(Standing):
     def check(self) -> None:
         """Raise ServiceFailed when the null target has died."""
         self._target.check()
+
+    def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
+        """End it and start it with other options, on the same port and with the same key; what it held is forgotten.
+
+        Raises as Standing does.
+        """
+        stands = self._gateway
+        if not isinstance(gateway, Null) or (gateway.place, gateway.settings.port) != (stands.place, stands.settings.port):
+            raise UsageError("a null target that stands can have other options, not another port or place", advice=_ANEW)
+        if gateway.settings == stands.settings and self._whole and self._host.alive(_SERVICE):
+            return ("null target: nothing is to be changed",)
+        if scope not in _ENOUGH:
+            raise UsageError(f"the null target reads its options when it starts: {scope} is not enough", advice=_ANEW)
+        self._host.stop(_SERVICE)
+        self._gateway = gateway
+        self._start(say)
+        return ("null target: ended and started, what it held is forgotten",)
 
 
 class Null(Gateway):
@@ -96,19 +143,17 @@ class Null(Gateway):
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
         """Start the null target and, unless it is to fail or stall on purpose, verify it."""
-        host, settings = hosts[self.place.target], self.settings
-        key = secrets.token_hex(16)
-        service = Service("null-target", self._argv(host.address), {**program.environment(), "WEIGHBRIDGE_NULL_KEY": key})
-        target = Daemon(host, service, settings.port)
-        say(f"starting the null target on {host.name}")
-        daemon.start([target])
-        await_ports(client, [target], say)
-        base = f"http://{host.address}:{settings.port}"
-        endpoints = (
-            Endpoint(api="swift", url=f"{base}/auth/v1.0", user=_USER, key=SecretStr(key)),
-            Endpoint(api="s3", url=base, user=_USER, key=SecretStr(key)),
-        )
-        facts = {
+        return NullStanding(self, hosts[self.place.target], client, say)
+
+    @classmethod
+    def scope(cls, key: str) -> Scope:
+        """It reads its options when it starts, and forgets what it held when it ends: `buckets` of all but its port."""
+        return "buckets" if key in Settings.model_fields and key != "port" else "cluster"
+
+    def facts(self) -> dict[str, str]:
+        """How it behaves, in words."""
+        settings = self.settings
+        return {
             "gateway": "null target: bodies are not stored, answers come from memory",
             "delay": f"{settings.delay_ms:g} ms before each answer",
             "failures": f"{settings.fail_share:g} of the requests are answered with {settings.fail_status}",
@@ -117,15 +162,9 @@ class Null(Gateway):
             else f"{settings.stall_s:g} s, once, after {settings.stall_after_s:g} s",
             "threads": str(settings.threads),
         }
-        if settings.fail_share or settings.stall_after_s is not None:
-            facts["verified"] = "no: it is to fail or to stall"
-        else:
-            with daemon.blaming([target]):
-                checks = verify(client, endpoints, stores_bodies=False)
-            facts["verified"] = f"{len(checks)} operations over S3 and Swift, reads by length"
-        return NullStanding(target, endpoints, facts)
 
-    def _argv(self, address: str) -> tuple[str, ...]:
+    def argv(self, address: str) -> tuple[str, ...]:
+        """The command that runs it on a host of this address."""
         settings = self.settings
         options: dict[str, object] = {
             "--host": address,
