@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Self
 
 from gateways.gateway import Endpoint, Gateway, Say, Standing
 from gateways.host import Host
-from ground.errors import CommandFailed, ServiceFailed
+from ground.errors import CommandFailed, MissingMeans, ServiceFailed, UsageError
 from ground.record import Record
 from ground.scope import Scope
 from topologies.attestation import IMAGE as TOOLS
@@ -107,10 +108,11 @@ class Deployment:
     def change(self, planned: Planned, scope: Scope, say: Say) -> tuple[str, ...]:
         """Have the gateway run as another layout says, which differs in settings alone; returns in words what was done.
 
-        Limits are off while daemons start, as they were when the deployment came up. Raises as `Standing.change` does.
+        Limits are off while daemons start, as they were when the deployment came up, and on again when this returns or fails: it
+        can then be changed back. Raises as `Standing.change` does; `layout` is then what it was.
         """
-        self._hosts.unlimit()
         try:
+            self._hosts.unlimit()
             done = self.standing.change(planned.gateway, scope, say)
         except ServiceFailed as error:
             raise _moved(error, self._hosts, self._kept) from error
@@ -210,17 +212,52 @@ def preflight(planned: Planned, hardware: Hardware, place: Place, say: Say, *, a
     For all layouts of a run before the first is measured: what the last of them gets wrong would else be found hours later.
     Builds the images that are lacking, with `attest` that of its tools too. Raises UsageError with what is wrong, CommandFailed.
     """
+    refused = _refusals([planned], hardware, place, say, attest=attest)
+    for error in refused.values():
+        raise error
+
+
+def preflight_all(
+    planneds: Sequence[Planned], hardware: Hardware, place: Place, say: Say, *, attest: bool = False
+) -> dict[str, str]:
+    """What its own programs refuse of each layout's configuration, by name of layout; empty when they take all of them.
+
+    Hosts are raised once for all layouts of a kind, release and placement. Otherwise as `preflight`; raises CommandFailed, and
+    MissingMeans, which is about this machine and not about a layout.
+    """
+    alike: dict[str, list[Planned]] = {}
+    for planned in planneds:
+        layout = planned.layout
+        alike.setdefault(json.dumps([layout.gateway, layout.release, layout.place], sort_keys=True), []).append(planned)
+    found: dict[str, str] = {}
+    for some in alike.values():
+        found |= {name: str(error) for name, error in _refusals(some, hardware, place, say, attest=attest).items()}
+    return {planned.layout.name: found[planned.layout.name] for planned in planneds if planned.layout.name in found}
+
+
+def _refusals(planneds: Sequence[Planned], hardware: Hardware, place: Place, say: Say, *, attest: bool) -> dict[str, UsageError]:
+    """By name of layout, of layouts that differ in settings alone; their hosts are raised and taken away again."""
+    first = planneds[0]
     # A gateway that already runs is on none of the hosts: what can be checked of it is checked from the client.
-    wanted = hardware.clients if planned.gateway.already_runs else planned.gateway.needs()
+    wanted = hardware.clients if first.gateway.already_runs else first.gateway.needs()
     names = [name for name in hardware.hosts if name in wanted]
-    raise_hosts = _raiser(planned.gateway, hardware, place, names, say, tools=attest and hardware.kind == "lab")
-    label = f"{planned.layout.name[:20]}-{secrets.token_hex(3)}"
+    raise_hosts = _raiser(first.gateway, hardware, place, names, say, tools=attest and hardware.kind == "lab")
+    label = f"{first.layout.name[:20]}-{secrets.token_hex(3)}"
     folder = place.deployments / label
+    found: dict[str, UsageError] = {}
     with ExitStack() as stack:
         folder.mkdir(parents=True, mode=0o700)
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         hosts = stack.enter_context(raise_hosts(label, folder))
-        planned.gateway.preflight(hosts.hosts, say)
+        for planned in planneds:
+            try:
+                # Each writes all files that its programs then read: what the one before wrote there is gone.
+                planned.gateway.preflight(hosts.hosts, say)
+            except MissingMeans:
+                raise
+            except UsageError as error:
+                found[planned.layout.name] = error
+    return found
 
 
 def _raiser(

@@ -1,0 +1,161 @@
+"""Changing what stands, and checking the configurations of many layouts on hosts that are raised once."""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import pytest
+
+from gateways.gateway import Gateway, Say, Standing
+from gateways.host import Host
+from ground.errors import CommandFailed, MissingMeans, ServiceFailed, TargetError, UsageError
+from ground.scope import Scope
+from topologies import deployment as deployments
+from topologies.deployment import deploy, preflight, preflight_all
+from topologies.fake import FakeHosts
+from topologies.hosts import LIMITED, Limited
+from topologies.loader import Planned
+from weighbridge.testing import Run, StubGateway
+
+
+class Changeable(StubGateway):
+    """What stands writes down what is asked of it, and fails with `error` when it is changed."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        super().__init__()
+        self.error = error
+
+    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
+        standing = super().bring_up(hosts, client, say)
+
+        def change(gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
+            self.did.append(f"change by {scope}")
+            if self.error is not None:
+                raise self.error
+            return ("gateway-1: stub restarted",)
+
+        standing.change = change  # type: ignore[method-assign]
+        return standing
+
+
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is done with limits, in order."""
+    done: list[str] = []
+
+    def limit(self: FakeHosts, what: Collection[Limited] = LIMITED) -> None:
+        done.append("on")
+
+    def unlimit(self: FakeHosts, what: Collection[Limited] = LIMITED) -> None:
+        done.append("off")
+
+    monkeypatch.setattr(FakeHosts, "limit", limit)
+    monkeypatch.setattr(FakeHosts, "unlimit", unlimit)
+    return done
+
+
+def with_gateway(planned: Planned, gateway: Gateway) -> Planned:
+    return Planned(planned.layout, gateway, planned.text)
+
+
+def test_a_change_is_made_without_limits_and_the_layout_is_then_another(run: Run, limits: list[str]) -> None:
+    gateway = Changeable()
+    with deploy(with_gateway(run.planned[0], gateway), run.hardware, run.place, lambda text: None) as deployment:
+        assert deployment.change(run.planned[1], "restart", print) == ("gateway-1: stub restarted",)
+        assert gateway.did[-1] == "change by restart"
+        assert deployment.layout.name == "swift-b"
+    assert limits == ["on", "off", "on"]
+
+
+@pytest.mark.parametrize("error", [UsageError("cannot"), CommandFailed("gateway-1", ["stub"], 1, "no"), KeyboardInterrupt()])
+def test_limits_are_on_again_after_a_change_that_failed_and_the_layout_is_what_it_was(
+    run: Run, limits: list[str], error: Exception
+) -> None:
+    with deploy(with_gateway(run.planned[0], Changeable(error)), run.hardware, run.place, lambda text: None) as deployment:
+        with pytest.raises(type(error)):
+            deployment.change(run.planned[1], "restart", print)
+        assert limits == ["on", "off", "on"]
+        assert deployment.layout.name == "rgw-a"
+
+
+def test_limits_are_on_again_when_only_some_could_be_taken_off(
+    run: Run, limits: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def half(self: FakeHosts, what: Collection[Limited] = LIMITED) -> None:
+        limits.append("half off")
+        raise TargetError("store-1: no such cgroup")
+
+    gateway = Changeable()
+    with deploy(with_gateway(run.planned[0], gateway), run.hardware, run.place, lambda text: None) as deployment:
+        monkeypatch.setattr(FakeHosts, "unlimit", half)
+        with pytest.raises(TargetError, match="no such cgroup"):
+            deployment.change(run.planned[1], "restart", print)
+    assert limits == ["on", "half off", "on"]
+    assert "change by restart" not in gateway.did
+
+
+def test_the_log_of_a_service_that_a_change_ended_is_named_where_it_is_kept(run: Run, tmp_path: Path) -> None:
+    gateway = Changeable()
+    kept = tmp_path / "kept"
+    planned = with_gateway(run.planned[0], gateway)
+    with deploy(planned, run.hardware, run.place, lambda text: None, logs=kept) as deployment:
+        host = deployment.hosts["gateway-1"]
+        host.log("stub.out").write_text("no such mode")
+        gateway.error = ServiceFailed(host.name, "stub", "died", log=str(host.log("stub.out")), tail=["no such mode"])
+        with pytest.raises(ServiceFailed, match="stub: died") as error:
+            deployment.change(run.planned[1], "restart", print)
+    assert Path(error.value.log) == kept / "gateway-1" / "stub.out"
+    assert Path(error.value.log).read_text() == "no such mode"
+
+
+@pytest.fixture
+def raised(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The labels of hosts that were raised."""
+    labels: list[str] = []
+
+    class Counted(FakeHosts):
+        def __init__(self, deployment: str, *rest: object) -> None:
+            labels.append(deployment)
+            super().__init__(deployment, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(deployments, "FakeHosts", Counted)
+    return labels
+
+
+def test_layouts_that_differ_in_settings_are_checked_on_the_same_hosts_and_each_is_told_what_is_refused(
+    run: Run, raised: list[str]
+) -> None:
+    first, second = run.planned
+    run.gateways["swift-b"].unknown_option = "mode"
+    assert preflight_all([first, second], run.hardware, run.place, lambda text: None) == {"swift-b": "no option 'mode'"}
+    assert [gateway.did for gateway in run.gateways.values()] == [["preflight"], ["preflight"]]
+    assert len(raised) == 1
+    assert not list(run.place.deployments.iterdir())
+
+
+def test_a_layout_of_another_release_is_checked_on_hosts_of_its_own(run: Run, raised: list[str]) -> None:
+    first, second = run.planned
+    other = Planned(second.layout.model_copy(update={"release": "2"}), second.gateway, "")
+    assert preflight_all([first, other], run.hardware, run.place, lambda text: None) == {}
+    assert len(raised) == 2
+
+
+def test_no_layouts_raise_no_hosts(run: Run, raised: list[str]) -> None:
+    assert preflight_all([], run.hardware, run.place, lambda text: None) == {}
+    assert raised == []
+
+
+def test_what_this_machine_lacks_is_no_fault_of_a_layout(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacks(*_: object) -> None:
+        raise MissingMeans("the responder was not built", advice="make setup")
+
+    monkeypatch.setattr(run.gateways["rgw-a"], "preflight", lacks)
+    with pytest.raises(MissingMeans, match="make setup"):
+        preflight_all(run.planned, run.hardware, run.place, lambda text: None)
+    assert not list(run.place.deployments.iterdir())
+
+
+def test_the_check_of_one_layout_raises_what_is_refused_and_takes_its_hosts_away(run: Run) -> None:
+    run.gateways["rgw-a"].unknown_option = "mode"
+    with pytest.raises(UsageError, match="no option 'mode'"):
+        preflight(run.planned[0], run.hardware, run.place, lambda text: None)
+    assert not list(run.place.deployments.iterdir())
