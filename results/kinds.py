@@ -53,9 +53,15 @@ def subjects(rows: Sequence[Row]) -> dict[Kind, str]:
     return {kind: f"{name} of {kind[0]}" if called.count(name) > 1 else name for kind, name in names.items()}
 
 
+def requests_of(operation: Operation, object_size_bytes: float | None) -> str:
+    """`64 kB reads`, `listings`: the size is that of bodies, and not named where it is not known."""
+    noun = _NOUNS[operation]
+    if operation in WITH_BODIES and object_size_bytes is not None:
+        return f"{show_bytes(object_size_bytes)} {noun}"
+    return noun
+
+
 def _subject(row: Row, *, api: bool, driver: bool) -> str:
-    noun = _NOUNS[row.operation]
-    if row.operation in WITH_BODIES and row.object_size_bytes is not None:
-        noun = f"{show_bytes(row.object_size_bytes)} {noun}"
+    noun = requests_of(row.operation, row.object_size_bytes)
     noun = f"{noun} over {_APIS[row.api]}" if api else noun
     return f"{noun} by {DRIVERS[row.driver]}" if driver else noun

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from pydantic import NonNegativeFloat, NonNegativeInt
+from pydantic import NonNegativeInt
 
 from ground.record import Record
-from results.comparison import Effect
-from results.statistics import Ratio
+from results.comparison import Effect, Verdict
+from results.constraints import breaches
+from results.drift import Drift, drifts
+from results.readings import Reading, readings
+from results.setting_effects import Pairs, effects, gains, is_clear, pairs
+from results.setting_words import arm_words
+from results.statistics import Ratio, one_sample
 from results.step import StepKey
 from results.trial import Arm, EntryVerdict, Trial, TuningRun
+from results.trial_costs import cost_ratio, costs
 from results.visit import Visit
 from suites.tuning import Objective
 
-
-class Reading(Record):
-    """The figure of one objective in one trial: op/s, or ms of p90."""
-
-    trial: NonNegativeInt
-    objective: NonNegativeInt
-    """By its place among the run's objectives."""
-    value: float | None
-    """None: it has none, and `why` says so."""
-    why: str = ""
-    reference: float | None = None
-    """The baseline's figure at that moment, between its trials on both sides; None of the baseline's own, and where it has none."""
+__all__ = ["Drift", "Entry", "Ledger", "Reading", "ledger"]
 
 
 class Entry(Record):
@@ -52,23 +49,6 @@ class Entry(Record):
     """Why it is not allowed or failed, and what else must be known."""
 
 
-class Drift(Record):
-    """How the baseline moved over the run, for one objective."""
-
-    objective: NonNegativeInt
-    trials: NonNegativeInt
-    per_hour: float | None = None
-    """By which factor it changed in an hour, by the line through the logarithms of its trials; None where it cannot be told."""
-    p: float | None = None
-    """How often chance alone would make such a line."""
-    spread: NonNegativeFloat | None = None
-    """Standard deviation of its logarithms: by how much trials of the same scatter, as a share."""
-    range: NonNegativeFloat | None = None
-    """Its highest trial over its lowest."""
-    words: str
-    """All that in one sentence, and that trials were set against the baseline beside them."""
-
-
 class Ledger(Record):
     """All entries, the largest gain first, and how the baseline did."""
 
@@ -93,5 +73,82 @@ class Ledger(Record):
 
 
 def ledger(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, Visit]) -> Ledger:
-    """The ledger of the trials so far. `visits` are what is kept of their steps. A pure function: also called after each round."""
-    raise NotImplementedError
+    """The ledger of the trials so far. `visits` are what is kept of their steps. A pure function: also called after each round.
+
+    Settings whose gain is not known come last, in the order in which they were first tried.
+    """
+    found = readings(run, trials, visits)
+    by_arm: dict[str, list[Trial]] = {}
+    for trial in trials:
+        if not trial.arm.is_baseline:
+            by_arm.setdefault(trial.arm.name, []).append(trial)
+    paired = {name: pairs(run, own[0].arm, frozenset(trial.number for trial in own), found) for name, own in by_arm.items()}
+    judged = iter(effects(run, [one for each in paired.values() for one in each]))
+    gateway, storage = costs(run, trials, visits, "gateway"), costs(run, trials, visits, "storage")
+    entries = []
+    for name, own in by_arm.items():
+        entry = _entry(run, own, paired[name], tuple(next(judged) for _ in paired[name]), breaches(run, own, visits))
+        arm = entry.arm
+        entries.append(
+            entry.model_copy(
+                update={"gateway_cpu": cost_ratio(arm, own, gateway), "storage_cpu": cost_ratio(arm, own, storage)},
+            )
+        )
+    return Ledger(
+        baseline=next((trial.arm for trial in trials if trial.arm.is_baseline), Arm(name=run.baseline)),
+        objectives=run.objectives,
+        entries=tuple(sorted(entries, key=lambda one: -math.inf if one.gain is None else one.gain, reverse=True)),
+        readings=found,
+        drift=drifts(run, trials, found),
+        trials=len(trials),
+        looks=run.tuning.trials.looks,
+    )
+
+
+def _entry(
+    run: TuningRun, trials: Sequence[Trial], paired: Sequence[Pairs], own: tuple[Effect, ...], broken: tuple[str, ...]
+) -> Entry:
+    arm = trials[0].arm
+    counted = [trial for trial in trials if not trial.failed]
+    better = gains(run, {one.objective: one.found for one in paired})
+    tested = one_sample(better).ratio() if len(better) >= 2 else None
+    failures = [trial.failed for trial in trials if trial.failed]
+    notes = [*broken]
+    if failures:
+        notes.append(f"{len(failures)} of {len(trials)} trials could not be made: {Counter(failures).most_common(1)[0][0]}")
+    for one in paired:
+        notes += [f"{count} of {len(counted)} trials do not count: {why}" for why, count in Counter(one.lacking).items()]
+    unknown = [effect for effect in own if effect.verdict in ("not comparable", "no claim")]
+    verdict = _verdict([effect.verdict for effect in own], counted=bool(counted), allowed=not broken)
+    if verdict == "not comparable" and len(unknown) < len(own):
+        notes.append("an objective cannot be judged, so nothing is claimed by the others")
+    return Entry(
+        arm=arm,
+        name=arm_words(run, arm),
+        trials=len(counted),
+        effects=own,
+        verdict=verdict,
+        clear=all(is_clear(effect, run.tuning.threshold) for effect in own),
+        gain=math.exp(sum(better) / len(better)) if better else None,
+        gain_low=tested.low if tested is not None else None,
+        gain_high=tested.high if tested is not None else None,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _verdict(found: Sequence[Verdict], *, counted: bool, allowed: bool) -> EntryVerdict:
+    """Over all objectives. What one of them does not tell is no reason to call a setting better."""
+    has = frozenset(found)
+    if not counted:
+        return "failed"
+    if not allowed:
+        return "not allowed"
+    if "worse" in has:
+        return "trade-off" if "better" in has else "worse"
+    if "not comparable" in has:
+        return "not comparable"
+    if "no claim" in has:
+        return "no claim"
+    if "better" in has:
+        return "better"
+    return "no effect shown" if "not shown" in has else "too small to matter"

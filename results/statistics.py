@@ -92,6 +92,79 @@ class Welch(Record):
         return smallest_ratio(self.error * math.sqrt(self.repeats / 2), self.repeats)
 
 
+class OneSample(Record):
+    """Logarithms of ratios that were each made by itself (of a trial to what is beside it): their mean and its standard error.
+
+    Student's test of one sample (Biometrika 6, 1908), with one degree of freedom less than there are values.
+    """
+
+    mean: float
+    error: NonNegativeFloat
+    repeats: Annotated[int, Field(ge=2)]
+
+    @property
+    def p(self) -> float:
+        """How often chance alone would make a mean at least as far from 0, two-sided. Of values without any spread 0 or 1."""
+        from scipy.special import stdtr  # noqa: PLC0415 - as the head of the file says
+
+        if self.error == 0:
+            return float(self.mean == 0)
+        return min(1.0, 2 * float(stdtr(self.repeats - 1, -abs(self.mean) / self.error)))
+
+    def ratio(self, confidence: float = CONFIDENCE) -> Ratio:
+        """The geometric mean of the ratios, with the interval that leaves 1 out where p is below 1 - confidence."""
+        reach = min(t_quantile((1 + confidence) / 2, self.repeats - 1) * self.error if self.error else 0.0, _FARTHEST)
+        value, low, high = (math.exp(self.mean + way * reach) for way in (0, -1, 1))
+        return Ratio(value=value, low=low, high=high, repeats=self.repeats)
+
+    def smallest(self, level: float = LEVEL) -> float:
+        """The smallest ratio above 1 that so many values of such a spread show 8 times in 10, two-sided at this level.
+
+        By the noncentral t, as `smallest_ratio`. Raises ValueError for a level that is not above 0 and up to 1.
+        """
+        if not 0 < level <= 1:
+            raise ValueError(f"no test at a level of {level}")
+        return math.exp(min(_beyond_chance(self.repeats - 1.0, level) * self.error, _FARTHEST))
+
+
+def one_sample(logs: Sequence[float]) -> OneSample:
+    """Student's test of logarithms of at least 2 ratios. Raises ValueError of fewer."""
+    if len(logs) < 2:
+        raise ValueError("a set of one value has no spread")
+    return OneSample(mean=_mean(logs), error=math.sqrt(_variance(logs) / len(logs)), repeats=len(logs))
+
+
+@lru_cache(maxsize=1024)
+def _beyond_chance(freedom: float, level: float) -> float:
+    """How many standard errors from 0 a mean must be to be shown with POWER by a two-sided t test at a level."""
+    from scipy.special import nctdtrinc  # noqa: PLC0415 - as above
+
+    return float(nctdtrinc(freedom, 1 - POWER, t_quantile(1 - level / 2, freedom)))
+
+
+def signed_rank_p(logs: Sequence[float]) -> float:
+    """Wilcoxon's two-sided signed rank test (Biometrics Bulletin 1, 1945) of whether these lie around 0; those at 0 are left out.
+
+    Exact where no two are equally far from 0 and there are up to 50, else by the normal approximation. Raises ValueError of none.
+    """
+    if not logs:
+        raise ValueError("at least one value is wanted")
+    apart = sorted((value for value in logs if value), key=abs)
+    if not apart:
+        return 1.0
+    if len({abs(value) for value in apart}) < len(apart):
+        return _signed_rank_p(tuple(apart))
+    # Only their order counts: by ranks, few patterns are asked for again and again.
+    return _signed_rank_p(tuple(math.copysign(rank, value) for rank, value in enumerate(apart, start=1)))
+
+
+@lru_cache(maxsize=4096)
+def _signed_rank_p(values: tuple[float, ...]) -> float:
+    from scipy.stats import wilcoxon  # noqa: PLC0415 - as above
+
+    return min(1.0, float(wilcoxon(values).pvalue))
+
+
 def welch(a: Sequence[float], b: Sequence[float]) -> Welch:
     """Welch's comparison of two sets of at least 2 values, all above 0. Raises ValueError on others."""
     logs_a, logs_b = _logs(a), _logs(b)
