@@ -45,25 +45,25 @@ def parse(file: str, text: str) -> Suite:
 
 def _checked(document: Document) -> Suite:
     suite = document.into(Suite)
-    faults = list(_faults(document, suite))
-    if faults:
-        raise DocumentError(faults)
+    found = faults(document, suite)
+    if found:
+        raise DocumentError(found)
     return suite
 
 
-def _faults(document: Document, suite: Suite) -> list[Fault]:
-    """What only the whole workload can tell."""
-    faults = []
+def faults(document: Document, suite: Suite) -> list[Fault]:
+    """What only the whole workload can tell, of the workloads at the top of a document."""
+    found = []
     for number, workload in enumerate(suite.workloads):
         place = ("workloads", number)
         longest = len(f"wb-00000000cg-{workload.name}-{workload.objects.containers}")
         if longest > 63:
-            faults.append(
+            found.append(
                 document.fault_at((*place, "name"), f"{workload.name!r} makes bucket names longer than S3's 63 characters")
             )
         if workload.objects.largest_bytes > 5 * 10**9 and "s3" in suite.api and "write" in workload.operations:
-            faults.append(document.fault_at((*place, "objects", "size"), "S3 takes at most 5 GB in one PUT"))
-    return faults
+            found.append(document.fault_at((*place, "objects", "size"), "S3 takes at most 5 GB in one PUT"))
+    return found
 
 
 def _folder() -> Path:

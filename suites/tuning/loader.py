@@ -38,25 +38,29 @@ def load(path: Path) -> tuple[Document, Tuning]:
 
 
 def suite_of(document: Document, tuning: Tuning) -> Suite:
-    """What a tuning replays: the steps that its objectives are about. Raises DocumentError that points into the tuning's file."""
-    base = None
-    if tuning.suite is not None:
-        try:
-            base = suite_files.load(suite_files.find(tuning.suite))
-        except DocumentError:
-            raise
-        except UsageError as error:
-            raise DocumentError([document.fault_at(("suite",), error.message)]) from error
-        if tuning.api is not None and tuning.api not in base.api:
-            raise DocumentError([document.fault_at(("api",), f"suite {base.name} has no {tuning.api}")])
-    known = base.workloads if base is not None else tuning.workloads
-    whole = Suite(name=tuning.name, about=tuning.about, workloads=known)
-    faults = []
+    """What a tuning replays: the steps that its objectives are about. Raises DocumentError that points into the tuning's file,
+    with all faults at once.
+    """
+    base = tuning.own if tuning.suite is None else _named(document, tuning.suite)
+    faults = suite_files.faults(document, base) if tuning.suite is None else []
+    try:
+        tuning.api_of(base)
+    except ValueError as error:
+        faults.append(document.fault_at(("suite",) if tuning.api is None else ("api",), str(error)))
     for number, one in enumerate(tuning.objectives):
         try:
-            one.resolved(whole)
+            one.resolved(base)
         except ValueError as error:
             faults.append(document.fault_at(("objectives", number), str(error)))
     if faults:
-        raise DocumentError(faults)
+        raise DocumentError(sorted(faults, key=lambda fault: (fault.line, fault.column)))
     return tuning.suite_of(base)
+
+
+def _named(document: Document, name: str) -> Suite:
+    try:
+        return suite_files.load(suite_files.find(name))
+    except DocumentError:
+        raise  # it points into the suite's own file
+    except UsageError as error:
+        raise DocumentError([document.fault_at(("suite",), error.message)]) from error

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from ground.quantities import parse_bytes, show_bytes
 from ground.record import Record
 from ground.scope import Scope
 
-Setting = str | int | float | bool
+
+def _plain(value: object) -> object:
+    if isinstance(value, str | int | float):
+        return value
+    raise ValueError(f"a plain value is wanted (text, a number, true or false), not {'nothing' if value is None else repr(value)}")
+
+
+Setting = Annotated[str | int | float | bool, BeforeValidator(_plain)]
 """A value as a layout's file may say it: `16MiB`, `512`, `true`, `leastconn`."""
 Key = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9_]*(\.[A-Za-z0-9_:-]+)*$")]
 """Dotted, below `settings` of a layout: `radosgw.threads`, `options.client.rgw_get_obj_window_size`."""
@@ -24,6 +31,17 @@ class Level(Record):
     also: dict[Key, Setting] = Field(default_factory=dict)
 
 
+def _tag(value: Any) -> str:
+    """Which of two a value in a file is meant to be, so that faults are told of that one alone."""
+    return "mapping" if isinstance(value, dict | Level) else "value"
+
+
+Tried = Annotated[Annotated[Level, Tag("mapping")] | Annotated[Setting, Tag("value")], Discriminator(_tag)]
+"""A value, or one with what must be set with it."""
+Default = Annotated[Annotated[dict[str, Setting], Tag("mapping")] | Annotated[Setting, Tag("value")], Discriminator(_tag)]
+"""Of every release the same, or by release."""
+
+
 class Range(Record):
     """Values from one to another. `search` draws from all of it; `screen` and `grid` try `steps` of it, both ends among them."""
 
@@ -32,6 +50,13 @@ class Range(Record):
     """Sizes may be written with units, on both ends."""
     steps: Annotated[int, Field(ge=2, le=100)] = 3
     scale: Literal["linear", "log"] = "linear"
+
+    @field_validator("low", "high", mode="before")
+    @classmethod
+    def _number(cls, value: object) -> object:
+        if isinstance(value, bool):
+            raise ValueError("a range goes from a number to a number: of true and false, name both as values")
+        return value
 
     @model_validator(mode="after")
     def _sensible(self) -> Range:
@@ -57,16 +82,17 @@ class Range(Record):
     def values(self) -> tuple[int | float, ...]:
         """`steps` values from the lowest to the highest, each once."""
         low, high = self.ends
-        shares = [number / (self.steps - 1) for number in range(self.steps)]
-        found = [low * (high / low) ** share if self.scale == "log" else low + (high - low) * share for share in shares]
-        return tuple(dict.fromkeys(round(value) if self.whole else value for value in found))
+        shares = [number / (self.steps - 1) for number in range(1, self.steps - 1)]
+        between = [low * (high / low) ** share if self.scale == "log" else low + (high - low) * share for share in shares]
+        # The ends are as they were given: a power of a share of 1 may be the next number.
+        return tuple(dict.fromkeys(round(value) if self.whole else value for value in (low, *between, high)))
 
 
 class Parameter(Record):
     """One setting that is tried. What it does and the trap in it are told in the ledger, with its reference."""
 
     key: Key
-    values: tuple[Level | Setting, ...] = ()
+    values: tuple[Tried, ...] = ()
     """What is tried beside what the layout has ..."""
     range: Range | None = None
     """... or where from."""
@@ -74,7 +100,7 @@ class Parameter(Record):
     """What must be started anew; None: what the gateway knows to be enough. Less than that is refused."""
     option: str = ""
     """What the daemon itself calls it: `rgw_thread_pool_size`, `ThreadsPerChild`, `app:object-server keep_cache_private`."""
-    default: Setting | dict[str, Setting] | None = None
+    default: Default | None = None
     """The daemon's own default, or that of each release; the layout may have another. None: it has none, or it is computed."""
     effect: str = ""
     """What it is for, and when it matters."""
@@ -87,9 +113,11 @@ class Parameter(Record):
     def _one(self) -> Parameter:
         if bool(self.values) == (self.range is not None):
             raise ValueError(f"{self.key}: either values or a range is wanted")
-        tried = [level.value for level in self.levels]
-        if len(set(map(str, tried))) != len(tried):
+        tried = [_quantity(level.value) for level in self.levels]
+        if len(set(tried)) != len(tried):
             raise ValueError(f"{self.key}: the same value twice")
+        if any(self.key in level.also for level in self.levels):
+            raise ValueError(f"{self.key}: also: sets the parameter itself")
         return self
 
     @property
@@ -102,6 +130,15 @@ class Parameter(Record):
     def default_at(self, release: str) -> Setting | None:
         """The daemon's own default at a release; None where it is not known."""
         return self.default.get(release) if isinstance(self.default, dict) else self.default
+
+
+def _quantity(value: Setting) -> str:
+    """The same for values that are the same however they are written: `64KiB` and 65536."""
+    try:
+        found = parse_bytes(value)
+    except ValueError:
+        return str(value)
+    return repr(float(found)) if isinstance(found, int | float) and not isinstance(found, bool) else str(found)
 
 
 def show_setting(value: Setting | None) -> str:

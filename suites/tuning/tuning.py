@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from ground.quantities import Seconds
 from ground.record import Record
-from suites.suite import Api, Bounds, Every, Suite
+from suites.suite import Bounds, Every, Suite
 from suites.tuning.objective import Objective
 from suites.tuning.parameter import Parameter
 from suites.workload import Name, Workload
 
+GatewayApi = Literal["swift", "s3"]
 Strategy = Literal["screen", "grid", "search"]
 """`screen`: each value by itself against the baseline. `grid`: every combination. `search`: combinations that Optuna proposes."""
 
@@ -70,7 +72,7 @@ class Tuning(Record):
     """None: what the command names, or lab-small."""
     strategy: Strategy = "screen"
     suite: str | None = None
-    api: Literal["swift", "s3"] | None = None
+    api: GatewayApi | None = None
     """None: the first that the suite has, or S3 with workloads of its own."""
     workloads: tuple[Workload, ...] = ()
     cache: Literal["none", "before-step"] | Every = "before-step"
@@ -89,14 +91,34 @@ class Tuning(Record):
     """Visits of the winner and of the baseline on fresh deployments at the end; 0: none."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 2014
 
+    @field_validator("parameters")
+    @classmethod
+    def _different(cls, parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
+        twice = _twice([one.key for one in parameters])
+        if twice:
+            raise ValueError(f"two parameters are {', '.join(twice)}")
+        return parameters
+
+    @field_validator("objectives")
+    @classmethod
+    def _several(cls, objectives: tuple[Objective, ...]) -> tuple[Objective, ...]:
+        twice = _twice([one.words for one in objectives])
+        if twice:
+            raise ValueError(f"the same objective twice: {', '.join(twice)}")
+        return objectives
+
+    @field_validator("workloads")
+    @classmethod
+    def _distinct(cls, workloads: tuple[Workload, ...]) -> tuple[Workload, ...]:
+        twice = _twice([one.name for one in workloads])
+        if twice:
+            raise ValueError(f"two workloads are named {', '.join(twice)}")
+        return workloads
+
     @model_validator(mode="after")
     def _coherent(self) -> Tuning:
         if (self.suite is None) == (not self.workloads):
             raise ValueError("either a suite or workloads of its own are wanted")
-        keys = [parameter.key for parameter in self.parameters]
-        twice = sorted({key for key in keys if keys.count(key) > 1})
-        if twice:
-            raise ValueError(f"two parameters are {', '.join(twice)}")
         # By their values: a record that was written down and is read again has all of its fields given.
         if self.strategy != "search" and self.search != Search():
             raise ValueError(f"search: given, but the strategy is {self.strategy}")
@@ -108,14 +130,28 @@ class Tuning(Record):
         """The parameter of a key; None for one that is only set with another."""
         return next((one for one in self.parameters if one.key == key), None)
 
+    @property
+    def own(self) -> Suite:
+        """Its own workloads as a suite, of a tuning that names no suite."""
+        return Suite(
+            name=self.name, about=self.about, api=(self.api or "s3",), workloads=self.workloads, cache=self.cache, seed=self.seed
+        )
+
+    def api_of(self, base: Suite) -> GatewayApi:
+        """The API by which a suite is replayed. Raises ValueError when it has not the one that is wanted, or none of gateways."""
+        known: list[GatewayApi] = [api for one in base.api for api in get_args(GatewayApi) if api == one]
+        wanted = self.api or (known[0] if known else None)
+        if wanted is None or wanted not in known:
+            raise ValueError(f"suite {base.name} has no {self.api or 'API of gateways'}; it has {', '.join(base.api)}")
+        return wanted
+
     def suite_of(self, base: Suite | None) -> Suite:
         """What is replayed: the steps of `base` (the suite that the file names), or of its own, that objectives are about.
 
-        Raises ValueError when an objective is about no step of it, or it is not clear about which.
+        Raises ValueError when an objective is about no step of it, or it is not clear about which; and as `api_of` does.
         """
-        if base is None:
-            api: Api = self.api or "s3"
-            base = Suite(name=self.name, about=self.about, api=(api,), workloads=self.workloads, cache=self.cache, seed=self.seed)
+        base = base or self.own
+        api = self.api_of(base)
         wanted: dict[str, set[int]] = {}
         for one in self.objectives:
             clear = one.resolved(base)
@@ -134,7 +170,7 @@ class Tuning(Record):
         update = {
             "name": self.name,
             "about": self.about,
-            "api": (self.api or base.api[0],),
+            "api": (api,),
             "workloads": tuple(workloads),
             "driver": "locust",
             "layers": (),
@@ -145,3 +181,7 @@ class Tuning(Record):
             "seed": self.seed,
         }
         return base.model_copy(update=update)
+
+
+def _twice(names: Sequence[str]) -> list[str]:
+    return sorted({name for name in names if names.count(name) > 1})
