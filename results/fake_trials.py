@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from results.step import StepKey
@@ -106,9 +106,9 @@ class Rig:
             )
         )
 
-    def go_round(self, arms: Mapping[str, tuple[Arm, float]], number: int, *, baseline_every: int = 5) -> None:
+    def go_round(self, arms: Sequence[tuple[Arm, float]], number: int, *, baseline_every: int = 5) -> None:
         """One round in seeded random order, the baseline at its ends and after so many trials."""
-        order: Sequence[tuple[Arm, float]] = self.draw.sample(list(arms.values()), len(arms))
+        order = self.draw.sample(arms, len(arms))
         for place, (who, factor) in enumerate(order):
             if place % baseline_every == 0:
                 self.visit(self.baseline, round=number)

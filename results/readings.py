@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from pydantic import NonNegativeInt, PositiveFloat
 
@@ -19,7 +20,9 @@ from results.trial import Trial, TuningRun
 from results.visit import Point, Visit
 from suites.tuning import Objective
 
-NO_BASELINE = "the baseline has no trial that counts beside it"
+NO_BASELINE: Final = "the baseline has no trial that counts beside it"
+_DIGITS: Final = 12
+"""Beyond these a logarithm tells of its own rounding: figures that are equal must have a ratio of 1, and no spread."""
 
 
 class Reading(Record):
@@ -38,7 +41,9 @@ class Reading(Record):
     @property
     def log_ratio(self) -> float | None:
         """Logarithm of how many times the baseline's figure it is; None where either is missing."""
-        return None if self.value is None or self.reference is None else math.log(self.value / self.reference)
+        if self.value is None or self.reference is None:
+            return None
+        return round(math.log(self.value / self.reference), _DIGITS)
 
 
 def readings(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, Visit]) -> tuple[Reading, ...]:
