@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from ground.record import Record
 from results.agreement import agreements, sentences
@@ -10,16 +11,23 @@ from results.agreement_table import agreement_csv
 from results.attestation import summary as told
 from results.comparison import Comparison
 from results.effects import effects_csv
+from results.exports.csv_format import csv_file
+from results.exports.ledger_tables import ledger_table, trials_table
 from results.findings import Finding, findings_of
-from results.gallery import gallery
+from results.gallery import gallery, tuning_gallery
 from results.pictures import write_charts
 from results.profile import read_profiles
 from results.profile_page import shown as profiles_shown
 from results.report import report
 from results.run_data import RunData
-from results.store import write_whole
+from results.store import make_folder, write_whole
 from results.study_page import StudyPage, study_page
 from results.summary import Row, summary_csv
+from results.tuning_page import tuning_page
+from results.tuning_result import TuningResult
+
+WINNERS: Final = "winner"
+"""Folder of what a tuning chose, a file for each configuration file, ready to be pasted."""
 
 
 class Derived(Record):
@@ -41,10 +49,14 @@ class Derived(Record):
     """What each layer does of the one below, by layout and kind of requests, and what to think of it, in sentences."""
     hosts: tuple[str, ...] = ()
     """Whether the hosts were the same for all layouts, and the worst of what differs, in sentences."""
+    tuned: TuningResult | None = None
+    """What a tuning came to; None of a run that is none."""
 
     @property
     def comparable(self) -> bool:
         """Whether anything was measured that may be ranked: for more than one layout, a cell of two of them."""
+        if self.tuned is not None:
+            return any(effect.ratio is not None for effect in self.comparison.effects)
         if not self.comparison.subjects:
             return any(row.ranked for row in self.rows)
         return any(finding.ratio is not None for finding in self.findings)
@@ -57,6 +69,8 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
     it cannot be written.
     """
     data = RunData(run_folder)
+    if data.tuned is not None:
+        return _derive_tuning(data, data.tuned, pictures=pictures)
     store, plan, rows, layers = data.store, data.plan, data.rows, data.layers
     stairs, comparison, attested = data.stairs, data.comparison, data.attested
     findings = findings_of(comparison)
@@ -109,4 +123,32 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
         replayed=replayed,
         stairs=stairs.sentences if stairs is not None else (),
         hosts=told(attested),
+    )
+
+
+def _derive_tuning(data: RunData, result: TuningResult, *, pictures: bool) -> Derived:
+    """The same of a tuning's run: its ledger, its trials, charts, what it chose ready to paste, and its page."""
+    store = data.store
+    derived = store.make_derived()
+    summary, page = derived / "summary.csv", derived / "report.html"
+    write_whole(summary, summary_csv(data.rows))
+    write_whole(derived / "effects.csv", effects_csv(data.comparison))
+    for table in (ledger_table([data]), trials_table([data])):
+        write_whole(derived / f"{table.name}.csv", csv_file(table).content)
+    shown = tuning_gallery(result, data.plan, data.rows)
+    written = write_charts(shown.drawings, derived / "charts") if pictures else ()
+    winner = derived / WINNERS
+    for fragment in result.winner.fragments if result.winner is not None else ():
+        write_whole(make_folder(winner) / fragment.name, fragment.text)
+    write_whole(page, tuning_page(data, result, shown))
+    return Derived(
+        folder=derived,
+        summary=summary,
+        report=page,
+        charts=written,
+        rows=data.rows,
+        findings=(),
+        comparison=data.comparison,
+        hosts=told(data.attested),
+        tuned=result,
     )

@@ -11,6 +11,7 @@ from results.chart_theme import LIGHT, Look, styles
 from results.charts import Chart, charts
 from results.comparison import Comparison
 from results.distributions import distribution_figures
+from results.drift_chart import drift_chart
 from results.figure import Figure
 from results.findings import findings_of
 from results.grouped_bars import grouped_bars
@@ -25,7 +26,8 @@ from results.staircase_chart import StaircaseChart, staircase_chart
 from results.step import StepResult
 from results.study_page import study_page
 from results.summary import Row
-from results.tornado import tornado, tuned
+from results.tornado import tornado, tornados, tuned
+from results.tuning_result import TuningResult
 
 
 class Gallery(Record):
@@ -83,12 +85,26 @@ def gallery(
     )
 
 
+def tuning_gallery(result: TuningResult, plan: ResolvedPlan, rows: Sequence[Row], look: Look = LIGHT) -> Gallery:
+    """The pictures of a tuning: what each setting does, how the baseline moved, and what the hosts used of the baseline."""
+    drift = drift_chart(result, look)
+    layouts = [layout for layout in plan.layouts if layout.name == result.ledger.baseline.name]
+    own = [row for row in rows if row.layout == result.ledger.baseline.name]
+    return Gallery(
+        charts=(),
+        figures=(*tornados(result, look), *([drift] if drift is not None else [])),
+        resources=resource_chart(own, layouts, look),
+    )
+
+
 def gallery_of(folder: Path, look: Look = LIGHT, *, slo_ms: float | None = None) -> Gallery:
     """The pictures of a run folder, finished or not.
 
     Raises UsageError when it is none, InvalidMeasurement when something of it cannot be read.
     """
     data = RunData(folder)
+    if data.tuned is not None:
+        return tuning_gallery(data.tuned, data.plan, data.rows, look)
     stairs = data.stairs.stairs if data.stairs is not None else ()
     replayed = study_page(data.store, data.plan, (*data.rows, *data.layers))
     recap = replayed.chart if replayed is not None else None

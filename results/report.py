@@ -1,26 +1,13 @@
-"""The report: one HTML file that opens anywhere, without a network, and says what was found, how, and how to repeat it.
-
-Everything that comes from files or machines is escaped; the page's own policy lets nothing be fetched. Vega needs
-`unsafe-eval` to draw (it compiles expressions), and it gets no data but ours.
-"""
+"""The report: one HTML file that opens anywhere, without a network, and says what was found, how, and how to repeat it."""
 
 from __future__ import annotations
 
-import base64
 import itertools
-import json
 import re
 import shlex
 from collections.abc import Sequence
-from functools import lru_cache
-from importlib import resources
-from typing import Any, Final
+from typing import Final
 
-import vl_convert as vlc
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-
-from ground.quantities import show_bytes
 from ground.record import Record
 from results.agreement import Agreement
 from results.agreement_table import agreement_table
@@ -35,6 +22,7 @@ from results.figures import show_figure, show_ratio
 from results.findings import DRIVERS, Finding, headline, overall, subjects
 from results.interval import show_latency
 from results.manifest import Manifest, RunEvent, Sheet
+from results.page import render
 from results.profile_page import ProfileShown
 from results.recap_map import RECAP_MAP
 from results.reference import STUDY_2014, study_2014
@@ -100,10 +88,6 @@ def report(
     gaps: Sequence[str] = (),
 ) -> str:
     """The page. `events` tell what caches were dropped and what could not be sampled, `attested` what the hosts could do."""
-    environment = Environment(
-        loader=PackageLoader("results"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["bytes"] = show_bytes
     colours = {style.layout: style.colour for style in styles(plan.layouts)}
     specs = {f"{chart.name}-{panel.key}": chart.panel_spec(panel) for chart in charts for panel in chart.panels}
     specs |= {f"{strip.key}-{cell.key}": resources.cell_spec(strip, cell) for strip in resources.strips for cell in strip.cells}
@@ -112,7 +96,9 @@ def report(
     specs |= {f"{figure.name}-{plot.key}": figure.plot_spec(plot) for figure in figures for plot in figure.plots}
     weighed = [layout.name for layout in plan.layouts if layout.name not in plan.twins]
     shown = table(rows)
-    return environment.get_template("report.html.j2").render(
+    return render(
+        "report.html.j2",
+        specs,
         manifest=manifest,
         plan=plan,
         plan_yaml=plan_yaml,
@@ -162,9 +148,6 @@ def report(
         study=study_2014(),
         study_source=STUDY_2014,
         claim_repeats=REPEATS_FOR_A_CLAIM,
-        fonts={weight: _font(name) for weight, name in ((400, "Inter-Regular.otf"), (600, "Inter-SemiBold.otf"))},
-        specs=_script_json(specs),
-        bundle=_bundle(),
     )
 
 
@@ -288,20 +271,3 @@ def _gaps(events: Sequence[RunEvent]) -> tuple[str, ...]:
     """What the sampler had to say, each thing once, with the layout it is about."""
     told = [f"{event.layout}: {event.text}" for event in events if event.kind == "telemetry"]
     return tuple(dict.fromkeys(told))
-
-
-@lru_cache(maxsize=1)
-def _bundle() -> Markup:
-    """Vega, Vega-Lite and Vega-Embed as one script; made once a process, since it takes seconds."""
-    script = vlc.javascript_bundle("window.vegaEmbed=vegaEmbed;")
-    return Markup(script.replace("</script", "<\\/script"))  # noqa: S704 - a library that ships with us
-
-
-def _font(name: str) -> str:
-    return base64.b64encode(resources.files("results").joinpath("fonts", name).read_bytes()).decode("ascii")
-
-
-def _script_json(value: Any) -> Markup:
-    """JSON that is safe inside a script element: nothing in it can end the element or begin another."""
-    text = json.dumps(value, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    return Markup(text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))  # noqa: S704 - escaped just here

@@ -23,6 +23,7 @@ from results.percent import percent, show_percent
 from results.recap_map import in_bins
 from results.resolved import PlannedLayout
 from results.statistics import REPEATS_FOR_A_CLAIM
+from results.tuning_result import TuningResult
 
 ROW_PX: Final = 38
 BAR_PX: Final = 20
@@ -33,6 +34,12 @@ ROOM: Final = 1.5
 """How much longer the scale is than what reaches farthest: figures stand at the outer end of each bar."""
 LONG: Final = 28
 """Characters of a setting's name from which on panels stand one below the other."""
+MOST: Final = 20
+"""Bars of a tuning's figure."""
+CROWDED: Final = 12
+"""From so many bars on they stand nearer to each other."""
+NAMES_PX: Final = 560
+"""Room for the name of a setting in a tuning's figure, which may have a long one."""
 WIDEST: Final = 2.0
 """So many times the largest change is drawn of an interval; what is beyond it is cut off."""
 
@@ -62,6 +69,51 @@ def tuned(comparison: Comparison, layouts: Sequence[PlannedLayout]) -> tuple[Tun
         Tuned(setting=named[effect.subject], effect=effect)
         for effect in comparison.effects
         if effect.subject in named and (effect.workers is None) == (len(counts[kind_of(effect)]) != 1) and not in_bins(effect)
+    )
+
+
+def tornados(result: TuningResult, look: Look = LIGHT) -> tuple[Figure, ...]:
+    """The figures of a tuning: for each objective one, of the settings that move it most; the ledger's table has the rest."""
+    return tuple(figure for number in range(len(result.run.objectives)) if (figure := _of_objective(result, number, look)))
+
+
+def _of_objective(result: TuningResult, number: int, look: Look) -> Figure | None:
+    """The tornado of one objective; None where nothing is known of it."""
+    objective, called = result.run.objectives[number], result.called(number)
+    mine = [Tuned(setting=one.name, effect=one.effects[number]) for one in result.ledger.entries if len(one.effects) > number]
+    known = sorted((one for one in mine if one.effect.ratio is not None), key=_size, reverse=True)
+    if not known:
+        return None
+    shown = known[:MOST]
+    metric: Metric = objective.of
+    same = [one.of for one in result.run.objectives[: number + 1]].count(metric)
+    name = f"{'tornado' if metric == 'throughput' else 'tornado-p90'}{f'-{same}' if same > 1 else ''}"
+    left = len(known) - len(shown)
+    looks = result.ledger.looks
+    sure = f"95 % interval, widened for {looks} looks" if looks > 1 else "95 % interval"
+    better = "more" if metric == "throughput" else "shorter"
+    worst = f" {left} that move it less are in the table alone." if left else ""
+    return Figure(
+        name=name,
+        title=f"What each setting does to the {called}",
+        finding=finding(mine, called),
+        caption=f"Change from {result.ledger.baseline.name} beside it in time; line: {sure}. Blue: better, {better}. "
+        f"Orange: worse. Grey, ~: no effect that can be claimed.{worst}",
+        csv=tornado_csv(mine),
+        plots=(
+            Plot(
+                key=f"objective-{number + 1}",
+                title=f"{called[:1].upper()}{called[1:]}",
+                finding="",
+                spec=_spec(shown, look, limit=NAMES_PX),
+                head=("Setting", "Change", "Interval", "Trials", "Verdict"),
+                lines=tuple(_line(one) for one in sorted(mine, key=_size, reverse=True)),
+                width=WIDTH + 60,
+                height=(ROW_PX - 6 if len(shown) > CROWDED else ROW_PX) * len(shown),
+            ),
+        ),
+        columns=1,
+        look=look,
     )
 
 
@@ -112,8 +164,8 @@ def tornado(found: Sequence[Tuned], look: Look = LIGHT, metric: Metric = "throug
     )
 
 
-def finding(found: Sequence[Tuned]) -> str:
-    """The setting with the largest effect that can be claimed, or that none has one."""
+def finding(found: Sequence[Tuned], called: str = "") -> str:
+    """The setting with the largest effect that can be claimed, or that none has one; `called`: on what, of a tuning's objective."""
     metric = found[0].effect.metric
     known = [one for one in found if one.effect.ratio is not None]
     shown = [one for one in known if one.effect.verdict in {"better", "worse"}]
@@ -121,9 +173,12 @@ def finding(found: Sequence[Tuned]) -> str:
     if not shown:
         few = all(one.effect.verdict == "no claim" for one in known)
         why = f": fewer than {REPEATS_FOR_A_CLAIM} repeats" if few else ""
-        return f"Of {settings} setting{'s' * (settings > 1)} none has an effect on {_CALLED[metric]} that can be claimed{why}"
+        what = f"the {called}" if called else _CALLED[metric]
+        return f"Of {settings} setting{'s' * (settings > 1)} none has an effect on {what} that can be claimed{why}"
     most = max(shown, key=_size)
     change = show_percent(most.effect.ratio.value) if most.effect.ratio is not None else UNKNOWN
+    if called:
+        return f"{most.setting} changes the {called} most: {change}"
     return f"{most.setting} changes {_CALLED[metric]} most: {change} in {most.effect.about}"
 
 
@@ -173,7 +228,7 @@ def _plot(group: Sequence[Tuned], look: Look) -> Plot:
     )
 
 
-def _spec(ordered: Sequence[Tuned], look: Look) -> dict[str, Any]:
+def _spec(ordered: Sequence[Tuned], look: Look, limit: int = 420) -> dict[str, Any]:
     changes = [percent(one.effect.ratio.value) for one in ordered if one.effect.ratio is not None]
     furthest = max((abs(change) for change in changes), default=1.0) or 1.0
     reached = [percent(end) for one in ordered if (ratio := one.effect.ratio) for end in (ratio.low, ratio.high) if end is not None]
@@ -186,7 +241,7 @@ def _spec(ordered: Sequence[Tuned], look: Look) -> dict[str, Any]:
         format="+.3~g", tickCount=5, labelExpr="datum.value == 0 ? '0' : datum.label + ' %'", domain=False, ticks=False
     )
     x = {field: alt.X(f"{field}:Q", scale=scale, title=None, axis=marks) for field in ("change", "low", "edge")}
-    axis = alt.Axis(domain=False, ticks=False, labelFontSize=14, labelLimit=420, labelPadding=8, labelOverlap=False)
+    axis = alt.Axis(domain=False, ticks=False, labelFontSize=14, labelLimit=limit, labelPadding=8, labelOverlap=False)
     y = alt.Y("setting:N", sort=order, title=None, scale=alt.Scale(domain=order), axis=axis)
     base = alt.Chart(alt.InlineData(values=values))
     known = base.transform_filter("datum.known")

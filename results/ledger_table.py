@@ -1,0 +1,127 @@
+"""The ledger as words: a line for each setting that was tried, whatever shows it (page, terminal, slide)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ground.record import Record
+from ground.scope import Scope
+from results.comparison import Effect
+from results.figures import UNKNOWN
+from results.ledger import Entry
+from results.percent import show_percent
+from results.statistics import Ratio
+from results.trial import EntryVerdict
+from results.tuning_result import TuningResult, interval_words, value_words
+
+SIGNS: Final[dict[EntryVerdict, str]] = {
+    "better": "▲",
+    "worse": "▼",
+    "trade-off": "◆",
+    "too small to matter": "=",
+    "no effect shown": "~",
+    "no claim": "?",
+    "not allowed": "!",
+    "failed": "×",
+    "not comparable": "–",
+}
+"""What stands before a verdict, so that it is not told by its colour alone."""
+
+RESTARTED: Final[dict[Scope, str]] = {
+    "nothing": "nothing",
+    "reload": "reload",
+    "restart": "restart",
+    "buckets": "new buckets",
+    "cluster": "new cluster",
+}
+"""What must be started or made anew before a setting counts, in a word or two."""
+
+
+class Change(Record):
+    """What a setting does to one objective. `tone` is what may be said of it; `value` is what to sort by, the larger the better."""
+
+    change: str
+    interval: str
+    figures: str
+    tone: str
+    value: float | None
+    text: str
+
+
+class LedgerLine(Record):
+    """One setting."""
+
+    arm: str
+    name: str
+    trials: int
+    changes: tuple[Change, ...]
+    verdict: EntryVerdict
+    sign: str
+    gateway_cpu: str
+    storage_cpu: str
+    cpu_values: tuple[float | None, float | None]
+    restarted: str
+    gain: float | None
+    notes: tuple[str, ...]
+
+    @property
+    def weak(self) -> bool:
+        """Whether nothing is claimed by it."""
+        return self.verdict not in ("better", "worse", "trade-off")
+
+
+def ledger_lines(result: TuningResult) -> tuple[LedgerLine, ...]:
+    """The lines, the largest gain first; settings of which no gain is known last."""
+    entries = sorted(result.ledger.entries, key=lambda one: -(one.gain or 0.0))
+    return tuple(_line(result, one) for one in entries)
+
+
+def change_figure(effect: Effect) -> str:
+    """The change as far as it may be claimed: `+12 %`; `+2 % ~` where none is shown, in brackets without a claim."""
+    if effect.ratio is None:
+        return UNKNOWN
+    change = show_percent(effect.ratio.value)
+    return f"({change})" if effect.verdict == "no claim" else f"{change} ~" if effect.verdict == "not shown" else change
+
+
+def _line(result: TuningResult, entry: Entry) -> LedgerLine:
+    scope = result.scope(entry.arm)
+    return LedgerLine(
+        arm=entry.arm.name,
+        name=entry.name,
+        trials=entry.trials,
+        changes=tuple(_change(one) for one in entry.effects),
+        verdict=entry.verdict,
+        sign=SIGNS[entry.verdict],
+        gateway_cpu=_cpu(entry.gateway_cpu),
+        storage_cpu=_cpu(entry.storage_cpu),
+        cpu_values=(_value(entry.gateway_cpu), _value(entry.storage_cpu)),
+        restarted=UNKNOWN if scope is None else RESTARTED[scope],
+        gain=entry.gain,
+        notes=entry.notes,
+    )
+
+
+def _change(effect: Effect) -> Change:
+    ratio = effect.ratio
+    good = None if ratio is None else ratio.value if effect.metric == "throughput" else 1 / ratio.value
+    return Change(
+        change=change_figure(effect),
+        interval=interval_words(effect),
+        figures=value_words(effect),
+        tone=effect.verdict if effect.verdict in ("better", "worse") else "",
+        value=good,
+        text=effect.text,
+    )
+
+
+def _cpu(ratio: Ratio | None) -> str:
+    """CPU for an operation against the baseline's; with a mark where its interval does not leave it as it was out."""
+    if ratio is None:
+        return UNKNOWN
+    unclear = ratio.low is not None and ratio.high is not None and not ratio.shown
+    return f"{show_percent(ratio.value)}{' ~' if unclear else ''}"
+
+
+def _value(ratio: Ratio | None) -> float | None:
+    return None if ratio is None else ratio.value

@@ -1,0 +1,51 @@
+"""A page: one HTML file of a template, with its type, its charts and the program that draws them in it.
+
+Everything that comes from files or machines is escaped; the page's own policy lets nothing be fetched. Vega needs
+`unsafe-eval` to draw (it compiles expressions), and it gets no data but ours.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+import vl_convert as vlc
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from ground.quantities import show_bytes
+
+
+def render(template: str, specs: Mapping[str, Mapping[str, Any]], **words: Any) -> str:
+    """A page of one of the templates. `specs` are the Vega-Lite specs of its plots by the names that they have in it."""
+    environment = Environment(
+        loader=PackageLoader("results"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["bytes"] = show_bytes
+    return environment.get_template(template).render(
+        **words,
+        fonts={weight: _font(name) for weight, name in ((400, "Inter-Regular.otf"), (600, "Inter-SemiBold.otf"))},
+        specs=_script_json(specs),
+        bundle=_bundle(),
+    )
+
+
+@lru_cache(maxsize=1)
+def _bundle() -> Markup:
+    """Vega, Vega-Lite and Vega-Embed as one script; made once a process, since it takes seconds."""
+    script = vlc.javascript_bundle("window.vegaEmbed=vegaEmbed;")
+    return Markup(script.replace("</script", "<\\/script"))  # noqa: S704 - a library that ships with us
+
+
+def _font(name: str) -> str:
+    return base64.b64encode(resources.files("results").joinpath("fonts", name).read_bytes()).decode("ascii")
+
+
+def _script_json(value: Any) -> Markup:
+    """JSON that is safe inside a script element: nothing in it can end the element or begin another."""
+    text = json.dumps(value, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return Markup(text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))  # noqa: S704 - escaped just here
