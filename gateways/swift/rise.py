@@ -14,11 +14,12 @@ from gateways.gateway import Below, Endpoint, Say, Standing
 from gateways.host import Host, Service
 from gateways.ports import await_ports
 from gateways.swift import beneath, config
-from gateways.swift.facts import LOG, facts
-from gateways.swift.files import Secrets, files, shown
+from gateways.swift.change import Stood, told
+from gateways.swift.facts import LOG
+from gateways.swift.files import Secrets, files
 from gateways.swift.roster import Roster
 from gateways.swift.settings import SERVERS
-from gateways.swift.standing import SwiftStanding, probes
+from gateways.swift.standing import SwiftStanding
 from gateways.together import together
 from gateways.verify import verify
 
@@ -67,26 +68,21 @@ class Rise:
         endpoints = self._endpoints()
         with daemon.blaming(self.started):
             checks = verify(self.client, endpoints)
-        verified = f"{len(checks)} operations over {' and '.join(one.api for one in endpoints)}"
+        verified = told(checks, endpoints)
         self.say(f"verified: {verified}")
         if self.settings.background:
             self._start_background()
-        found = facts(self.gateway, self.caches[0], self.stores)
-        watched = probes(self.caches, self.stores)
-        if self.front is not None and self.roster.front is not None:
-            found |= self.front.facts(self.hosts[self.roster.front.name])
-            watched += self.front.probes(self.hosts[self.roster.front.name])
-        found["verified"] = f"{verified}, reads byte for byte"
-        return SwiftStanding(
-            self.started,
-            self.caches,
-            self.stores,
+        stood = Stood(
+            gateway=self.gateway,
+            hosts=self.hosts,
+            client=self.client,
+            secret=self.secret,
+            files=self.files,
+            daemons=self.started,
             endpoints=endpoints,
-            found=found,
-            rendered=shown(self.files, self.secret),
-            watched=watched,
-            below=self._below,
+            verified=verified,
         )
+        return SwiftStanding(stood, self._below)
 
     def _prepare(self, host: Host, script: Sequence[str] = ()) -> None:
         """Configuration, folders and a log for one host; `script` is done besides. Its syslog listens when this returns."""

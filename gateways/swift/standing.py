@@ -4,43 +4,53 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import MappingProxyType
 
 from gateways import daemon, program
-from gateways.daemon import Daemon
-from gateways.gateway import Below, Endpoint, Rendered, Room, Standing
+from gateways.gateway import Below, Gateway, Room, Say, Standing
 from gateways.host import Host
 from gateways.probe import Probe
 from gateways.swift import config
 from gateways.swift.beneath import RESELLER
+from gateways.swift.change import Change, Stood, fitting
+from gateways.swift.facts import facts
+from gateways.swift.files import shown
 from gateways.together import together
+from ground.scope import Scope
 
 
 class SwiftStanding(Standing):
     """Proxy and storage servers, verified."""
 
-    def __init__(
-        self,
-        daemons: Sequence[Daemon],
-        caches: Sequence[Host],
-        stores: Sequence[Host],
-        *,
-        endpoints: Sequence[Endpoint],
-        found: Mapping[str, str],
-        rendered: Sequence[Rendered],
-        watched: Sequence[Probe],
-        below: Callable[[], Below],
-    ) -> None:
-        self._daemons = tuple(daemons)
-        self._caches = tuple(caches)
-        self._stores = tuple(stores)
-        self._watched = tuple(watched)
+    def __init__(self, stood: Stood, below: Callable[[], Below]) -> None:
+        """`below` is asked once, when it is wanted: nothing of it can be changed. Raises CommandFailed."""
+        self._stood = stood
+        self._caches = tuple(stood.hosts[name] for name in stood.gateway.place.proxy)
+        self._stores = tuple(stood.hosts[name] for name in stood.gateway.place.storage)
         self._below = functools.cache(below)
-        self.endpoints = tuple(endpoints)
-        self.facts = MappingProxyType(dict(found))
-        self.rendered = tuple(rendered)
+        self.endpoints = stood.endpoints
+        self._describe()
+
+    def _describe(self) -> None:
+        """What is true of it as it stands now. Raises CommandFailed."""
+        stood = self._stood
+        found = facts(stood.gateway, self._caches[0], self._stores)
+        watched = probes(self._caches, self._stores)
+        front, host = stood.gateway.front(), stood.front_host
+        if front is not None and host is not None:
+            found |= front.facts(host)
+            watched += front.probes(host)
+        self.facts = MappingProxyType({**found, "verified": f"{stood.verified}, reads byte for byte"})
+        self._watched = watched
+        self.rendered = shown(stood.files, stood.secret)
+
+    def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
+        """Restart those servers whose files differ; see the class Change, and Standing for what is raised."""
+        done = Change(self._stood, fitting(self._stood, gateway, scope), say).run()
+        self._describe()
+        return done
 
     def settle(self) -> tuple[str, ...]:
         """Send the container updates that object servers have put off: without an updater they would stay for ever."""
@@ -69,7 +79,7 @@ class SwiftStanding(Standing):
 
     def check(self) -> None:
         """Raise ServiceFailed when a server has died."""
-        daemon.check(self._daemons)
+        daemon.check(self._stood.daemons)
 
     def below(self) -> Below:
         """The object servers, and one proxy by itself where a front hides it. Raises CommandFailed."""

@@ -11,7 +11,7 @@ from gateways.front import Front
 from gateways.gateway import Gateway, HostNeed, Image, LayerName, Rendered, Say, Site, Standing, Tier
 from gateways.host import Host
 from gateways.structure import Structure
-from gateways.swift import config, options
+from gateways.swift import config, options, scopes
 from gateways.swift.files import Secrets, files, shown
 from gateways.swift.releases import RELEASES
 from gateways.swift.rise import Rise
@@ -19,6 +19,7 @@ from gateways.swift.roster import Roster
 from gateways.swift.settings import Place, Settings
 from ground.errors import UsageError
 from ground.record import Record
+from ground.scope import Scope
 
 _HEALTH_PATH = "/healthcheck"
 """Answered by the first filter of the pipeline, without asking anybody."""
@@ -73,6 +74,11 @@ class Swift(Gateway):
     def apis(self) -> tuple[Literal["swift", "s3"], ...]:
         """Swift's own, and S3 where the layout has s3api."""
         return ("swift", "s3") if self.settings.s3api else ("swift",)
+
+    @classmethod
+    def scope(cls, key: str) -> Scope:
+        """Servers read their files when they start: `restart`, but for what rings, daemons, ports and tokens hang on."""
+        return scopes.scope(key)
 
     def layers(self) -> tuple[LayerName, ...]:
         """Its object servers, and one proxy by itself where a front hides it."""

@@ -1,0 +1,55 @@
+"""Waits until servers answer requests, as a program on the client host.
+
+A port answers as soon as a server listens: its workers, which load their configuration by themselves, come seconds later. What
+a proxy asks them meanwhile it would count as errors of theirs.
+
+stdin is JSON `{"servers": [[address, port], ...], "deadline_s": s}`; stdout is JSON, the numbers of those that had not answered by
+the deadline.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import sys
+import time
+from collections.abc import Sequence
+
+PATH = "/healthcheck"
+"""Answered by a filter in the pipeline of each server; without that filter the server itself says that there is no such path."""
+
+_ANSWER_WITHIN_S = 5.0
+_PAUSE_S = 0.05
+
+
+def answers(address: str, port: int) -> bool:
+    """Whether a request is answered, and not by an error of the server."""
+    connection = http.client.HTTPConnection(address, port, timeout=_ANSWER_WITHIN_S)
+    with contextlib.closing(connection):
+        try:
+            connection.request("GET", PATH)
+            return connection.getresponse().status < http.client.INTERNAL_SERVER_ERROR
+        except (OSError, http.client.HTTPException):
+            return False
+
+
+def silent(servers: Sequence[tuple[str, int]], deadline_s: float) -> list[int]:
+    """Ask each until it answers; the numbers of those that have not by the deadline."""
+    deadline = time.monotonic() + deadline_s
+    waiting = dict(enumerate(servers))
+    while True:
+        waiting = {number: place for number, place in waiting.items() if not answers(*place)}
+        if not waiting or time.monotonic() > deadline:
+            return list(waiting)
+        time.sleep(_PAUSE_S)
+
+
+def main() -> None:
+    """Read the order from stdin, wait, and say which are silent."""
+    order = json.load(sys.stdin)
+    json.dump(silent([(str(address), int(port)) for address, port in order["servers"]], float(order["deadline_s"])), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""What must be started anew for a setting of Swift to count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gateways.haproxy.haproxy import Haproxy
+from gateways.swift.settings import Settings
+from ground.scope import Scope
+
+_CLUSTER = frozenset(
+    {
+        # What rings, disks and the set of daemons are made from, and what clients are told.
+        *("s3api", "replicas", "part_power", "disks", "background", "proxy.daemons", "proxy.port"),
+        # A port for each disk, or not, is in the ring.
+        "object.servers_per_port",
+        # A memcached that starts anew has forgotten the clients' token.
+        "proxy.memcached_memory",
+    }
+)
+_KEPT = frozenset(
+    {
+        *("bind_ip", "bind_port", "servers_per_port", "swift_dir", "devices", "user"),
+        *("memcache_servers", "use", "token_life", "reseller_prefix", "auth_prefix"),
+    }
+)
+"""Options that say where servers are, what is stored where, and which tokens are good."""
+
+
+def scope(key: str) -> Scope:
+    """The least that must be started anew for a setting to count; of one that the settings do not have, all."""
+    head, _, rest = key.partition(".")
+    if key in _CLUSTER or head not in Settings.model_fields:
+        return "cluster"
+    if head == "haproxy":
+        return Haproxy.scope(rest)
+    if head == "options":
+        name = key.rpartition(".")[2].removeprefix("set ").strip()
+        return "cluster" if name in _KEPT or name.startswith("user_") else "restart"
+    model = Settings.model_fields[head].annotation
+    fields: Mapping[str, Any] = getattr(model, "model_fields", {})
+    return "restart" if not rest or rest.partition(".")[0] in fields else "cluster"
+
+
+def changed(before: Settings, after: Settings) -> tuple[str, ...]:
+    """Dotted keys of the settings in which these differ."""
+    one, two = _flat(before.model_dump(), ""), _flat(after.model_dump(), "")
+    missing = object()
+    return tuple(key for key in {**one, **two} if one.get(key, missing) != two.get(key, missing))
+
+
+def _flat(value: object, key: str) -> dict[str, object]:
+    if not isinstance(value, dict):
+        return {key: value}
+    return {at: one for name, inner in value.items() for at, one in _flat(inner, f"{key}.{name}" if key else str(name)).items()}
