@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from pydantic import NonNegativeInt
 
@@ -23,6 +25,8 @@ from results.visit import Visit
 from suites.tuning import Objective
 
 __all__ = ["Drift", "Entry", "Ledger", "Reading", "ledger"]
+
+_NUMBER: Final = re.compile(r"\d+(\.\d+)?")
 
 
 class Entry(Record):
@@ -82,7 +86,7 @@ def ledger(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, Vis
     for trial in trials:
         if not trial.arm.is_baseline:
             by_arm.setdefault(trial.arm.name, []).append(trial)
-    paired = {name: pairs(run, own[0].arm, frozenset(trial.number for trial in own), found) for name, own in by_arm.items()}
+    paired = {name: pairs(run, own, found) for name, own in by_arm.items()}
     judged = iter(effects(run, [one for each in paired.values() for one in each]))
     gateway, storage = costs(run, trials, visits, "gateway"), costs(run, trials, visits, "storage")
     entries = []
@@ -117,7 +121,7 @@ def _entry(
     if failures:
         notes.append(f"{len(failures)} of {len(trials)} trials could not be made: {Counter(failures).most_common(1)[0][0]}")
     for one in paired:
-        notes += [f"{count} of {len(counted)} trials do not count: {why}" for why, count in Counter(one.lacking).items()]
+        notes += [f"{count} of {len(counted)} trials have no figure: {why}" for why, count in _grouped(one.lacking).items()]
     unknown = [effect for effect in own if effect.verdict in ("not comparable", "no claim")]
     verdict = _verdict([effect.verdict for effect in own], counted=bool(counted), allowed=not broken)
     if verdict == "not comparable" and len(unknown) < len(own):
@@ -134,6 +138,14 @@ def _entry(
         gain_high=tested.high if tested is not None else None,
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _grouped(reasons: Sequence[str]) -> dict[str, int]:
+    """How often each reason is given, those together that differ in a number alone."""
+    groups: dict[str, list[str]] = {}
+    for reason in reasons:
+        groups.setdefault(_NUMBER.sub("0", reason), []).append(reason)
+    return {group[0]: len(group) for group in groups.values()}
 
 
 def _verdict(found: Sequence[Verdict], *, counted: bool, allowed: bool) -> EntryVerdict:

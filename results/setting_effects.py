@@ -18,7 +18,7 @@ from results.comparison import Effect, Verdict
 from results.readings import Reading
 from results.setting_words import Told, about, arm_words, effect_words
 from results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, OneSample, Ratio, corrected, one_sample, signed_rank_p
-from results.trial import Arm, TuningRun
+from results.trial import Arm, Trial, TuningRun
 from suites import Bounds
 
 
@@ -32,6 +32,8 @@ class Pairs:
     """Those that have both."""
     lacking: tuple[str, ...]
     """Why others have not."""
+    failed: tuple[str, ...]
+    """Why trials could not be made."""
     looks: int
 
     @property
@@ -59,17 +61,19 @@ class Pairs:
         return Ratio(value=self.found[0].value / self.found[0].reference, repeats=1) if self.found else None  # type: ignore[operator]
 
 
-def pairs(run: TuningRun, arm: Arm, numbers: frozenset[int], found: Sequence[Reading]) -> tuple[Pairs, ...]:
-    """An arm's pairs for each objective; `numbers` are those of its trials."""
+def pairs(run: TuningRun, trials: Sequence[Trial], found: Sequence[Reading]) -> tuple[Pairs, ...]:
+    """An arm's pairs for each objective; `trials` are the arm's, one at least, and `found` all readings."""
+    numbers = {trial.number for trial in trials}
     made = []
     for objective in range(len(run.objectives)):
         own = [one for one in found if one.objective == objective and one.trial in numbers]
         made.append(
             Pairs(
-                arm=arm,
+                arm=trials[0].arm,
                 objective=objective,
                 found=tuple(one for one in own if one.log_ratio is not None),
                 lacking=tuple(one.why for one in own if one.log_ratio is None),
+                failed=tuple(trial.failed for trial in trials if trial.failed),
                 looks=run.tuning.trials.looks,
             )
         )
@@ -130,7 +134,7 @@ def _effect(run: TuningRun, one: Pairs, q: float | None, shown: int, tests: int)
         q=q,
         tests=tests,
         smallest=smallest,
-        why=_most(one.lacking),
+        why=_most(one.lacking or one.failed),
     )
     if objective.operation is None:
         raise ValueError(f"objective {objective.words}: not resolved")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from ground.quantities import show_bytes
 from results.comparison import Metric, Verdict
 from results.contrast import workers_words
 from results.figures import show_ratio
@@ -85,8 +86,18 @@ def effect_words(told: Told) -> str:
 
 
 def _set(run: TuningRun, key: str, value: Setting) -> str:
-    before = f" {show_setting(run.layout_settings[key])}" if key in run.layout_settings else ""
-    return f"{key}{before} → {show_setting(value)}"
+    before = f" {_shown(run, key, run.layout_settings[key])}" if key in run.layout_settings else ""
+    return f"{key}{before} → {_shown(run, key, value)}"
+
+
+def _shown(run: TuningRun, key: str, value: Setting | None) -> str:
+    """A number with a unit of size only where its range is written with units: 4096 may be a count."""
+    if value is None or isinstance(value, (bool, str)):
+        return show_setting(value)
+    parameter = run.tuning.parameter(key)
+    of_sizes = parameter is not None and parameter.range is not None and isinstance(parameter.range.low, str)
+    # As files have it, since the baseline's is shown as it is written.
+    return show_bytes(value).replace(" ", "") if of_sizes else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _requests(run: TuningRun, objective: Objective) -> str:

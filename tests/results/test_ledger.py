@@ -11,7 +11,7 @@ from results.ledger import Entry, Ledger, ledger
 from results.readings import NO_BASELINE
 from results.trial import Arm, TuningRun
 from suites import Bounds
-from suites.tuning import Constraints, Objective, Trials
+from suites.tuning import Constraints, Objective, Parameter, Range, Trials
 
 READ = Objective(workload="small-read")
 P90 = Objective(of="p90", workload="small-read")
@@ -111,7 +111,18 @@ def test_a_trial_whose_step_is_not_valid_or_not_steady_has_no_figure_and_says_wh
     effect = entry(rig).effects[0]
     assert effect.ratio is not None
     assert effect.ratio.repeats == 1
-    assert any(note.startswith("1 of 3 trials do not count: small-read at 16 workers: not steady") for note in entry(rig).notes)
+    assert any(note.startswith("1 of 3 trials have no figure: small-read at 16 workers: not steady") for note in entry(rig).notes)
+
+
+def test_reasons_that_differ_in_a_number_alone_are_told_once() -> None:
+    rig = Rig(tuning_run())
+    for used in (91, 93, 95):
+        rig.visit(FEW, valid=False, notes=(f"the driver used {used}% of the CPU it may use",))
+    rig.visit(FEW, steady=False)
+    assert entry(rig).notes == (
+        "3 of 4 trials have no figure: small-read at 16 workers: the driver used 91% of the CPU it may use",
+        "1 of 4 trials have no figure: small-read at 16 workers: not steady",
+    )
 
 
 def test_a_trial_whose_step_is_not_there_has_no_figure() -> None:
@@ -129,6 +140,7 @@ def test_trials_that_failed_have_no_readings_and_a_setting_that_always_did_is_fa
     found = entry(rig)
     assert (found.verdict, found.trials, found.gain, found.clear) == ("failed", 0, None, False)
     assert "2 of 2 trials could not be made: radosgw did not come up in 60 s" in found.notes
+    assert found.effects[0].text.endswith("64 kB reads at 16 workers cannot be compared (radosgw did not come up in 60 s)")
     assert book(rig).entries[-1].arm == FEW
 
 
@@ -387,6 +399,15 @@ def test_an_arm_is_named_by_what_it_sets_from_what_to_what() -> None:
     assert named(run, options__cache=True) == "options.cache → on"
 
 
+def test_a_number_is_told_as_a_size_only_where_its_range_is_one_of_sizes() -> None:
+    run = tuning_run()
+    assert named(run, radosgw__threads=4096) == "radosgw.threads 512 → 4096"
+    sizes = Parameter(key="radosgw.window", range=Range(low="1MiB", high="64MiB", steps=3, scale="log"))
+    tuning = run.tuning.model_copy(update={"parameters": (sizes,)})
+    of_sizes = run.model_copy(update={"tuning": tuning, "layout_settings": {"radosgw.window": "16MiB"}})
+    assert named(of_sizes, radosgw__window=2**23) == "radosgw.window 16MiB → 8MiB"
+
+
 def text(factor: float, *, of: Objective = READ, scatter: float = 0.01, threshold: Bounds | None = None) -> str:
     return entry(rounds(Rig(tuning_run(of, threshold=threshold), scatter=scatter, seed=8), (FEW, factor))).effects[0].text
 
@@ -440,7 +461,7 @@ def test_a_setting_that_is_not_shown_only_for_the_number_of_tests_says_so() -> N
 
 
 def screen(seed: int, factors: list[float], scatter: float, walk: float) -> tuple[Ledger, list[Arm]]:
-    """A whole screen: looked at after each round from the fifth on, clear settings dropped; the rig drifts on a line and at random."""
+    """A whole screen, looked at after each round from the fifth on, without what is clear; the rig drifts, also at random."""
     steps = [0.0]
 
     def level(at_s: float) -> float:
@@ -464,13 +485,13 @@ def screen(seed: int, factors: list[float], scatter: float, walk: float) -> tupl
 @pytest.mark.parametrize(("scatter", "walk"), [(0.03, 0.0), (0.08, 0.01)])
 def test_of_tunings_in_which_nothing_has_an_effect_few_claim_one_however_often_they_look(scatter: float, walk: float) -> None:
     false, inside, intervals = 0, 0, 0
-    for seed in range(100):
+    for seed in range(60):
         found, _ = screen(seed, [1.0] * 15, scatter, walk)
         false += any(one.verdict in ("better", "worse", "trade-off") for one in found.entries)
         ratios = [one.effects[0].ratio for one in found.entries]
         inside += sum((one.low or 9) <= 1 <= (one.high or 0) for one in ratios if one is not None)
         intervals += len(ratios)
-    assert false <= 9  # of 5 expected at the most; 10 and more come 3 times in 100 even so
+    assert false <= 7  # of 3 expected at the most; 8 and more come 1 time in 80 even so
     assert inside / intervals >= 0.95
 
 
