@@ -187,7 +187,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ledgers", type=int, default=400, help="of each line")
     ledgers = parser.parse_args().ledgers
-    columns = "".join(f"{name:>12}" for name in ("false", "claims wrong", "held", "found"))
+    columns = "".join(f"{name:>12}" for name in ("any false", "false", "held", "found"))
     print(f"{ledgers} ledgers a line; shares in %\n{'':58}{'against':>10}{columns}")
     for case in cases():
         for drift in DRIFTS:
