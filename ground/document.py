@@ -169,7 +169,10 @@ class Document:
     def faults_of(self, error: ValidationError, model: type[BaseModel], under: Path_ = ()) -> list[Fault]:
         """The faults of a pydantic error about the part of this file that stands at `under`, in the order of the file."""
         faults = []
-        for one in error.errors(include_url=False, include_context=False):
+        errors = error.errors(include_url=False, include_context=False)
+        for one in errors:
+            if one["type"] == "too_short" and any(_below(other["loc"], one["loc"]) for other in errors):
+                continue  # items that are wrong do not count as there: they are told by themselves
             path: Path_ = (*under, *one["loc"])
             unknown = one["type"] == "extra_forbidden"
             message = one["msg"].removeprefix("Value error, ")
@@ -197,6 +200,10 @@ def did_you_mean(word: str, choices: Sequence[str], *, known: bool = True) -> st
     if close:
         return f" (did you mean {close[0]!r}?)"
     return f" (known: {', '.join(choices)})" if choices and known else ""
+
+
+def _below(path: Path_, other: Path_) -> bool:
+    return len(path) > len(other) and path[: len(other)] == other
 
 
 def _kind(value: object) -> str:

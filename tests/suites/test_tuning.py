@@ -1,0 +1,302 @@
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from ground.document import Document, DocumentError
+from ground.errors import UsageError
+from ground.scope import SCOPES, Scope, widest
+from suites.tuning import Level, Objective, Parameter, Range, Trials, Tuning, loader, show_setting
+
+GOOD = """
+name: trial
+about: A trial
+layout: rgw-beast
+api: s3
+workloads:
+  - name: small-read
+    objects: {size: 64KB}
+    operations: {read: 100}
+    workers: [4, 16]
+    runtime: 4s
+  - name: mixed
+    objects: {size: 64KB}
+    operations: {read: 70, write: 30}
+    workers: [8]
+    runtime: 4s
+objectives:
+  - {of: throughput, workload: small-read, workers: 16}
+parameters:
+  - {key: radosgw.threads, values: [64, 128]}
+"""
+
+
+SCOPE_WORDS = "'nothing', 'reload', 'restart', 'buckets' or 'cluster'"
+
+
+def tuning_of(text: str) -> Tuning:
+    return Document("tuning.yaml", text).into(Tuning)
+
+
+def faults_of(text: str) -> list[str]:
+    """Every fault of a file as line:column and words, wherever it is found."""
+    document = Document("tuning.yaml", text)
+    with pytest.raises(DocumentError) as caught:
+        loader.suite_of(document, document.into(Tuning))
+    return [f"{fault.line}:{fault.column} {fault.message}" for fault in caught.value.faults]
+
+
+def changed(old: str, new: str) -> str:
+    assert old in GOOD
+    return GOOD.replace(old, new)
+
+
+def test_all_faults_of_a_file_are_told_at_once_each_where_it_is() -> None:
+    text = (
+        changed("values: [64, 128]", "valeus: [64], scope: restrat")
+        .replace("about:", "abuot:")
+        .replace("of: throughput", "of: p99")
+    )
+    assert faults_of(text) == [
+        "2:1 'about' is missing",
+        "3:1 unknown key 'abuot' (did you mean 'about'?)",
+        "18:10 objectives.0.of: Input should be 'throughput' or 'p90' (did you mean 'p90'?)",
+        "20:28 unknown key 'valeus' (did you mean 'values'?)",
+        f"20:49 parameters.0.scope: Input should be {SCOPE_WORDS} (did you mean 'restart'?)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "fault"),
+    [
+        (
+            "values: [64, [128]]",
+            "parameters.0.values.1.value: a plain value is wanted (text, a number, true or false)",
+        ),
+        ("values: [64, null]", "not nothing"),
+        ("values: [{valeu: 3}]", "unknown key 'valeu' (did you mean 'value'?)"),
+        ("values: [{value: 3, also: {A: 1}}]", "String should match pattern"),
+        ("values: [{value: 3, also: {radosgw.threads: 1}}]", "radosgw.threads: also: sets the parameter itself"),
+        ("values: [64KiB, 65536]", "radosgw.threads: the same value twice"),
+        ("values: [64], range: {low: 1, high: 2}", "either values or a range is wanted"),
+        ("scope: restart", "either values or a range is wanted"),
+        ("range: {low: 8, high: 8}", "the lowest 8 is not below the highest 8"),
+        ("range: {low: 0, high: 8, scale: log}", "a range on a log scale must begin above 0, not at 0"),
+        ("range: {low: 4KiB, high: 1MiX}", "'1MiX' is not a quantity"),
+        ("range: {low: false, high: true}", "of true and false, name both as values"),
+        ("values: [64], default: [512]", "a plain value is wanted"),
+    ],
+)
+def test_values_that_cannot_be_tried_are_refused(values: str, fault: str) -> None:
+    assert any(fault in one for one in faults_of(changed("values: [64, 128]", values)))
+
+
+def test_a_fault_of_a_value_is_told_of_what_it_was_meant_to_be_alone() -> None:
+    assert faults_of(changed("values: [64, 128]", "values: [64, {value: 128, als: {}}]")) == [
+        "20:59 unknown key 'als' (did you mean 'also'?)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        (
+            "small-read, workers: 16",
+            "small-raed, workers: 16",
+            "18:5 the suite has no workload 'small-raed'",
+        ),
+        ("small-read, workers: 16", "small-read", "18:5 small-read is replayed at 4, 16 workers: name one of these counts"),
+        ("small-read, workers: 16", "small-read, workers: 8", "18:5 small-read is not replayed at 8 workers, but at 4, 16"),
+        ("small-read, workers: 16", "mixed", "18:5 mixed is a mix: name one of its operations (read, write)"),
+        ("small-read, workers: 16", "mixed, operation: delete", "18:5 mixed has no delete; it has read, write"),
+        ("of: throughput, workload: small-read", "of: p90, p90_within: 5ms, workload: small-read", "of a p90 the shortest"),
+        ("small-read, workers: 16", "small-read, workers: 16, p90_within: 5ms", "with p90_within it is looked for among all"),
+        (
+            "  - {of",
+            "  - {workload: mixed, operation: read}\n  - {workload: mixed, operation: read}\n  - {of",
+            "the same objective twice",
+        ),
+        ("- name: mixed", "- name: small-read", "two workloads are named small-read"),
+        ("  - {key", "  - {key: radosgw.threads, values: [1]}\n  - {key", "two parameters are radosgw.threads"),
+        ("size: 64KB}\n    operations: {read: 70", "size: 6GB}\n    operations: {read: 70", "S3 takes at most 5 GB in one PUT"),
+        ("api: s3", "suite: quick", "either a suite or workloads"),
+        ("api: s3", "api: s3\nsearch: {proposals: 3}", "search: given, but the strategy is screen"),
+        ("api: s3", "api: s3\ntrials: {least: 6, most: 5}", "least 6 is above most 5"),
+    ],
+)
+def test_what_is_not_clear_or_cannot_be_is_refused_where_it_stands(old: str, new: str, fault: str) -> None:
+    assert any(fault in one for one in faults_of(changed(old, new)))
+
+
+def test_all_objectives_that_are_not_clear_are_told_at_once_with_what_the_workloads_lack() -> None:
+    objectives = "  - {workload: mixed}\n  - {workload: small-read}\n"
+    text = changed("  - {of: throughput, workload: small-read, workers: 16}\n", objectives)
+    assert [fault.partition(" ")[0] for fault in faults_of(text.replace("{size: 64KB}", "{size: 6GB}"))] == [
+        "13:21",
+        "18:5",
+        "19:5",
+    ]
+
+
+SHIPPED_SUITE = """
+name: trial
+about: A trial
+layout: rgw-beast
+suite: quick
+objectives: [{workload: small-read, workers: 16}, {workload: small-write, workers: 4}]
+parameters: [{key: radosgw.threads, values: [64]}]
+"""
+
+
+def test_only_the_steps_that_objectives_are_about_are_replayed() -> None:
+    tuning = tuning_of(SHIPPED_SUITE.replace("\nsuite:", "\nconstraints: {error_share: 0.01}\ntrials: {most: 7}\nsuite:"))
+    suite = loader.suite_of(Document("tuning.yaml", SHIPPED_SUITE), tuning)
+    assert [(one.name, one.workers) for one in suite.workloads] == [("small-read", (16,)), ("small-write", (4,))]
+    assert (suite.name, suite.api, suite.repeats, suite.seed, suite.layers) == ("trial", ("swift",), 7, 2014, ())
+    assert suite.bounds.error_share == 0.01
+
+
+def test_workloads_of_its_own_are_replayed_over_s3_unless_it_says_otherwise() -> None:
+    text = changed("api: s3\n", "")
+    assert loader.suite_of(Document("tuning.yaml", text), tuning_of(text)).api == ("s3",)
+    assert tuning_of(changed("api: s3", "api: swift")).suite_of(None).api == ("swift",)
+
+
+def test_all_worker_counts_are_measured_where_the_largest_throughput_within_a_p90_is_looked_for() -> None:
+    tuning = tuning_of(changed("small-read, workers: 16", "small-read, p90_within: 20ms"))
+    (workload,) = tuning.suite_of(None).workloads
+    assert workload.workers == (4, 16)
+    (objective,) = tuning.objectives
+    assert objective.words == "largest throughput of small-read with p90 within 20 ms"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("suite: quick", "suite: quik", "5:8 no suite 'quik' (did you mean 'quick'?)"),
+        ("suite: quick", "suite: quick\napi: s3", "6:6 suite quick has no s3; it has swift"),
+        ("suite: quick", "suite: quick\ncache: none", "cache: given, but it is the suite's"),
+        ("small-write, workers: 4", "small-write, workers: 5", "6:51 small-write is not replayed at 5 workers, but at 1, 4, 16"),
+    ],
+)
+def test_a_suite_that_does_not_have_what_is_wanted_is_refused_where_it_is_named(old: str, new: str, fault: str) -> None:
+    assert any(fault in one for one in faults_of(SHIPPED_SUITE.replace(old, new)))
+
+
+def test_a_suite_below_gateways_alone_is_no_suite_to_tune_a_gateway_by(tmp_path: Path) -> None:
+    path = tmp_path / "below.yaml"
+    path.write_text(
+        "name: below\nabout: x\napi: [rados]\nworkloads: [{name: a, objects: {size: 1KB}, operations: {read: 1}, "
+        "workers: [1], runtime: 1s}]\n"
+    )
+    text = SHIPPED_SUITE.replace("quick", str(path)).replace("small-read, workers: 16}, {workload: small-write, workers: 4", "a")
+    assert faults_of(text) == ["5:8 suite below has no API of gateways; it has rados"]
+
+
+def test_faults_of_the_suite_itself_are_told_in_its_own_file(tmp_path: Path) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text("name: bad\nworkloads: []\n")
+    document = Document("tuning.yaml", SHIPPED_SUITE.replace("quick", str(path)))
+    with pytest.raises(DocumentError) as caught:
+        loader.suite_of(document, document.into(Tuning))
+    assert {fault.file for fault in caught.value.faults} == {str(path)}
+
+
+def test_a_tuning_that_does_not_ship_is_refused_with_the_nearest_that_does() -> None:
+    with pytest.raises(UsageError, match=r"no tuning 'rgw-beats' \(did you mean 'rgw-beast'\?\)"):
+        loader.find("rgw-beats")
+
+
+def test_a_tuning_that_was_written_down_is_read_back_the_same() -> None:
+    for path in loader.shipped().values():
+        _, tuning = loader.load(path)
+        assert Tuning.model_validate_json(tuning.model_dump_json()) == tuning
+    search = tuning_of(changed("api: s3", "strategy: search\nsearch: {proposals: 3}").replace("[64, 128]", "[1, true, '1/5', 0.5]"))
+    again = Tuning.model_validate_json(search.model_dump_json())
+    assert again == search
+    assert [type(level.value) for level in again.parameters[0].levels] == [int, bool, str, float]
+
+
+def test_a_value_keeps_what_must_be_set_with_it() -> None:
+    one = Parameter(key="apache.mpm.threads_per_child", values=(25, Level(value=64, also={"apache.mpm.server_limit": 64})))
+    assert one.levels == (Level(value=25), Level(value=64, also={"apache.mpm.server_limit": 64}))
+
+
+def test_a_default_may_be_another_at_each_release() -> None:
+    one = Parameter(key="options.client.rgw_bucket_index_max_aio", values=(64,), default={"ceph-14": 8, "ceph-16": 128})
+    assert [one.default_at(release) for release in ("ceph-14", "ceph-16", "ceph-18")] == [8, 128, None]
+    assert Parameter(key="radosgw.threads", values=(64,), default=512).default_at("ceph-18") == 512
+
+
+NUMBERS = st.one_of(st.integers(-(10**12), 10**12), st.floats(-1e9, 1e9, allow_nan=False, allow_infinity=False))
+
+
+@given(ends=st.tuples(NUMBERS, NUMBERS), steps=st.integers(2, 100), scale=st.sampled_from(["linear", "log"]))
+def test_values_of_a_range_rise_from_the_one_end_to_the_other(ends: tuple[float, float], steps: int, scale: str) -> None:
+    low, high = ends
+    if low >= high or (scale == "log" and low <= 0):
+        with pytest.raises(ValidationError):
+            Range.model_validate({"low": low, "high": high, "steps": steps, "scale": scale})
+        return
+    one = Range.model_validate({"low": low, "high": high, "steps": steps, "scale": scale})
+    values = one.values
+    assert (values[0], values[-1]) == (low, high)
+    assert 2 <= len(values) <= steps
+    assert all(low <= value <= high for value in values)
+    assert list(values) == sorted(set(values))
+    assert not one.whole or all(isinstance(value, int) for value in values)
+
+
+def test_sizes_of_a_range_are_whole_bytes_at_equal_factors_on_a_log_scale() -> None:
+    one = Range(low="64KiB", high="16MiB", steps=5, scale="log")
+    assert one.values == (2**16, 2**18, 2**20, 2**22, 2**24)
+    assert Range(low=1, high=3, steps=100).values == (1, 2, 3)
+    assert all(map(math.isclose, Range(low=0.5, high=8.0, steps=5, scale="log").values, (0.5, 1, 2, 4, 8)))
+
+
+@given(st.lists(st.sampled_from(SCOPES)))
+def test_the_widest_of_several_scopes_holds_each_of_them(scopes: list[Scope]) -> None:
+    found = widest(scopes)
+    assert found in (*scopes, "nothing")
+    assert all(SCOPES.index(one) <= SCOPES.index(found) for one in scopes)
+
+
+@given(st.integers(2, 100), st.integers(2, 100))
+def test_there_is_a_look_after_each_trial_from_the_least_to_the_most(least: int, most: int) -> None:
+    if least > most:
+        with pytest.raises(ValidationError, match="above most"):
+            Trials(least=least, most=most)
+    else:
+        assert Trials(least=least, most=most).looks == len(range(least, most + 1))
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (True, "on"),
+        (False, "off"),
+        (None, "unset"),
+        (512, "512"),
+        (4194304, "4 MiB"),
+        (65000, "65000"),
+        ("64MiB", "64MiB"),
+        (0.5, "0.5"),
+    ],
+)
+def test_values_are_told_as_people_write_them(value: str | float | bool | None, words: str) -> None:
+    assert show_setting(value) == words
+
+
+@pytest.mark.parametrize(
+    ("objective", "words"),
+    [
+        (Objective(workload="small-read", workers=16), "throughput of small-read at 16 workers"),
+        (Objective(workload="small-read", workers=1, of="p90"), "p90 of small-read at 1 worker"),
+        (Objective(workload="mix", operation="read"), "throughput of read of mix"),
+    ],
+)
+def test_an_objective_says_what_it_is_after(objective: Objective, words: str) -> None:
+    assert objective.words == words
