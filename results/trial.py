@@ -72,6 +72,8 @@ class Trial(Record):
     """Which standing of the layout it was made on, from 0: trials on either side of a new one are not neighbours."""
     at: str = ""
     """UTC, ISO 8601; for people."""
+    stood: bool = True
+    """Whether the gateway came up with it; if not, it is not tried again."""
     failed: str = ""
     """Why it could not be made (the gateway did not come up with it, a step failed); empty where it was."""
 

@@ -8,7 +8,7 @@ from typing import Final
 from pydantic import BaseModel
 
 from results.reading import read_lines, read_record
-from results.store import append_line, write_whole
+from results.store import StoreError, append_line, write_whole
 from results.trial import TRIALS, TUNING, WINNER, Trial, TuningRun, Winner
 
 _WITHOUT_TRIAL: Final = "Take it out to go on without its trial."
@@ -40,6 +40,14 @@ class TrialBook:
     def choose(self, winner: Winner) -> None:
         """Say what was chosen. Raises StoreError."""
         write_whole(self.folder / WINNER, winner.model_dump_json(indent=2) + "\n")
+
+    def forget(self) -> None:
+        """Say that nothing was chosen, whatever fewer trials said. Raises StoreError."""
+        path = self.folder / WINNER
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreError(path, error) from error
 
     def winner(self) -> Winner | None:
         """What was chosen; None where nothing was yet, or nothing was better. Raises UsageError."""

@@ -7,6 +7,7 @@ may have been the limit. A histogram that cannot be read spoils its own step alo
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from pydantic import NonNegativeFloat, NonNegativeInt
@@ -88,10 +89,14 @@ def read_visits(store: RunStore, plan: ResolvedPlan) -> dict[StepKey, Visit]:
     closed = closed_loops(plan)
     found: dict[StepKey, Visit] = {}
     for number, step in enumerate(store.each_step(), start=1):
-        use, gaps = _read_use(store, step)
-        place = f"steps.jsonl:{number}"
-        found[step.key] = visit(step, use, closed_loop=step.key.workload in closed, place=place, gaps=gaps)
+        found[step.key] = read_visit(store, step, closed, place=f"steps.jsonl:{number}")
     return found
+
+
+def read_visit(store: RunStore, step: StepResult, closed: Collection[str], *, place: str = "steps.jsonl") -> Visit:
+    """One step with what the hosts used in it; `closed` are the workloads that name no rate."""
+    use, gaps = _read_use(store, step)
+    return visit(step, use, closed_loop=step.key.workload in closed, place=place, gaps=gaps)
 
 
 def closed_loops(plan: ResolvedPlan) -> frozenset[str]:

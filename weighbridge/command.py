@@ -24,6 +24,7 @@ class Verbs(click.Group):
         "resume": "Go on with a run that was ended or killed, at the first step that is not whole.",
         "compare-runs": "Compare two runs: releases, tunings or days; refused where they are not alike.",
         "study": "Replay a published study: its table, what changed, its figures beside ours.",
+        "tune": "Find the settings of a layout that help, and prove that they do.",
         "topologies": "List layouts, releases and parameters.",
         "render": "Print every configuration file of a layout; starts nothing.",
         "up": "Stand a layout up, verify it, and leave it standing.",

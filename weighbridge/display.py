@@ -20,8 +20,22 @@ from results.interval import percentile, summed
 from results.measurement import Tally
 from results.step import StepKey, StepResult
 from results.validity import enough_samples
-from weighbridge.pace import Pace, show_duration
-from weighbridge.plan import Plan
+from weighbridge.pace import show_duration
+
+
+class Steps(Protocol):
+    """What is to be done, as far as a display wants to know it: a plan, or the course of a tuning."""
+
+    @property
+    def steps(self) -> int:
+        """How many steps are measured in all, or at the most."""
+
+
+class Left(Protocol):
+    """What tells how long the rest takes."""
+
+    def left_s(self) -> float:
+        """Seconds that are probably left."""
 
 
 class Display(Protocol):
@@ -43,7 +57,7 @@ class Display(Protocol):
 class PlainDisplay:
     """A line for each thing that happens, for logs and pipes."""
 
-    def __init__(self, plan: Plan, console: Console, pace: Pace) -> None:
+    def __init__(self, plan: Steps, console: Console, pace: Left) -> None:
         self._console = console
         self._plan = plan
         self._pace = pace
@@ -76,7 +90,7 @@ class LiveDisplay:
 
     ROWS = 12
 
-    def __init__(self, plan: Plan, console: Console, pace: Pace) -> None:
+    def __init__(self, plan: Steps, console: Console, pace: Left) -> None:
         self._plan = plan
         self._pace = pace
         self._rows: list[StepResult] = []
@@ -132,7 +146,7 @@ class LiveDisplay:
         return Group(table, self._bar)
 
 
-def display_for(plan: Plan, console: Console, pace: Pace) -> PlainDisplay | LiveDisplay:
+def display_for(plan: Steps, console: Console, pace: Left) -> PlainDisplay | LiveDisplay:
     """A live display on a terminal, plain lines elsewhere. `pace` tells how long the rest takes."""
     return LiveDisplay(plan, console, pace) if console.is_terminal else PlainDisplay(plan, console, pace)
 

@@ -31,13 +31,23 @@ class Measuring:
     What is noted and recorded is of the layout that the deployment has at that moment, or of the layout of the step's key.
     """
 
-    def __init__(self, suite: Suite, store: RunStore, display: Display, *, profiler: Profiler | None = None) -> None:
+    def __init__(
+        self,
+        suite: Suite,
+        store: RunStore,
+        display: Display,
+        *,
+        profiler: Profiler | None = None,
+        written: Callable[[StepResult], None] = lambda _: None,
+    ) -> None:
         before = store.steps()
         self.whole = whole(before)
         self._suite = suite
         self._store = store
         self._display = display
         self._profiler = profiler
+        self._written = written
+        """Told of each step when its line is on the disk."""
         self._order = max((one.order for one in before), default=-1) + 1
         """The next step's place among all that were tried."""
         self._settled = len(self.whole)
@@ -99,10 +109,10 @@ class Measuring:
         deployment.check()
         return result
 
-    def not_measured(self, keys: Iterable[StepKey], error: WeighbridgeError) -> None:
-        """Write steps down that were asked for and are not measured, since an earlier one failed: never lost, never a number."""
+    def not_measured(self, keys: Iterable[StepKey], error: WeighbridgeError, *, why: str = "an earlier step failed") -> None:
+        """Write steps down that were asked for and are not measured, and why: never lost, never a number."""
         for key in keys:
-            note = f"not measured, since an earlier step failed: {error.message}"
+            note = f"not measured, since {why}: {error.message}"
             self._write(StepResult(key=key, measurement=None, valid=False, notes=(note,), order=self._order))
 
     def keep(self, folder: str, kept: Sequence[Kept]) -> None:
@@ -167,6 +177,7 @@ class Measuring:
         self._settled += 1
         if result.measurement is not None:
             self.whole.add(result.key)
+        self._written(result)
         self._display.ended(result)
 
 

@@ -32,6 +32,7 @@ from weighbridge.influx_display import sending
 from weighbridge.interruption import Interrupted, interruptible
 from weighbridge.means import require
 from weighbridge.measuring import whole
+from weighbridge.opening import LOCUST
 from weighbridge.pace import Pace, show_duration
 from weighbridge.passes import asked_of_hosts, wants_tools
 from weighbridge.plan import Plan
@@ -50,6 +51,8 @@ class Doing:
     """What is sent each step as it is measured, and is never a reason to fail."""
     pictures: bool = True
     """Whether charts are written as files at the end; the report has them either way."""
+    locust: tuple[str, ...] = LOCUST
+    """The command line of Locust's driver."""
 
     def say(self, words: str) -> None:
         """Tell the user."""
@@ -163,6 +166,7 @@ def _conduct(left: Begun, doing: Doing, allowance: Allowance | None, begun: Call
                 store,
                 display,
                 doing.where,
+                driver=doing.locust,
                 cosbench=doing.cosbench,
                 attest=plan.attest,
                 profiler=profiler,
@@ -170,7 +174,7 @@ def _conduct(left: Begun, doing: Doing, allowance: Allowance | None, begun: Call
                 allowance=allowance,
             ).run()
     except BaseException as error:
-        _ended(store, "interrupted" if isinstance(error, Interrupted) else "failed", str(error))
+        ended(store, "interrupted" if isinstance(error, Interrupted) else "failed", str(error))
         doing.say(f"what was measured is kept; to go on: weighbridge resume {store.folder}")
         raise
     store.event("ended", "done")
@@ -186,7 +190,7 @@ def _conduct(left: Begun, doing: Doing, allowance: Allowance | None, begun: Call
         doing.say(f"{many} not measured; to try again: weighbridge resume {store.folder}")
 
 
-def _ended(store: RunStore, state: State, why: str) -> None:
+def ended(store: RunStore, state: State, why: str) -> None:
     """Write down how a run ended. Where that cannot be written, what ended it is still what is told."""
     with suppress(StoreError):
         store.event("ended", f"{state}: {why}")

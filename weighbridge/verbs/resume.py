@@ -73,14 +73,18 @@ def resume(
     Raises as `weighbridge.run.resume` does.
     """
     from results.store import RunStore  # noqa: PLC0415 - heavy rooms are imported by what needs them
+    from results.trial_book import TrialBook  # noqa: PLC0415
     from weighbridge.outcome import print_outcome  # noqa: PLC0415
     from weighbridge.run import Doing  # noqa: PLC0415
     from weighbridge.run import resume as go_on  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
+    from weighbridge.verbs import tune  # noqa: PLC0415
     from weighbridge.verbs.compare import cosbench_site, exit_code  # noqa: PLC0415
 
     screen = console()
+    if TrialBook(folder).run() is not None:
+        return tune.resume(folder, screen, despite=despite, budget_s=budget_s, pictures=pictures)
     by_cosbench = RunStore.open(folder).plan().suite.driver != "locust"
     site = cosbench_site(cosbench, cosbench_archive) if by_cosbench else None
     doing = Doing(place(), screen, site, influx, pictures=pictures)

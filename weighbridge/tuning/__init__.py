@@ -1,0 +1,1 @@
+"""Tuning a layout that stands: preparing it, driving its trials, choosing a winner and confirming it."""

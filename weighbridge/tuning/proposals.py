@@ -1,0 +1,141 @@
+"""The strategy `search`: Optuna proposes combinations, each is tried a few times, and the best go on in rounds.
+
+A proposal is given up as soon as its running interval says that it is no better than the best so far, or than the baseline. The
+sampler is TPE (Bergstra et al. 2011), seeded and multivariate: parameters are modelled together, since the best value of one
+(threads) may depend on another (the front's connections).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING
+
+from ground.document import DocumentError
+from results.ledger import Entry
+from results.trial import Arm, Trial
+from suites.tuning import Level
+from weighbridge.tuning.space import Candidate, Choice, Space
+from weighbridge.tuning.turns import Judge, Tried, Turn, Turns, rounds, settled
+
+if TYPE_CHECKING:
+    import optuna
+
+Learn = Callable[[Candidate], None]
+"""Told of an arm before it is tried for the first time."""
+Note = Callable[[str], None]
+
+
+class Search:
+    """Proposes arms of a space. `learn` is told of each new one, `note` in words of what is not tried and why."""
+
+    def __init__(self, space: Space, judge: Judge, learn: Learn, note: Note) -> None:
+        self._space = space
+        self._tuning = space.tuning
+        self._judge = judge
+        self._learn = learn
+        self._note = note
+        self._tried: dict[str, Tried] = {}
+        self._gains: dict[str, float | None] = {space.baseline.arm.name: 1.0}
+        """Of each arm that was tried how many times better than the baseline it was; None of one that may not be chosen."""
+
+    def turns(self) -> Turns:
+        """All turns of the search, and then those of its finalists."""
+        from optuna.trial import TrialState  # noqa: PLC0415 - wanted for searches alone, and slow to come
+
+        study = self._study()
+        number = 0
+        for count in range(1, self._tuning.search.proposals + 1):
+            asked = study.ask()
+            try:
+                one = self._space.candidate(self._suggested(asked))
+            except DocumentError as error:
+                told = "; ".join(dict.fromkeys(fault.message for fault in error.faults))
+                self._note(f"proposal {count} is not tried: {told}")
+                study.tell(asked, state=TrialState.FAIL)
+                continue
+            name = one.arm.name
+            if name in self._gains:
+                self._note(f"proposal {count} is {name}, which is known already")
+            else:
+                self._learn(one)
+                self._gains[name] = yield from self._proposal(one.arm, number)
+                number += 1
+            gain = self._gains[name]
+            if gain is None:
+                study.tell(asked, state=TrialState.FAIL)
+            else:
+                study.tell(asked, math.log(gain))
+        yield from rounds(self._finalists(), self._tuning, self._space.baseline.arm, self._judge, number)
+
+    def _proposal(self, arm: Arm, number: int) -> Generator[Turn, Trial, float | None]:
+        """Try one in a round of its own, the baseline around each trial; returns its gain, None where it may not be chosen."""
+        baseline = self._space.baseline.arm
+        found = self._tried[arm.name] = Tried(arm)
+        entry: Entry | None = None
+        yield Turn(baseline, number)
+        for _ in range(self._tuning.search.trials):
+            found.add((yield Turn(arm, number)))
+            if not found.stood:
+                return None
+            yield Turn(baseline, number)
+            ledger = self._judge()
+            entry = ledger.entry(arm)
+            if found.hopeless or (entry is not None and entry.verdict in ("not allowed", "failed") and found.trials > 1):
+                return None
+            if entry is not None and self._beaten(entry):
+                break
+        if entry is None or entry.verdict in ("not allowed", "failed"):
+            return None
+        return entry.gain
+
+    def _beaten(self, entry: Entry) -> bool:
+        best = max(gain for gain in self._gains.values() if gain is not None)  # the baseline's own is 1
+        return entry.gain_high is not None and entry.gain_high < best
+
+    def _finalists(self) -> Sequence[Tried]:
+        """The best of those that are better than the baseline, as far as is known."""
+        better = {name: gain for name, gain in self._gains.items() if gain is not None and gain > 1 and name in self._tried}
+        best = sorted(better, key=lambda name: better[name], reverse=True)[: self._tuning.search.finalists]
+        chosen = [self._tried[name] for name in best]
+        if not any(one.trials >= self._tuning.trials.least for one in chosen):
+            return chosen
+        ledger = self._judge()
+        return [one for one in chosen if one.trials < self._tuning.trials.least or not settled(ledger, one.arm)]
+
+    def _suggested(self, asked: optuna.Trial) -> list[Choice]:
+        """What the sampler proposes of each parameter: of values also what the layout has."""
+        found = []
+        for number, parameter in enumerate(self._tuning.parameters):
+            ways = self._space.choices(number)
+            if parameter.range is None:
+                index = asked.suggest_categorical(parameter.key, [-1, *range(len(ways))])
+                if index >= 0:
+                    found.append(ways[index])
+                continue
+            low, high = parameter.range.ends
+            log = parameter.range.scale == "log"
+            value: int | float
+            if parameter.range.whole:
+                value = asked.suggest_int(parameter.key, round(low), round(high), log=log)
+            else:
+                value = asked.suggest_float(parameter.key, low, high, log=log)
+            found.append(Choice(number, Level(value=value), ways[0].place))
+        return found
+
+    def _study(self) -> optuna.Study:
+        import optuna  # noqa: PLC0415 - as above
+
+        said = optuna.logging.get_verbosity()
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        try:
+            with warnings.catch_warnings():
+                # That modelling parameters together may change with a version is known: the version is part of what is installed.
+                warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+                sampler = optuna.samplers.TPESampler(
+                    seed=self._tuning.seed % 2**32, n_startup_trials=self._tuning.search.startup, multivariate=True
+                )
+            return optuna.create_study(sampler=sampler, direction="maximize")
+        finally:
+            optuna.logging.set_verbosity(said)

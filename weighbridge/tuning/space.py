@@ -1,0 +1,224 @@
+"""The space of a tuning: its arms as layouts that have been checked, and what must be started anew between them."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from ground.document import Document, DocumentError, Fault
+from ground.errors import UsageError
+from ground.scope import SCOPES, Scope, widest
+from results.trial import Arm, Settings
+from suites.tuning import Level, Setting, Tuning, show_setting
+from topologies.hardware import Hardware
+from topologies.loader import Planned, changed_layout
+from topologies.reference import LONGEST_NAME, path_of
+
+MOST_COMBINATIONS: Final = 500
+"""A grid of more is refused: at five trials of 10 s each, 500 take seven hours."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A level of a parameter, with where it stands in the tuning's file. `parameter` counts from 0."""
+
+    parameter: int
+    level: Level
+    place: tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An arm that can be tried: its layout has been checked as any other. `choices` are what it is made of."""
+
+    arm: Arm
+    planned: Planned
+    choices: tuple[Choice, ...] = ()
+
+
+class Space:
+    """All ways to set a layout that a tuning can try. Faults are told at the places of the tuning's file."""
+
+    def __init__(self, tuning: Tuning, baseline: Planned, hardware: Hardware, document: Document) -> None:
+        self.tuning = tuning
+        self.baseline = Candidate(Arm(name=baseline.layout.name), baseline)
+        self._hardware = hardware
+        self._document = document
+        self._kind = type(baseline.gateway)
+        self._has = _settings(baseline)
+        self._names: dict[str, Settings] = {baseline.layout.name: {}}
+        keys = [key for parameter in tuning.parameters for level in parameter.levels for key in (parameter.key, *level.also)]
+        self.keys = tuple(dict.fromkeys(keys))
+        """All that any level sets."""
+        self.layout_settings: Mapping[str, Setting | None] = {key: _plain(self._of(self._has, key)) for key in self.keys}
+        """What the layout has of them."""
+
+    def choices(self, number: int) -> tuple[Choice, ...]:
+        """The levels of a parameter."""
+        parameter = self.tuning.parameters[number]
+        where = ("parameters", number)
+        return tuple(
+            Choice(number, level, (*where, "range") if parameter.range is not None else (*where, "values", index))
+            for index, level in enumerate(parameter.levels)
+        )
+
+    def scopes(self) -> dict[str, Scope]:
+        """What must be started anew when a setting changes. Raises DocumentError where the file says less than is enough.
+
+        `nothing` is left to the daemons where starting them anew would be enough: they are asked when it is done.
+        """
+        found: dict[str, Scope] = {}
+        faults = []
+        for number, parameter in enumerate(self.tuning.parameters):
+            least = self._kind.scope(parameter.key)
+            found[parameter.key] = parameter.scope or least
+            asked = parameter.scope == "nothing" and least in ("reload", "restart")
+            if parameter.scope is not None and not asked and SCOPES.index(parameter.scope) < SCOPES.index(least):
+                message = f"{parameter.key}: {parameter.scope} is not enough for it to count: {least} is"
+                faults.append(self._document.fault_at(("parameters", number, "scope"), message))
+        if faults:
+            raise DocumentError(faults)
+        return {key: found.get(key) or self._kind.scope(key) for key in self.keys}
+
+    def candidate(self, choices: Sequence[Choice], *, name: str | None = None) -> Candidate:
+        """The arm of some levels together; the baseline where they come to what the layout has already.
+
+        What a level only sets besides gives way to another parameter's own value; of two numbers the larger is taken.
+        Raises DocumentError with all faults.
+        """
+        settings, places = self._merged(choices)
+        planned = self._changed(settings, places, name)
+        has = _settings(planned)
+        differing: Settings = {}
+        for key, value in settings.items():
+            now = self._of(has, key)
+            if now != self._of(self._has, key):
+                plain = _plain(now)
+                differing[key] = value if plain is None or plain != now else plain
+        if not differing:
+            return replace(self.baseline, choices=tuple(choices))
+        if differing != settings and name is None:
+            planned = self._changed(differing, places, None)
+        planned = self._told_apart(planned, differing)
+        return Candidate(Arm(name=planned.layout.name, settings=differing), planned, tuple(choices))
+
+    def singles(self) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
+        """Each level of each parameter by itself, and in words which are no arm. Raises DocumentError with all faults."""
+        found: list[Candidate] = []
+        faults: list[Fault] = []
+        words: list[str] = []
+        for number, parameter in enumerate(self.tuning.parameters):
+            ways = self.choices(number)
+            wrong: list[Fault] = []
+            for choice in ways:
+                try:
+                    one = self.candidate([choice])
+                except DocumentError as error:
+                    wrong += error.faults
+                    continue
+                if one.arm.is_baseline:
+                    words.append(
+                        f"{parameter.key}: {show_setting(choice.level.value)} is what {one.arm.name} has already: it is no arm"
+                    )
+                else:
+                    found.append(one)
+            # What is wrong with every level alike is wrong with the parameter.
+            same = {fault.message for fault in wrong}
+            if len(same) == 1 and len(wrong) == len(ways) > 1 and "unknown key" in wrong[0].message:
+                wrong = [self._document.fault_at(("parameters", number, "key"), wrong[0].message)]
+            faults += wrong
+        if faults:
+            raise DocumentError(_once(faults))
+        return tuple(found), tuple(words)
+
+    def combinations(self) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
+        """Every combination of levels, what the layout has being one of each parameter. As `singles`; UsageError of too many."""
+        ways: list[tuple[Choice | None, ...]] = [(None, *self.choices(number)) for number in range(len(self.tuning.parameters))]
+        many = math.prod(len(one) for one in ways) - 1
+        if many > MOST_COMBINATIONS:
+            least = self.tuning.trials.least
+            what = f"the grid has {many} combinations, each of them tried {least} times at least: {many * least} trials"
+            raise UsageError(
+                what, advice=f"Leave values or parameters out (at most {MOST_COMBINATIONS} combinations), or use search."
+            )
+        found: dict[str, Candidate] = {}
+        faults: list[Fault] = []
+        for combined in itertools.product(*ways):
+            try:
+                one = self.candidate([choice for choice in combined if choice is not None])
+            except DocumentError as error:
+                faults += error.faults
+                continue
+            if not one.arm.is_baseline:
+                found.setdefault(one.arm.name, one)
+        if faults:
+            raise DocumentError(_once(faults))
+        return tuple(found.values()), ()
+
+    def _merged(self, choices: Sequence[Choice]) -> tuple[Settings, dict[str, Fault]]:
+        settings: Settings = {}
+        places: dict[str, Fault] = {}
+        own = {self.tuning.parameters[choice.parameter].key for choice in choices}
+        for choice in choices:
+            key = self.tuning.parameters[choice.parameter].key
+            settings[key] = choice.level.value
+            places[key] = self._document.fault_at(choice.place, "")
+            for other, value in choice.level.also.items():
+                if other in own or (other in settings and not _larger(value, settings[other])):
+                    continue
+                settings[other] = value
+                places[other] = self._document.fault_at((*choice.place, "also", other), "")
+        return settings, places
+
+    def _changed(self, settings: Settings, places: Mapping[str, Fault], name: str | None) -> Planned:
+        return changed_layout(self.baseline.planned, self._hardware, settings, lambda key: places[key], name=name)
+
+    def _told_apart(self, planned: Planned, settings: Settings) -> Planned:
+        """The same under a name that no other arm has: values that differ in signs alone are called alike."""
+        name = planned.layout.name
+        if self._names.setdefault(name, settings) == settings:
+            return planned
+        told = hashlib.sha256(repr(sorted(settings.items())).encode()).hexdigest()[:6]
+        name = f"{name[: LONGEST_NAME - 7].rstrip('-')}-{told}"
+        self._names[name] = settings
+        return replace(planned, layout=planned.layout.model_copy(update={"name": name}))
+
+    def _of(self, settings: Mapping[str, Any], key: str) -> Any:
+        found: Any = settings
+        for word in path_of(key, self._kind.Settings):
+            found = found.get(word) if isinstance(found, dict) else None
+        return found
+
+
+def differing(one: Arm, other: Arm) -> frozenset[str]:
+    """The settings in which two arms differ."""
+    return frozenset(key for key in {*one.settings, *other.settings} if one.settings.get(key) != other.settings.get(key))
+
+
+def scope_between(one: Arm, other: Arm, scopes: Mapping[str, Scope]) -> Scope:
+    """What must be started anew to go from one arm to another."""
+    return widest(scopes[key] for key in differing(one, other))
+
+
+def _settings(planned: Planned) -> Mapping[str, Any]:
+    """All settings of a layout, defaults filled in, as JSON has them."""
+    found: dict[str, Any] = type(planned.gateway).Settings.model_validate(planned.layout.settings).model_dump(mode="json")
+    return found
+
+
+def _plain(value: Any) -> Setting | None:
+    """As a setting that can be shown; of what is none its words."""
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+
+
+def _larger(value: Setting, other: Setting) -> bool:
+    numbers = [one for one in (value, other) if isinstance(one, int | float) and not isinstance(one, bool)]
+    return len(numbers) == 2 and numbers[0] > numbers[1]
+
+
+def _once(faults: Iterable[Fault]) -> list[Fault]:
+    return sorted(dict.fromkeys(faults), key=lambda fault: (fault.file, fault.line, fault.column))
