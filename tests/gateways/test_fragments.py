@@ -1,0 +1,201 @@
+"""What is told of two configurations: what differs, where it belongs, and that pasting it makes the one into the other."""
+
+import re
+from collections.abc import Mapping
+
+import pytest
+
+from gateways.fragments import Piece, fragments
+from gateways.gateway import Rendered
+from ground.document import Fault
+from topologies.loader import changed_layout, load_hardware, load_layout, shipped_hardware, shipped_layouts
+from topologies.sites import sites
+
+LAB = load_hardware(shipped_hardware()["lab-small"])
+CEPH = "/etc/ceph/ceph.conf"
+APACHE = "/etc/weighbridge/apache/apache.conf"
+NESTED = {"apache": ("<", "</"), "haproxy": ("", ""), "ceph": ("[", ""), "swift": ("[", "")}
+
+
+def rendered(layout: str, changes: Mapping[str, object]) -> tuple[tuple[Rendered, ...], tuple[Rendered, ...]]:
+    base = load_layout(shipped_layouts()[layout], LAB)
+    changed = changed_layout(base, LAB, changes, Fault("test", 1, 1, "", ""))
+    return base.gateway.render(sites(LAB)), changed.gateway.render(sites(LAB))
+
+
+def one(path: str, before: str, after: str) -> Piece:
+    (piece,) = fragments([Rendered(host="h", path=path, text=before)], [Rendered(host="h", path=path, text=after)])
+    return piece
+
+
+def said(piece: Piece) -> list[str]:
+    """The lines of a piece after its head."""
+    return piece.text.partition("\n\n")[2].splitlines()
+
+
+def by_place(text: str, kind: str) -> dict[tuple[str, ...], list[str]]:
+    """Lines by the containers that they are in, read in the simplest way; comments are lines."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    path: tuple[str, ...] = ()
+    for raw in text.splitlines():
+        line = raw.strip()
+        if not line or "IfDefine" in line:
+            continue
+        if kind == "apache" and line.startswith("</"):
+            path = path[:-1]
+        elif kind == "apache" and line.startswith("<"):
+            path = (*path, line)
+        elif (kind == "haproxy" and not raw.startswith(" ") and line[0] != "#") or (kind != "apache" and line.startswith("[")):
+            path = (line,)
+        else:
+            found.setdefault(path, []).append(line)
+    return found
+
+
+def pasted(text: str, piece: Piece) -> dict[tuple[str, ...], list[str]]:
+    """The lines of a file, by container and sorted, when a person has done what a piece says."""
+    lines = by_place(text, piece.kind)
+    head = "\n".join(said(piece))
+    for path, some in by_place(head, piece.kind).items():
+        place = lines.setdefault(path, [])
+        for line in some:
+            told = re.match(r"# (in place of|remove): (.*)", line)
+            if told:
+                place.remove(told[2])
+            elif not line.startswith("#"):
+                place.append(line)
+    return {path: sorted(some) for path, some in lines.items() if some}
+
+
+CASES: list[tuple[str, dict[str, object], set[str]]] = [
+    ("rgw-beast", {"radosgw.threads": 64, "options.client.rgw_list_buckets_max_chunk": 10}, {"ceph.conf"}),
+    (
+        "rgw-haproxy",
+        {"radosgw.tcp_nodelay": False, "haproxy.timeouts.connect": "1s", "haproxy.options.backend": "option http-no-delay"},
+        {"ceph.conf", "haproxy.cfg"},
+    ),
+    (
+        "rgw-apache-proxy",
+        {
+            "apache.mpm.kind": "event",
+            "apache.reuse": False,
+            "apache.access_log": True,
+            "apache.options": {"server": {"ListenBacklog": 100}, "location": {"LimitRequestBody": 5}},
+        },
+        {"apache.conf"},
+    ),
+    ("rgw-apache-fastcgi", {"apache.flush": "auto", "apache.keep_alive": False}, {"apache.conf"}),
+    (
+        "swift-haproxy",
+        {"proxy.workers": 2, "object.disk_chunk_size": "1MiB", "options.object.object-auditor.files_per_second": 3},
+        {"proxy-server.conf", "object-server.conf"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("layout", "changes", "names"), CASES)
+def test_doing_what_the_pieces_say_makes_each_file_into_the_other(layout: str, changes: dict[str, object], names: set[str]) -> None:
+    before, after = rendered(layout, changes)
+    pieces = {piece.name: piece for piece in fragments(before, after)}
+    assert set(pieces) == names
+    for old, new in zip(before, after, strict=True):
+        name = re.sub(r"-\d\.conf", ".conf", old.path.rpartition("/")[2])
+        if name not in pieces:
+            assert old.text == new.text
+            continue
+        kind = pieces[name].kind
+        assert pasted(old.text, pieces[name]) == {path: sorted(lines) for path, lines in by_place(new.text, kind).items()}
+
+
+@pytest.mark.parametrize(("layout", "changes", "names"), CASES)
+def test_the_way_back_is_told_as_well(layout: str, changes: dict[str, object], names: set[str]) -> None:
+    before, after = rendered(layout, changes)
+    pieces = {piece.name: piece for piece in fragments(after, before)}
+    assert set(pieces) == names
+    for old, new in zip(after, before, strict=True):
+        name = re.sub(r"-\d\.conf", ".conf", old.path.rpartition("/")[2])
+        if name in pieces:
+            assert {*pasted(old.text, pieces[name])} == {*by_place(new.text, pieces[name].kind)}
+
+
+def test_what_several_hosts_have_alike_is_told_once_under_its_section() -> None:
+    before, after = rendered("rgw-beast", {"radosgw.threads": 64})
+    assert sum(one.path == CEPH for one in before) > 1
+    (piece,) = fragments(before, after)
+    assert (piece.name, piece.kind) == ("ceph.conf", "ceph")
+    assert said(piece) == ["[client]", "# in place of: rgw_thread_pool_size = 512", "rgw_thread_pool_size = 64"]
+
+
+def test_what_not_all_hosts_want_says_which_do() -> None:
+    files = [Rendered(host=host, path="/etc/swift/object-server.conf", text="[DEFAULT]\nworkers = 1\n") for host in ("a", "b")]
+    after = [files[0], files[1].model_copy(update={"text": "[DEFAULT]\nworkers = 2\n"})]
+    (piece,) = fragments(files, after)
+    assert said(piece) == [
+        "[DEFAULT]",
+        "# only b:/etc/swift/object-server.conf:",
+        "# in place of: workers = 1",
+        "workers = 2",
+    ]
+
+
+def test_sections_of_a_radosgw_say_that_the_name_is_this_layouts() -> None:
+    head = "[client.rgw.gateway-1]\nrgw_frontends = beast"
+    assert said(one(CEPH, f"{head}\n", f"{head} port=1\n"))[:2] == [
+        "[client.rgw.gateway-1]",
+        "# the name of a radosgw of this layout: yours has one of its own",
+    ]
+
+
+def test_lines_within_containers_stand_in_them_and_containers_that_go_are_named() -> None:
+    before = "A 1\n<VirtualHost *:80>\n  B 1\n  <Proxy x>\n    C 1\n  </Proxy>\n</VirtualHost>\n"
+    after = "A 1\n<VirtualHost *:80>\n  B 2\n  <Location />\n    D 1\n  </Location>\n</VirtualHost>\n"
+    assert said(one(APACHE, before, after)) == [
+        "<VirtualHost *:80>",
+        "  # in place of: B 1",
+        "  B 2",
+        "  # remove: <Proxy x> with all that is in it",
+        "  <Location />",
+        "    D 1",
+        "  </Location>",
+        "</VirtualHost>",
+    ]
+
+
+def test_of_two_containers_that_begin_alike_the_one_that_differs_is_told() -> None:
+    text = "<VirtualHost *:80>\n  ServerName {}\n</VirtualHost>\n"
+    piece = one(APACHE, text.format("a") + text.format("b"), text.format("a") + text.format("c"))
+    assert said(piece) == ["<VirtualHost *:80>", "  # in place of: ServerName b", "  ServerName c", "</VirtualHost>"]
+
+
+def test_lines_with_a_secret_are_not_told_nor_files_of_keys() -> None:
+    before = [
+        Rendered(host="h", path=CEPH, text="[a]\nkey = ***\nb = 1\n"),
+        Rendered(host="h", path="/etc/ceph/keyring", text="[x]\n"),
+    ]
+    after = [
+        Rendered(host="h", path=CEPH, text="[a]\nb = 2\nuser = *** .admin\n"),
+        Rendered(host="h", path="/etc/ceph/keyring", text="[y]\n"),
+    ]
+    (piece,) = fragments(before, after)
+    assert said(piece) == ["[a]", "# in place of: b = 1", "b = 2"]
+
+
+def test_evidence_stands_on_top_as_comments_that_end_with_their_line() -> None:
+    before, after = rendered("rgw-beast", {"radosgw.threads": 64})
+    (piece,) = fragments(before, after, ["throughput +12 %\np = 0.002", "a path C:\\"])
+    lines = piece.text.splitlines()
+    assert lines[:4] == ["# ceph.conf", "# throughput +12 %", "# p = 0.002", "# a path C:"]
+    assert all(line.startswith("#") for line in lines[: lines.index("")])
+
+
+def test_equal_configurations_have_no_pieces() -> None:
+    before, after = rendered("swift-haproxy", {})
+    assert fragments(before, after, ["evidence"]) == ()
+
+
+def test_a_file_that_only_one_configuration_has_is_told_whole() -> None:
+    before, after = rendered("rgw-apache-fastcgi", {"apache.path": "http"})
+    pieces = {piece.name: piece for piece in fragments(before, after)}
+    assert "# remove: listen /run/weighbridge-responder.sock" in said(pieces["responder.conf"])
+    back = {piece.name: piece for piece in fragments(after, before)}
+    assert "listen /run/weighbridge-responder.sock" in said(back["responder.conf"])
