@@ -36,7 +36,7 @@ def drift_chart(result: TuningResult, look: Look = LIGHT) -> Figure | None:
     return Figure(
         name="drift",
         title="Every trial, in the order of time",
-        finding=moved[0].rstrip(".") if moved else "How the baseline moved is not known",
+        finding=_upper(moved[0].rstrip(".")) if moved else "How the baseline moved is not known",
         caption=f"Line: {result.ledger.baseline.name}, tried again before and after every few settings. Blue: a setting that is "
         "better, orange: worse, grey: no effect shown. Each trial is set against the line beside it, so what moves both is in no "
         "difference.",
@@ -92,7 +92,7 @@ def _plot(result: TuningResult, number: int, readings: Sequence[Reading], trials
     return Plot(
         key=f"objective-{number + 1}",
         title=_upper(result.called(number)),
-        finding="" if drift is None else drift.words,
+        finding="" if drift is None or number == 0 else _moved(drift.words),
         spec=dict(alt.layer(*layers).to_dict(validate=False)),
         head=("Trial", "Round", "Setting", "Figure", "Baseline beside it", "Why none"),
         lines=tuple(_line(one, trials[one.trial], names) for one in readings),
@@ -149,6 +149,11 @@ def _csv(result: TuningResult, trials: dict[int, Trial]) -> str:
             place = (one.trial + 1, trial.round + 1, trial.deployment, trial.started_s, trial.arm.name)
             lines.append((*place, result.run.objectives[one.objective].words, one.value, one.reference, one.why))
     return csv_lines(head, lines)
+
+
+def _moved(words: str) -> str:
+    """What a drift says of the baseline alone: its panel has the objective as its title."""
+    return _upper(words.partition(": ")[2].partition(";")[0])
 
 
 def _upper(text: str) -> str:

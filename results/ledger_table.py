@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Final
 
 from ground.record import Record
@@ -35,6 +37,10 @@ RESTARTED: Final[dict[Scope, str]] = {
     "cluster": "new cluster",
 }
 """What must be started or made anew before a setting counts, in a word or two."""
+
+
+_BEFORE: Final = re.compile(r"(?:[\w:-]+\.)+(?=[\w:-]+(?: |$))")
+"""What stands before the last part of a key, before its value."""
 
 
 class Change(Record):
@@ -74,6 +80,13 @@ def ledger_lines(result: TuningResult) -> tuple[LedgerLine, ...]:
     """The lines, the largest gain first; settings of which no gain is known last."""
     entries = sorted(result.ledger.entries, key=lambda one: -(one.gain or 0.0))
     return tuple(_line(result, one) for one in entries)
+
+
+def short_names(names: Sequence[str]) -> dict[str, str]:
+    """Settings without what their keys begin with, `threads 512 → 64`; as they are where two would be called the same."""
+    short = {name: _BEFORE.sub("", name) for name in names}
+    called = list(short.values())
+    return {name: brief if called.count(brief) == 1 else name for name, brief in short.items()}
 
 
 def change_figure(effect: Effect) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib import resources
@@ -15,7 +16,7 @@ from typing import Any
 
 import vl_convert as vlc
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from ground.quantities import show_bytes
 
@@ -26,12 +27,19 @@ def render(template: str, specs: Mapping[str, Mapping[str, Any]], **words: Any) 
         loader=PackageLoader("results"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["bytes"] = show_bytes
+    environment.filters["breakable"] = _breakable
     return environment.get_template(template).render(
         **words,
         fonts={weight: _font(name) for weight, name in ((400, "Inter-Regular.otf"), (600, "Inter-SemiBold.otf"))},
         specs=_script_json(specs),
         bundle=_bundle(),
     )
+
+
+def _breakable(text: str) -> Markup:
+    """A text whose long names may be broken at their underscores and dots, and whose arrows stay with what they lead to."""
+    words = str(escape(text)).replace(" → ", " →\N{NO-BREAK SPACE}")
+    return Markup(re.sub(r"(?<=\w)([_.])(?=\w)", r"\1<wbr>", words))  # noqa: S704 - escaped just here
 
 
 @lru_cache(maxsize=1)

@@ -29,6 +29,7 @@ from results.exports.host_tables import (
     hosts_table,
     runs_table,
 )
+from results.exports.ledger_tables import LEDGER, TRIALS, ledger_table, trials_table
 from results.exports.run_tables import SECONDS, STEPS, SUMMARY, seconds_table, steps_table, summary_table
 from results.run_data import RunData
 
@@ -51,6 +52,8 @@ VIEWS: Final[Mapping[str, View]] = MappingProxyType(
         "steps": View(STEPS, steps_table),
         "seconds": View(SECONDS, seconds_table),
         "effects": View(EFFECTS, effects_table),
+        "ledger": View(LEDGER, ledger_table),
+        "trials": View(TRIALS, trials_table),
         "attestation": View(ATTESTATION, attestation_table),
         "events": View(EVENTS, events_table),
         "hosts": View(HOSTS, hosts_table),

@@ -17,9 +17,10 @@ from results.ledger import Entry
 from results.ledger_table import SIGNS, ledger_lines
 from results.page import render
 from results.percent import show_percent
-from results.report import TURNS, Card
+from results.report import TURNS
 from results.run_data import RunData
 from results.statistics import REPEATS_FOR_A_CLAIM
+from results.tuning_cards import cards
 from results.tuning_result import TuningResult, change_words, could_be_shown, interval_words
 from suites.tuning import Parameter, show_setting
 
@@ -70,7 +71,7 @@ def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
         ledger=result.ledger,
         baseline=baseline,
         lead=_lead(result),
-        cards=tuple(_cards(result)),
+        cards=cards(result),
         sentences=tuple(_sentences(result)),
         called=[result.called(number) for number in range(len(run.objectives))],
         lines=ledger_lines(result),
@@ -112,60 +113,6 @@ def _lead(result: TuningResult) -> str:
         f"{tuning.about.rstrip('.')}: {tuning.layout}{release}, {_counted(len(tuning.parameters), 'parameter')} {how}; "
         f"{_counted(len(result.ledger.entries), 'setting')} in {_counted(trials, 'trial')} and {_counted(result.rounds, 'round')}."
     )
-
-
-def _cards(result: TuningResult) -> Iterator[Card]:
-    """The largest gain, what was confirmed, how much does nothing, and how far the baseline moved."""
-    blue, orange, grey = "#0072B2", "#D55E00", "#9aa0ab"
-    entries = result.ledger.entries
-    best = next(iter(result.better), None)
-    if best is not None:
-        for number, effect in enumerate(best.effects):
-            if effect.verdict == "better" and effect.ratio is not None:
-                yield Card(
-                    figure=show_percent(effect.ratio.value),
-                    about=_upper(result.called(number)),
-                    text=best.name,
-                    detail=f"{interval_words(effect)}, n = {effect.ratio.repeats}; in its own trials",
-                    colour=blue,
-                )
-                break
-    if result.winner is not None:
-        found = result.confirmation
-        gain = None if found is None else found.gain
-        names = result.named(result.winner.arm)
-        many = names[0] if len(names) == 1 else f"{len(names)} settings together"
-        if found is None or gain is None:
-            yield Card(figure=UNKNOWN, about="Not confirmed yet", text=many, detail="no run on fresh deployments", colour=grey)
-        else:
-            first = next((one for one in found.known if one.verdict == "better"), found.known[0])
-            figure = show_percent(first.ratio.value) if first.ratio is not None else UNKNOWN
-            ends = interval_words(first)
-            yield Card(
-                figure=figure,
-                about="Confirmed on fresh deployments" if found.confirmed else "Not confirmed on fresh deployments",
-                text=f"{first.metric}: {many}",
-                detail=f"{ends + ', ' if ends else ''}n = {found.repeats}",
-                colour=blue if found.confirmed else orange,
-            )
-    if entries:
-        none = result.ledger.without_effect
-        yield Card(
-            figure=f"{len(none)} of {len(entries)}",
-            about="Settings without an effect",
-            text="not shown, or too small to matter",
-            detail="each with what would have been shown, below",
-            colour=grey,
-        )
-    worse = [one for one in entries if one.verdict in ("worse", "not allowed", "failed", "trade-off")]
-    if worse:
-        kinds = {
-            verdict: sum(one.verdict == verdict for one in worse) for verdict in ("worse", "trade-off", "not allowed", "failed")
-        }
-        told = ", ".join(f"{count} {verdict}" for verdict, count in kinds.items() if count)
-        yield Card(
-            figure=str(len(worse)), about="Settings to stay away from", text=told, detail="see the ledger for why", colour=orange
-        )
 
 
 def _sentences(result: TuningResult) -> Iterator[str]:

@@ -20,6 +20,7 @@ from results.summary import NOT_STEADY, NOT_VALID, Row
 from results.use import limit_brief, saturated
 from results.validity import ASIDES
 from weighbridge.study_outcome import print_study
+from weighbridge.tuning_outcome import print_tuning
 
 WIDE: Final = 132
 """Columns that the whole table needs with names of a usual length; on a narrower terminal it comes in two parts."""
@@ -31,11 +32,14 @@ _USES: Final = ("gw\nCPU-s/1k", "st\nCPU-s/1k", "saturated")
 
 
 def print_outcome(derived: Derived, console: Console) -> None:
-    """Print table, findings and places. Lines that are not valid are dim, with their reasons below the table.
+    """Print table, findings and places, or the ledger of a tuning. Lines that are not valid are dim, with their reasons below.
 
     What the hosts used is told where telemetry was recorded. A terminal has no room for all columns: size, p99, mean,
     samples and repeats are in summary.csv and in the report.
     """
+    if derived.tuned is not None:
+        print_tuning(derived, console)
+        return
     rows = derived.rows
     recorded, several = any(row.resources for row in rows), len({row.driver for row in rows}) > 1
     if recorded and console.width >= WIDE:

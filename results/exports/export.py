@@ -8,7 +8,7 @@ from pathlib import Path
 from ground.errors import InvalidMeasurement, UsageError
 from ground.record import Record
 from results.exports.file import File, Produced
-from results.exports.formats import format_of
+from results.exports.formats import OF_TUNINGS, format_of
 from results.run_data import RunData
 from results.store import make_folder, write_whole
 
@@ -28,6 +28,11 @@ def produce(run: Path, to: str, tables: Sequence[str] = ()) -> tuple[RunData, Pr
     """
     form, wanted = format_of(to, tables)
     data = RunData(run)
+    lacking = [name for name in tables if name in OF_TUNINGS] if data.tuning is None else []
+    if lacking:
+        raise UsageError(
+            f"{run}: is no tuning: it has no {' and no '.join(lacking)}", advice="Leave --table away, or choose another."
+        )
     gaps = data.gaps
     made = form.make(data, wanted)
     if not made.files:

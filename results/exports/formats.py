@@ -16,6 +16,8 @@ from results.exports.file import File, Produced
 from results.exports.hgrm_format import hgrm_files
 from results.exports.json_format import json_file
 from results.exports.latex_format import latex_file
+from results.exports.ledger_paper import ledger_paper
+from results.exports.ledger_tables import ledger_table, trials_table
 from results.exports.markdown_format import markdown_file
 from results.exports.paper import PaperTable, effects_paper, summary_paper
 from results.exports.parquet_format import parquet_file
@@ -23,10 +25,19 @@ from results.exports.run_tables import seconds_table, steps_table, summary_table
 from results.run_data import RunData
 
 TABLES: Final[Mapping[str, Callable[[Sequence[RunData]], DataTable]]] = MappingProxyType(
-    {"summary": summary_table, "steps": steps_table, "seconds": seconds_table, "effects": effects_table}
+    {
+        "summary": summary_table,
+        "steps": steps_table,
+        "seconds": seconds_table,
+        "effects": effects_table,
+        "ledger": ledger_table,
+        "trials": trials_table,
+    }
 )
 """The tables of a run, by name."""
-_PAPERS: Final = ("summary", "effects")
+OF_TUNINGS: Final = ("ledger", "trials")
+"""Those that only a tuning has."""
+_PAPERS: Final = ("summary", "effects", "ledger")
 
 
 @dataclass(frozen=True)
@@ -71,7 +82,7 @@ def _pptx(data: RunData, _tables: Sequence[str]) -> Produced:
 def _paper(data: RunData, name: str) -> PaperTable:
     if name == "summary":
         return summary_paper(data)
-    return effects_paper(data, data.comparison)
+    return ledger_paper(data) if name == "ledger" else effects_paper(data, data.comparison)
 
 
 FORMATS: Final[Mapping[str, Format]] = MappingProxyType(

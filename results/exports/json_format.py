@@ -15,6 +15,7 @@ from results.exports.data_table import Cell, DataTable, Field, Kind, show_time
 from results.exports.effects_table import EFFECTS
 from results.exports.file import File
 from results.exports.host_tables import RUNS
+from results.exports.ledger_tables import LEDGER, TRIALS
 from results.exports.run_tables import SECONDS, STEPS, SUMMARY
 from results.run_data import RunData
 
@@ -48,7 +49,7 @@ def json_file(data: RunData, tables: Sequence[DataTable]) -> File:
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of such a document, with the unit and the meaning of every field."""
-    shapes = (SUMMARY, STEPS, SECONDS, EFFECTS)
+    shapes = (SUMMARY, STEPS, SECONDS, EFFECTS, LEDGER, TRIALS)
     tables = {shape.name: {"type": "array", "description": shape.about, "items": _object_schema(shape.fields)} for shape in shapes}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

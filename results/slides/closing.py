@@ -21,7 +21,7 @@ _VERSIONS: Final = ("gateway", "radosgw", "packages")
 
 def closing(evidence: Evidence) -> tuple[Slide, ...]:
     """Limits, and how to repeat the run."""
-    return (_limits(evidence), _repeat(evidence))
+    return (_limits(evidence), repeat(evidence))
 
 
 def _limits(evidence: Evidence) -> Slide:
@@ -32,7 +32,7 @@ def _limits(evidence: Evidence) -> Slide:
     return Slide(
         key="limits",
         title=_title(evidence),
-        lines=(*shown, hosts, *_loop(evidence)),
+        lines=(*shown, hosts, *loop_words(evidence)),
         notes=(
             *faults,
             *_lacking(evidence),
@@ -44,7 +44,7 @@ def _limits(evidence: Evidence) -> Slide:
     )
 
 
-def _loop(evidence: Evidence) -> tuple[str, ...]:
+def loop_words(evidence: Evidence) -> tuple[str, ...]:
     """What a closed loop can tell; nothing where a workload names a rate."""
     if any(workload.rate_per_s is not None for workload in evidence.plan.suite.workloads):
         return ()
@@ -97,7 +97,8 @@ def _kept(evidence: Evidence) -> Iterator[str]:
         yield f"The run ended with: {evidence.manifest.error}"
 
 
-def _repeat(evidence: Evidence) -> Slide:
+def repeat(evidence: Evidence) -> Slide:
+    """The last slide: the command, and what else it takes."""
     manifest, plan = evidence.manifest, evidence.plan
     version = manifest.weighbridge_version or "of a version that is not recorded"
     releases = list(dict.fromkeys(layout.release for layout in plan.layouts if layout.release))

@@ -17,6 +17,7 @@ from results.run_data import RunData
 from results.staircase import Staircase
 from results.store import RunStore
 from results.summary import Row
+from results.tuning_result import TuningResult
 
 
 class Evidence(Record):
@@ -31,6 +32,8 @@ class Evidence(Record):
     attested: tuple[Attested, ...]
     gaps: tuple[str, ...] = ()
     """What the folder lacks, a sentence each."""
+    tuned: TuningResult | None = None
+    """What a tuning came to; None of a run that is none."""
 
     @property
     def layouts(self) -> tuple[str, ...]:
@@ -84,6 +87,7 @@ def evidence(store: RunStore) -> Evidence:
         stairs=tuple(stair for stair in data.stairs.stairs if stair.layout not in twins) if data.stairs is not None else (),
         attested=data.attested,
         gaps=data.gaps,
+        tuned=data.tuned,
     )
 
 

@@ -12,11 +12,14 @@ from results.slides.requests import requests
 from results.slides.setup import setup
 from results.slides.slide import Deck
 from results.slides.tuning import tuning
+from results.slides.tuning_talk import tuning_talk
 
 
 def talk(evidence: Evidence, look: Look = LIGHT) -> Deck:
     """The slides: the answer, the set-up, the map, each kind of requests, where time goes, tuning, limits, how to repeat it."""
     manifest, plan = evidence.manifest, evidence.plan
+    if evidence.tuned is not None:
+        return tuning_talk(evidence, evidence.tuned, look)
     return Deck(
         title=answer(evidence),
         subject=f"{plan.suite.about}: {', '.join(evidence.layouts)}",

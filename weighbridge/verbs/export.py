@@ -32,7 +32,7 @@ def _print_schema(context: click.Context, _parameter: click.Parameter, asked: bo
     "tables",
     metavar="TABLE",
     multiple=True,
-    help="summary, steps, seconds or effects; may be given more than once (default: summary; of json all).",
+    help="summary, steps, seconds, effects, or of a tuning ledger, trials; more than once (default: summary; of json all).",
 )
 @click.option(
     "--out",
@@ -54,13 +54,14 @@ def command(run: Path, form: str, tables: tuple[str, ...], out: str | None, forc
     parquet   the same with typed columns (zstd); NULL is unknown
     json      one document of all tables; --schema prints its JSON Schema
     hgrm      HdrHistogram percentile distributions, a file a step and operation
-    markdown  the table of the study (or effects) for notes
+    markdown  the table of the study (or effects, or the ledger of a tuning) for notes
     latex     the same for papers, with booktabs
     pptx      the slides of a talk
     influx    every point, to the InfluxDB that --influx names
 
     Tables: summary has a line for each layout, kind of requests and worker count; steps one for each repeat; seconds the series;
-    effects what differs from the first layout, with the tests behind it. What the run's folder lacks is said.
+    effects what differs from the first layout, with the tests behind it. Of a tuning, ledger has a line for each setting and
+    objective, and trials one for each trial. What the run's folder lacks is said.
     """  # noqa: D301 - \b is click's mark for text that keeps its lines
     from results.exports.export import export, produce, single  # noqa: PLC0415 - heavy rooms are imported by what needs them
 

@@ -1,0 +1,369 @@
+"""The talk of a tuning: what helps, what was tried and how, what does nothing, what was chosen, and whether that held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from results.attestation import verdict
+from results.chart_data import nice_top
+from results.chart_theme import Look
+from results.comparison import Effect
+from results.diverging import diverging
+from results.figures import UNKNOWN
+from results.ledger import Entry
+from results.ledger_table import RESTARTED, LedgerLine, change_figure, ledger_lines, short_names
+from results.percent import percent, show_percent
+from results.slides.closing import loop_words, repeat
+from results.slides.evidence import Evidence
+from results.slides.grid_fitting import size_for
+from results.slides.page import ROOM_PT
+from results.slides.room import body_pt
+from results.slides.setup import setup
+from results.slides.slide import Axis, Bar, BarChart, Card, Cell, Deck, Grid, Slide
+from results.slides.words import counted, upper
+from results.tuning_cards import cards
+from results.tuning_result import TuningResult, could_be_shown, interval_words
+from suites.tuning import show_setting
+
+BARS: Final = 12
+"""As many as can be read."""
+_FAULTS: Final = 5
+_READABLE_PT: Final = 14
+"""Type below which a table goes to one slide more."""
+Line = tuple[Cell, ...]
+
+
+def tuning_talk(evidence: Evidence, result: TuningResult, look: Look) -> Deck:
+    """Answer, set-up, what was tried, ledger, tornados, no effect, what was chosen, confirmation, limits, how to repeat."""
+    manifest, tuning = evidence.manifest, result.run.tuning
+    return Deck(
+        title=result.headline,
+        subject=f"{tuning.about}: {tuning.layout}",
+        footer=f"Weighbridge · tuning {tuning.name} · {manifest.created_at[:10]}",
+        dated=manifest.created_at,
+        look=look,
+        colours=(diverging(look)[5], diverging(look)[1]),
+        slides=(
+            _answer(evidence, result),
+            *setup(_of_baseline(evidence, result), look),
+            *_tried(result, look),
+            *_ledger(result, look),
+            *_tornados(result, look),
+            *_without_effect(result, look),
+            *_chosen(result, look),
+            *_confirmation(result, look),
+            _limits(evidence, result),
+            repeat(evidence),
+        ),
+    )
+
+
+def _of_baseline(evidence: Evidence, result: TuningResult) -> Evidence:
+    """The same with the layout as it was given alone, and as many repeats as it has trials."""
+    name = result.ledger.baseline.name
+    rows = tuple(row for row in evidence.rows if row.layout == name)
+    suite = evidence.plan.suite.model_copy(update={"repeats": max((row.repeats for row in rows), default=1) or 1})
+    layouts = tuple(one for one in evidence.plan.layouts if one.name == name)
+    return evidence.model_copy(update={"plan": evidence.plan.model_copy(update={"layouts": layouts, "suite": suite}), "rows": rows})
+
+
+def _answer(evidence: Evidence, result: TuningResult) -> Slide:
+    run, entries = result.run, result.ledger.entries
+    objectives = " and ".join(result.called(number) for number in range(len(run.objectives)))
+    lines = [f"{counted(result.ledger.trials, 'trial')} in {counted(result.rounds, 'round')}, each beside the baseline’s."]
+    if result.winner is not None:
+        lines.append(result.confirmation_words)
+    if evidence.manifest.state != "done":
+        lines.insert(0, f"This tuning is not whole: {evidence.manifest.state}.")
+    return Slide(
+        key="answer",
+        title=result.headline,
+        lead=f"Which of {counted(len(entries), 'setting')} of {run.tuning.layout} help {objectives}?",
+        cards=tuple(
+            Card(figure=one.figure, about=one.about, text=one.text, detail=one.detail, colour=one.colour) for one in cards(result)
+        ),
+        lines=tuple(lines) if len(" ".join(lines)) < 260 else tuple(lines[:1]),
+        notes=(
+            *(f"{effect.text}." for entry in result.better for effect in entry.effects),
+            result.winner_words,
+            result.confirmation_words,
+            result.without_effect_words or "No setting has been tried yet.",
+        ),
+        opening=True,
+    )
+
+
+def _tried(result: TuningResult, look: Look) -> Iterator[Slide]:
+    run, tuning = result.run, result.run.tuning
+    how = {"screen": "each by itself", "grid": "in every combination", "search": "in combinations that a search proposed"}
+    title = f"{counted(len(tuning.parameters), 'parameter')} were tried, {how[tuning.strategy]}"
+    foot = (
+        f"Each round: the baseline, up to {tuning.trials.baseline_every} settings in random order, the baseline again. "
+        f"A setting is tried {tuning.trials.least} to {tuning.trials.most} times, until its interval is clear of what matters."
+    )
+    lines = []
+    for one in tuning.parameters:
+        scope = run.scopes.get(one.key)
+        was = show_setting(run.layout_settings[one.key]) if one.key in run.layout_settings else UNKNOWN
+        tried = ", ".join(show_setting(level.value) for level in one.levels)
+        needs = UNKNOWN if scope is None else RESTARTED[scope]
+        lines.append((Cell(text=one.key, bold=True), *(Cell(text=text) for text in (was, tried, needs))))
+    notes = tuple(
+        f"{one.key}: {one.effect}{f' Trap: {one.trap}' if one.trap else ''}{f' ({one.reference})' if one.reference else ''}"
+        for one in tuning.parameters
+    )
+    yield from _pages("tried", title, foot, ("Parameter", "Here", "Tried", "Needs"), (0.46, 0.14, 0.24, 0.16), lines, notes, look)
+
+
+def _ledger(result: TuningResult, look: Look) -> Iterator[Slide]:
+    found = ledger_lines(result)
+    if not found:
+        return
+    objectives = range(len(result.run.objectives))
+    better, worse = (sum(one.verdict == kind for one in found) for kind in ("better", "worse"))
+    verb = "is" if better in (0, 1) else "are"
+    title = f"{better or 'None'} of {counted(len(found), 'setting')} {verb} better, {worse or 'none'} worse"
+    head = ("Setting", *(upper(result.called(number)) for number in objectives), "Verdict", "Gateway CPU", "Trials")
+    widths = (0.36, *(0.32 / max(2, len(objectives)) for _ in objectives), 0.2, 0.1, 0.08)
+    short = short_names([one.name for one in found])
+    lines = [_ledger_line(one, short[one.name], look) for one in found]
+    foot = "Against the baseline beside each trial. ~: no difference shown. In brackets: no claim."
+    notes = tuple(f"{effect.text}." for entry in result.ledger.entries for effect in entry.effects)
+    yield from _pages("ledger", title, foot, head, widths, lines, notes, look)
+
+
+def _ledger_line(one: LedgerLine, name: str, look: Look) -> Line:
+    ink = _ink(one.verdict, look)
+    return (
+        Cell(text=name, bold=not one.weak),
+        *(Cell(text=change.change, align="right", ink=_ink(change.tone, look), bold=bool(change.tone)) for change in one.changes),
+        Cell(text=f"{one.sign} {one.verdict}", ink=ink, bold=not one.weak),
+        Cell(text=one.gateway_cpu, align="right"),
+        Cell(text=str(one.trials), align="right"),
+    )
+
+
+def _ink(verdict: str, look: Look) -> str:
+    colours = diverging(look)
+    if verdict == "better":
+        return colours[-1]
+    return colours[0] if verdict in ("worse", "trade-off", "not allowed", "failed") else look.muted
+
+
+def _tornados(result: TuningResult, look: Look) -> Iterator[Slide]:
+    for number, objective in enumerate(result.run.objectives):
+        mine = [(one.name, one.effects[number]) for one in result.ledger.entries]
+        known = sorted((one for one in mine if one[1].ratio is not None), key=lambda one: -_size(one[1]))
+        if not known:
+            continue
+        shown = known[:BARS]
+        first, effect = shown[0]
+        short = short_names([name for name, _ in known])
+        title = (
+            f"{first} moves the {result.called(number)} most: {change_figure(effect)}"
+            if effect.verdict in ("better", "worse")
+            else f"No setting is shown to move the {result.called(number)}"
+        )
+        left = f" {counted(len(known) - len(shown), 'smaller one')} in the notes." if len(known) > len(shown) else ""
+        yield Slide(
+            key=f"tornado-{number + 1}",
+            title=title,
+            lead=f"{upper(result.called(number))} against the baseline beside it; {_counted_trials(known)}",
+            chart=_chart([(short[name], one) for name, one in shown], objective.of, look),
+            foot=f"Blue: better, orange: worse, grey: no effect that can be claimed. Whiskers: 95 % interval.{left}",
+            notes=tuple(f"{one.text}." for _, one in mine),
+        )
+
+
+def _counted_trials(known: Sequence[tuple[str, Effect]]) -> str:
+    counts = [one.ratio.repeats for _, one in known if one.ratio is not None]
+    low, high = min(counts), max(counts)
+    return f"n = {low}" if low == high else f"n = {low} to {high}"
+
+
+def _size(effect: Effect) -> float:
+    return 0.0 if effect.ratio is None else effect.ratio.either_way
+
+
+def _chart(shown: Sequence[tuple[str, Effect]], metric: str, look: Look) -> BarChart:
+    colours = diverging(look)
+    bars = []
+    for name, effect in shown:
+        if effect.ratio is None:
+            continue
+        low, high = (None if end is None else percent(end) for end in (effect.ratio.low, effect.ratio.high))
+        colour = {"better": colours[5], "worse": colours[1]}.get(effect.verdict, look.axis)
+        bars.append(
+            Bar(name=name, value=percent(effect.ratio.value), low=low, high=high, colour=colour, label=change_figure(effect))
+        )
+    ends = [value for bar in bars for value in (bar.value, bar.low, bar.high) if value is not None]
+    # An interval without an end would press all bars together.
+    reach = min(max(map(abs, ends)), 2 * max(abs(bar.value) for bar in bars) or 1.0)
+    top, step = nice_top(reach or 1.0)
+    return BarChart(across=Axis(title=f"change of {metric}, %", low=-top, high=top, step=step), bars=tuple(bars))
+
+
+def _without_effect(result: TuningResult, look: Look) -> Iterator[Slide]:
+    none = result.ledger.without_effect
+    if not none:
+        return
+    title = f"{len(none)} of {counted(len(result.ledger.entries), 'setting')} need not be set: no effect that matters is shown"
+    objectives = [result.called(number) for number in range(len(result.run.objectives))]
+    head = ("Setting", *(part for name in objectives for part in (upper(name), "would be shown")))
+    share = 0.58 / len(objectives)
+    widths = (0.42, *(part for _ in objectives for part in (share * 0.62, share * 0.38)))
+    short = short_names([one.name for one in none])
+    lines = [_without_line(one, short[one.name], look) for one in none]
+    foot = "Would be shown: the smallest effect that so many trials show 8 times in 10. A smaller one may be there."
+    notes = tuple(f"{effect.text}." for entry in none for effect in entry.effects)
+    yield from _pages("no-effect", title, foot, head, widths, lines, notes, look)
+
+
+def _without_line(entry: Entry, name: str, look: Look) -> Line:
+    cells = [Cell(text=name)]
+    for effect in entry.effects:
+        cells.append(Cell(text=interval_words(effect) or UNKNOWN, align="right", ink=look.muted))
+        cells.append(Cell(text=could_be_shown(effect) or UNKNOWN, align="right"))
+    return tuple(cells)
+
+
+def _chosen(result: TuningResult, look: Look) -> Iterator[Slide]:
+    """What was chosen, a line for each parameter with what it came to by itself; the files to paste are in the notes."""
+    winner = result.winner
+    if winner is None:
+        return
+    run = result.run
+    names = result.named(winner.arm)
+    title = names[0] if len(names) == 1 else f"These {counted(len(names), 'setting')} are chosen"
+    head = ("Setting", "Was", "Chosen", *(upper(result.called(number)) for number in range(len(run.objectives))))
+    widths = (0.42, 0.13, 0.13, *(0.32 / len(run.objectives) for _ in run.objectives))
+    lines = []
+    for key, value in winner.arm.settings.items():
+        alone = next((one for one in result.ledger.entries if {key: value}.items() <= one.arm.settings.items()), None)
+        effects = () if alone is None or len(result.parameters(alone.arm)) != 1 else alone.effects
+        was = show_setting(run.layout_settings[key]) if key in run.layout_settings else UNKNOWN
+        changes = [change_figure(one) for one in effects] or [UNKNOWN] * len(run.objectives)
+        lines.append(
+            (
+                Cell(text=key, bold=True),
+                Cell(text=was),
+                Cell(text=show_setting(value), bold=True, ink=_ink("better", look)),
+                *(Cell(text=text, align="right") for text in changes),
+            )
+        )
+    files = ", ".join(fragment.name for fragment in winner.fragments)
+    foot = f"By itself, in its own trials.{f' Ready to paste: {files}, in the run’s derived/winner.' if files else ''}"
+    notes = (result.winner_words, *(f"{one.name}:\n{one.text}" for one in winner.fragments))
+    yield from _pages("chosen", title, foot, head, widths, lines, notes, look)
+
+
+def _confirmation(result: TuningResult, look: Look) -> Iterator[Slide]:
+    if result.winner is None:
+        return
+    found = result.confirmation
+    if found is None:
+        yield Slide(
+            key="confirmation",
+            title="The winner is not confirmed yet",
+            lines=(result.confirmation_words,),
+            notes=(result.confirmation_words,),
+        )
+        return
+    title = (
+        "On fresh deployments the winner is better, too" if found.confirmed else "The winner was not confirmed on fresh deployments"
+    )
+    lines = []
+    for number, effect in enumerate(found.effects):
+        known = effect is not None and effect.ratio is not None
+        cells = (
+            show_percent(effect.ratio.value) if effect is not None and effect.ratio is not None else UNKNOWN,
+            (interval_words(effect) if effect is not None else "") or UNKNOWN,
+            effect.verdict if effect is not None and known else "not comparable",
+        )
+        ink = _ink(cells[2], look)
+        lines.append(
+            (
+                Cell(text=upper(result.called(number)), bold=True),
+                Cell(text=cells[0], align="right", bold=True, ink=ink),
+                Cell(text=cells[1], align="right"),
+                Cell(text=cells[2], ink=ink),
+            )
+        )
+    foot = f"{counted(found.repeats, 'visit')} of each, in random order, on data that it was not chosen on."
+    widths = (0.46, 0.14, 0.22, 0.18)
+    yield from _pages(
+        "confirmation",
+        title,
+        foot,
+        ("Objective", "Change", "95 % interval", "Verdict"),
+        widths,
+        lines,
+        (result.confirmation_words,),
+        look,
+    )
+
+
+def _limits(evidence: Evidence, result: TuningResult) -> Slide:
+    """What does not count, how the machine moved, and what a screen cannot see."""
+    bad = sum(one.value is None for one in result.ledger.readings)
+    whole = len(result.ledger.readings)
+    title = (
+        f"{bad} of {counted(whole, 'reading')} {'does' if bad == 1 else 'do'} not count"
+        if bad
+        else f"All {counted(whole, 'reading')} count"
+    )
+    if evidence.manifest.state != "done":
+        title = f"The tuning is not whole ({evidence.manifest.state}): {title[:1].lower()}{title[1:]}"
+    refused = [f"{one.name}: {one.verdict}{f' ({one.notes[0]})' if one.notes else ''}." for one in result.refused]
+    drift = [f"{upper(one.words.rstrip('.'))}." for one in result.ledger.drift]
+    alone = (
+        ("Each setting was tried by itself: what two do together is not known.",) if result.run.tuning.strategy == "screen" else ()
+    )
+    hosts = f"{verdict(evidence.attested)}." if evidence.attested else "The hosts were not attested."
+    why = dict.fromkeys(one.why for one in result.ledger.readings if one.value is None and one.why)
+    return Slide(
+        key="limits",
+        title=title,
+        lines=(*(f"{upper(gap)}." for gap in evidence.gaps), *refused[:_FAULTS], *drift[:2], *alone, hosts, *loop_words(evidence)),
+        notes=(*refused, *drift, *alone, hosts, *why),
+    )
+
+
+def _pages(
+    key: str,
+    title: str,
+    foot: str,
+    head: Sequence[str],
+    widths: tuple[float, ...],
+    lines: Sequence[Line],
+    notes: tuple[str, ...],
+    look: Look,
+) -> Iterator[Slide]:
+    """A table on as few slides as hold it in type that can be read; all notes are on the first."""
+    right = [next((line[place].align for line in lines), "left") for place in range(len(head))]
+    first = tuple(Cell(text=text, bold=True, fill=look.grid, align=align) for text, align in zip(head, right, strict=True))
+
+    def grid(part: Sequence[Line]) -> Grid:
+        return Grid(widths=widths, lines=(first, *part), largest_pt=20)
+
+    room = body_pt(f"{title} (1 of 9)", foot=foot)
+    parts = _parts(lines, lambda part: (size_for(grid(part), ROOM_PT, room) or 0) >= _READABLE_PT)
+    for number, part in enumerate(parts, start=1):
+        yield Slide(
+            key=f"{key}-{number}" if len(parts) > 1 else key,
+            title=f"{title} ({number} of {len(parts)})" if len(parts) > 1 else title,
+            grid=grid(part),
+            foot=foot,
+            notes=notes if number == 1 else (f"Continued: see the notes of slide {title}.",),
+        )
+
+
+def _parts(lines: Sequence[Line], fits: Callable[[Sequence[Line]], bool]) -> list[list[Line]]:
+    """Lines in as few even parts as fit; a line alone is a part whether it fits or not."""
+    for count in range(1, len(lines) + 1):
+        size = -(-len(lines) // count)
+        parts = [list(lines[at : at + size]) for at in range(0, len(lines), size)]
+        if all(len(part) == 1 or fits(part) for part in parts):
+            return parts
+    return [list(lines)]
