@@ -1,0 +1,62 @@
+"""Pieces of configuration that are pasted at the end of a file, read by the programs of each release that read it."""
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateways.apache.config import CONF
+from gateways.fragments import fragments
+from gateways.gateway import Rendered
+from gateways.host import Host
+from gateways.rgw.config import CONF as CEPH_CONF
+from ground.document import Fault
+from topologies.deployment import _raiser
+from topologies.loader import Planned, changed_layout, load_hardware, load_layout, shipped_hardware, shipped_layouts
+from topologies.reference import parse
+from topologies.sites import sites
+from weighbridge.surroundings import place
+
+pytestmark = pytest.mark.system
+
+LAB = load_hardware(shipped_hardware()["lab-small"])
+
+
+def planned(layout: str, release: str) -> Planned:
+    return load_layout(shipped_layouts()[layout], LAB, parse(f"{layout}@{release}"))
+
+
+@pytest.fixture(params=["ceph-14", "ceph-16", "ceph-18"])
+def release(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def host(release: str, tmp_path: Path) -> Iterator[Host]:
+    """A host of the release on which nothing runs."""
+    raise_hosts = _raiser(planned("rgw-apache-proxy", release).gateway, LAB, place(), ["gateway-1"], print)
+    with raise_hosts(f"fragments-{secrets.token_hex(3)}", tmp_path / "hosts") as hosts:
+        yield hosts.hosts["gateway-1"]
+
+
+def of(files: tuple[Rendered, ...], path: str) -> str:
+    return next(one.text for one in files if one.path == path)
+
+
+def test_what_is_pasted_at_the_end_is_what_the_programs_read(release: str, host: Host) -> None:
+    base = planned("rgw-apache-proxy", release)
+    changes = {"radosgw.threads": 48, "options.client.rgw_list_buckets_max_chunk": 77, "apache.mpm.max_request_workers": 3840}
+    changes |= {"apache.mpm.max_spare_threads": 3840}
+    changed = changed_layout(base, LAB, changes, Fault("test", 1, 1, "", ""))
+    before = base.gateway.render(sites(LAB))
+    pieces = {one.name: one.text for one in fragments(before, changed.gateway.render(sites(LAB)), ["+12 %", "a\\"])}
+    host.put(CEPH_CONF, of(before, CEPH_CONF) + pieces["ceph.conf"])
+    for name, value in {"rgw_thread_pool_size": "48", "rgw_list_buckets_max_chunk": "77", "rgw_gc_max_concurrent_io": "10"}.items():
+        shown = host.run(["ceph-conf", "-n", "client.rgw.gateway-1", "--show-config-value", name]).stdout
+        assert shown.strip() == value
+    host.put(CONF, of(before, CONF) + pieces["apache.conf"])
+    host.run(["apache2", "-f", CONF, "-t"])
+    # Of directives that stand twice the later one holds: a wrong one at the end is what Apache complains of.
+    shown = host.run(["sh", "-c", f"echo MaxRequestWorkers 1 >> {CONF}; apache2 -f {CONF} -t 2>&1"]).stdout
+    assert "MaxRequestWorkers" in shown
