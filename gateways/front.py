@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from gateways.daemon import Daemon
 from gateways.host import Host
 from gateways.probe import Probe
+from ground.errors import UsageError
+from ground.scope import Scope
 
 
 @dataclass(frozen=True)
@@ -45,3 +47,26 @@ class Front(ABC):
     @abstractmethod
     def probes(self, host: Host) -> tuple[Probe, ...]:
         """What it counts of itself, every second."""
+
+    @abstractmethod
+    def await_backends(self, host: Host) -> None:
+        """Return when a front that runs sends requests to all of its backends, which answer. Raises ServiceFailed.
+
+        For after it or they were started anew while clients know its address: a request may come at once then.
+        """
+
+    @classmethod
+    def scope(cls, key: str) -> Scope:
+        """What a setting needs to count, by its dotted key below the front's own settings; its port is what clients know."""
+        return "cluster" if key == "port" else "restart"
+
+    def reloads(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+        """Whether going from the one to the other files, by path, needs no more than a reload."""
+        return False
+
+    def reload(self, host: Host) -> str:
+        """Have it read its files again while it serves, and nothing of before left over; returns in words what was seen.
+
+        Raises UsageError when it is none that can, CommandFailed or ServiceFailed when it did not take the files.
+        """
+        raise UsageError(f"{type(self).__name__} reads its files only when it starts")

@@ -30,6 +30,12 @@ _WORDS = "grep -aoE '[a-z][a-z0-9-]*[.]?[a-z0-9-]{3,}' \"$(command -v haproxy)\"
 _SUMMARY = re.compile(r"Error\(s\) found in configuration file|Fatal errors found in configuration")
 
 
+_CHECKS = 5
+"""Three checks that fail take a backend out, two that pass put it back: as many are between the two at most."""
+_SPARE_S = 10.0
+_NOT_UP = 3
+
+
 class _Told(TypedDict):
     """What the shipped program tells of HAProxy as it runs: its `show info`, and rows of `show stat`."""
 
@@ -138,6 +144,18 @@ class Haproxy(Front):
     def probes(self, host: Host) -> tuple[Probe, ...]:
         """See Front: sessions, queues, bytes, answers by class, retries and connect times, by server."""
         return (Probe(host, f"{SERVICE}.{host.name}", (*program.ship(host, _TELL), SOCKET)),)
+
+    def await_backends(self, host: Host) -> None:
+        """See Front: HAProxy answers 503 for a backend that it takes for dead, and knows of one only at its next check."""
+        deadline_s = self.settings.health_interval * _CHECKS + _SPARE_S
+        argv = (*program.ship(host, _TELL), SOCKET, "up", f"{deadline_s:g}")
+        try:
+            host.run(argv, timeout_s=deadline_s + _SPARE_S)
+        except CommandFailed as error:
+            if error.code != _NOT_UP:
+                raise
+            (haproxy,) = self.daemons(host)
+            raise haproxy.failed(f"not all backends were up after {deadline_s:g} s: {error.output.strip()}") from error
 
 
 def faults(output: str, lines: Sequence[str]) -> list[str]:

@@ -3,7 +3,9 @@
 `tell_haproxy.py SOCKET` prints a line of JSON at once and then one every second until its stdin ends: numbers by
 `frontend.NAME`, `backend.NAME` and `SERVER.NAME`, where NAME is the field's own in `show stat` (HAProxy's management manual,
 CSV format), `up` being 1 for a server that takes requests. `tell_haproxy.py SOCKET once` prints `{"info": {...}, "rows":
-[...]}`, `show info` and `show stat` as they are. A second in which HAProxy does not answer has no line; stderr says why.
+[...]}`, `show info` and `show stat` as they are.
+`tell_haproxy.py SOCKET up SECONDS` ends with 0 when every server has passed all checks that it needs, and with 3 and words on
+stderr when it has not within so many seconds. A second in which HAProxy does not answer has no line; stderr says why.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ NAMES = (
 
 EVERY_S = 1.0
 TIMEOUT_S = 5.0
+LOOK_EVERY_S = 0.05
+NOT_UP = 3
 
 
 def ask(path: str, command: str) -> str:
@@ -62,9 +66,39 @@ def numbers(found: list[dict[str, str]]) -> dict[str, int]:
     return told
 
 
+def waiting(found: list[dict[str, str]]) -> list[str]:
+    """Servers that are not wholly up, in words: `UP 1/3` may yet go down, and what has passed no check is only hoped to be up."""
+    left = []
+    for row in found:
+        if row["svname"] in ("FRONTEND", "BACKEND") or row["status"] == "no check":
+            continue
+        # A check that is under way is a star before the outcome of the last one.
+        last = row.get("check_status", "").lstrip("* ")
+        if row["status"] != "UP" or not last.endswith(("OK", "OKC")):
+            left.append(f"{row['svname']} is {row['status']}, last check {last or 'not done'}")
+    return left
+
+
+def await_up(path: str, within_s: float) -> list[str]:
+    """What is not up after so many seconds; returns as soon as nothing is left, or at the deadline."""
+    deadline = time.monotonic() + within_s
+    while True:
+        try:
+            left = waiting(rows(path))
+        except OSError as error:
+            left = [str(error)]
+        if not left or time.monotonic() > deadline:
+            return left
+        time.sleep(LOOK_EVERY_S)
+
+
 def main() -> None:
     """Tell until stdin ends."""
     path = sys.argv[1]
+    if sys.argv[2:3] == ["up"]:
+        left = await_up(path, float(sys.argv[3]))
+        sys.stderr.write("; ".join(left))
+        sys.exit(NOT_UP if left else 0)
     if sys.argv[2:] == ["once"]:
         json.dump({"info": info(path), "rows": rows(path)}, sys.stdout)
         return

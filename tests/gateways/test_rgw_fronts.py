@@ -43,6 +43,9 @@ class PlainFront(Front):
     def probes(self, host: Host) -> tuple[Probe, ...]:
         return (Probe(host, "front", ("true",)),)
 
+    def await_backends(self, host: Host) -> None:
+        pass
+
 
 class Fronted:
     """A layout with a front on stub hosts; `natives` is what the front was told about radosgw at each time it was made."""
