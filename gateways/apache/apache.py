@@ -8,7 +8,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gateways import program
-from gateways.apache.config import BARE, CONF, ERROR_LOG, RESPONDER_CONF, STATUS_HOST, apache_conf, responder_conf, word
+from gateways.apache import scopes
+from gateways.apache.config import (
+    BARE,
+    CONF,
+    ERROR_LOG,
+    PID_FILE,
+    RESPONDER_CONF,
+    STATUS_HOST,
+    apache_conf,
+    responder_conf,
+    word,
+)
 from gateways.apache.settings import STATS_PORT, ApacheSettings
 from gateways.daemon import Daemon
 from gateways.front import Backend, Front
@@ -16,6 +27,7 @@ from gateways.host import Host, Service
 from gateways.probe import Probe
 from ground.document import did_you_mean
 from ground.errors import CommandFailed, MissingMeans, UsageError
+from ground.scope import Scope
 
 RESPONDER = Path(__file__).with_name("fastcgi_responder")
 """The responder's program, which `make setup` builds: linked statically, so that it runs on hosts of every release."""
@@ -24,6 +36,14 @@ SERVICE = "apache"
 RESPONDER_SERVICE = "fastcgi-responder"
 _RESPONDER_ON_HOST = "/usr/local/lib/weighbridge/fastcgi_responder"
 _TELL = "gateways.apache.tell_apache"
+_RELOAD = "gateways.apache.reload_apache"
+_GENERATION = "ParentServerMPMGeneration"
+_LEFT = 3
+_TIMES = 5
+"""Graceful restarts until all processes are there."""
+_SPARE_S = 30.0
+_IGNORED = re.compile(r"not allowed during (?:a )?restart")
+"""What Apache's log says of a directive whose change it ignores at a graceful restart, such as ServerLimit (worker.c, event.c)."""
 _REFUSED = 1
 _DIRECTIVE = re.compile(r"^<?(?P<name>[A-Za-z][A-Za-z0-9_]*) \(\S+\)$", re.MULTILINE)
 _PLACE = re.compile(r"Syntax error on line (?P<line>\d+) of \S+:\s*(?P<words>.*)", re.DOTALL)
@@ -93,8 +113,7 @@ class Apache(Front):
 
     def facts(self, host: Host) -> dict[str, str]:
         """See Front: versions and figures as Apache says them while it runs."""
-        done = host.run((*program.ship(host, _TELL), host.address, str(self.port), STATUS_HOST, "once"))
-        said: dict[str, str] = json.loads(done.stdout)
+        said = self._status(host)
         version = said["ServerVersion"].split(" ")[0].replace("/", " ")
         settings, mpm = self.settings, self.settings.mpm
         threads = int(said["BusyWorkers"]) + int(said["IdleWorkers"])
@@ -118,6 +137,72 @@ class Apache(Front):
         for section, directives in settings.options.items():
             found |= {f"option apache.conf [{section}] {name}": word(value) for name, value in directives.items()}
         return found
+
+    def _status(self, host: Host) -> dict[str, str]:
+        """What server-status says, by its own names. Raises CommandFailed."""
+        done = host.run((*program.ship(host, _TELL), host.address, str(self.port), STATUS_HOST, "once"))
+        said: dict[str, str] = json.loads(done.stdout)
+        return said
+
+    def await_backends(self, host: Host) -> None:
+        """See Front. With `retry=0`, which every layout has, Apache asks a backend again at once however often it failed."""
+
+    @classmethod
+    def scope(cls, key: str) -> Scope:
+        """See Front, by the table of what a graceful restart takes."""
+        return scopes.scope(key)
+
+    def reloads(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+        """See Front: when only directives differ that a graceful restart takes, and the responder's file does not."""
+        others = [{path: text for path, text in files.items() if path != CONF} for files in (before, after)]
+        return others[0] == others[1] and scopes.graceful(before[CONF], after[CONF])
+
+    def reload(self, host: Host) -> str:
+        """See Front: Apache's graceful restart, done when no process of before is left and as many as StartServers are there.
+
+        A process of before ends with the last of its connections, and with `worker` an idle one is kept for keep_alive_timeout.
+        Apache does not start StartServers processes at every graceful restart: after one that ended 20 of them, 1 and 12 were seen,
+        and 20 after the next one. Requests would wait for the others to be started one by one, so it is done again until they are.
+        """
+        log = host.log(ERROR_LOG)
+        known = log.stat().st_size if log.exists() else 0
+        before, wanted = self._generation(host), self.settings.mpm.start_servers
+        came = self._restarted(host)
+        times = 1
+        while came < wanted and times < _TIMES:
+            came = self._restarted(host)
+            times += 1
+        apache, after = self.daemons(host)[-1], self._generation(host)
+        if after < before + times:
+            raise apache.failed(f"was told {times} times to restart gracefully and went from generation {before} to {after}")
+        with log.open("rb") as file:
+            file.seek(known)
+            ignored = [line for line in file.read().decode(errors="replace").splitlines() if _IGNORED.search(line)]
+        if ignored:
+            raise apache.failed(f"took not all of its file at a graceful restart: {ignored[0]}")
+        if came < wanted:
+            raise apache.failed(f"has {came} of StartServers {wanted} processes after {times} graceful restarts: stop and start it")
+        return f"Apache restarted gracefully, generation {before} to {after}: {came} processes, none of before"
+
+    def _generation(self, host: Host) -> int:
+        return int(self._status(host)[_GENERATION])
+
+    def _restarted(self, host: Host) -> int:
+        """Restart it gracefully once; how many processes there are when none of before is left and each has its threads."""
+        mpm, apache = self.settings.mpm, self.daemons(host)[-1]
+        deadline_s = self.settings.keep_alive_timeout + _SPARE_S
+        spare = min(mpm.min_spare_threads, mpm.max_request_workers)
+        asked = (CONF, PID_FILE, str(mpm.threads_per_child), str(spare), f"{deadline_s:g}")
+        try:
+            done = host.run((*program.ship(host, _RELOAD), *asked), timeout_s=deadline_s + _SPARE_S)
+        except CommandFailed as error:
+            apache.check()
+            if error.code != _LEFT:
+                raise
+            raise apache.failed(f"{error.output.strip()}, {deadline_s:g} s after a graceful restart") from error
+        apache.check()
+        told: dict[str, int] = json.loads(done.stdout)
+        return told["came"]
 
     def _path(self, host: Host, version: str) -> str:
         clients = f"clients -> {version} on {host.name}"

@@ -10,6 +10,7 @@ from gateways.front import Backend
 CONF = "/etc/weighbridge/apache/apache.conf"
 RESPONDER_CONF = "/etc/weighbridge/apache/responder.conf"
 ERROR_LOG = "apache.error.log"
+PID_FILE = "/run/weighbridge-apache.pid"
 STATUS_HOST = "status.weighbridge.invalid"
 """The virtual host that tells Apache's counters, to the host itself alone; no client asks for such a name (RFC 6761)."""
 BARE = "WEIGHBRIDGE_BARE"
@@ -28,7 +29,7 @@ def apache_conf(settings: ApacheSettings, address: str, backends: Sequence[Backe
     server = [
         f'ServerRoot "{_FOLDER}"',
         'DefaultRuntimeDir "/run"',
-        'PidFile "/run/weighbridge-apache.pid"',
+        f'PidFile "{PID_FILE}"',
         f'ErrorLog "/var/log/host/{ERROR_LOG}"',
         "LogLevel warn",
         f"ServerName {address}",

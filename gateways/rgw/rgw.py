@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 from gateways.apache.settings import STATS_PORT
 from gateways.front import Backend, Front
 from gateways.gateway import Gateway, HostNeed, Image, LayerName, Rendered, Say, Site, Standing, Tier
 from gateways.host import Host
-from gateways.rgw import options
+from gateways.rgw import options, scopes
 from gateways.rgw.config import CONF, KEYRING, ceph_conf
 from gateways.rgw.files import File, Files
 from gateways.rgw.keyring import keyring
@@ -20,6 +20,7 @@ from gateways.rgw.settings import Place, Settings
 from gateways.structure import Structure
 from ground.errors import UsageError
 from ground.record import Record
+from ground.scope import Scope
 
 _NO_FSID = "00000000-0000-0000-0000-000000000000"
 _HEALTH_PATH = "/swift/healthcheck"
@@ -93,6 +94,11 @@ class Rgw(Gateway):
         """Both; radosgw answers them on one port."""
         return ("swift", "s3")
 
+    @classmethod
+    def scope(cls, key: str) -> Scope:
+        """Restarts of radosgw or of the front for what is theirs, new buckets for what only they have, else a new cluster."""
+        return scopes.scope(key)
+
     def layers(self) -> tuple[LayerName, ...]:
         """What Ceph's own benches can be asked of, and one radosgw by itself where a front hides it."""
         below: tuple[LayerName, ...] = ("osd", "rados", "rbd", "cephfs")
@@ -147,12 +153,14 @@ class Rgw(Gateway):
             return False
         return hosts[self.place.radosgw[0]].run(["sh", "-c", _FASTCGI]).stdout.strip() == "yes"
 
-    def files(self, roster: Roster, *, fsid: str, native: bool) -> Files:
-        """All configuration files, with fresh keys."""
+    def files(self, roster: Roster, *, fsid: str, native: bool, keyrings: Sequence[File] | None = None) -> Files:
+        """All configuration files, with fresh keys where no keyrings are given."""
         conf = ceph_conf(self.settings, roster, fsid=fsid, lacks=RELEASES[self.release].lacks, native=native)
-        keys = keyring(RELEASES[self.release].key_type, len(roster.osds), [one.name for one in roster.radosgws])
-        secret = tuple(line.removeprefix("key = ") for line in keys.splitlines() if line.startswith("key = "))
-        files = [file for name in roster.sites for file in (File(name, CONF, conf), File(name, KEYRING, keys, secrets=secret))]
+        if keyrings is None:
+            keys = keyring(RELEASES[self.release].key_type, len(roster.osds), [one.name for one in roster.radosgws])
+            secret = tuple(line.removeprefix("key = ") for line in keys.splitlines() if line.startswith("key = "))
+            keyrings = [File(name, KEYRING, keys, secrets=secret) for name in roster.sites]
+        files = [file for name, ring in zip(roster.sites, keyrings, strict=True) for file in (File(name, CONF, conf), ring)]
         front = self.front(native=native)
         if front is not None and roster.front is not None:
             backends = [Backend(f"{one.host}-{one.port}", one.address, one.port) for one in roster.radosgws]

@@ -21,10 +21,11 @@ from gateways.host import Host, Service
 from gateways.ports import await_ports
 from gateways.rgw import objectstore
 from gateways.rgw.config import KEYRING, pools, url
-from gateways.rgw.facts import Media, facts
+from gateways.rgw.facts import Media
 from gateways.rgw.monitor import Ceph, Monitor, ask
 from gateways.rgw.releases import RELEASES
 from gateways.rgw.roster import MON_PORTS, Osd, Radosgw, Roster
+from gateways.rgw.running import Running, conf_of, front_files_of
 from gateways.rgw.standing import RgwStanding
 from gateways.together import together
 from gateways.verify import verify
@@ -62,6 +63,8 @@ class Rise:
         self.secret_key = secrets.token_urlsafe(30)
         self.swift_key = secrets.token_urlsafe(30)
         self.started: list[Daemon] = []
+        self.gateways = [self._radosgw_daemon(one) for one in self.roster.radosgws]
+        self.front: tuple[Daemon, ...] = ()
 
     def run(self) -> Standing:
         """Do it all; returns what stands. Raises UsageError, ServiceFailed, CommandFailed or VerificationFailed."""
@@ -97,23 +100,23 @@ class Rise:
         gateways = [Ceph(self.hosts[one.host], one.name) for one in self.roster.radosgws]
         if self.settings.osd.objectstore == "bluestore":
             self._set_back(stores)
-        found = facts(self.gateway, stores, gateways, self.mon_host, native=native, media=media)
-        probes = [one.probe() for one in (*gateways, *stores)]
-        if front is not None and front_host is not None:
-            found |= front.facts(self.hosts[front_host])
-            probes += front.probes(self.hosts[front_host])
-        found["verified"] = f"{len(checks)} operations over S3 and Swift, reads byte for byte"
-        return RgwStanding(
-            self.started,
-            stores,
-            gateways,
-            objectstore=self.settings.osd.objectstore,
-            endpoints=endpoints,
-            found=found,
-            rendered=files.shown(),
-            probes=probes,
-            below=self._below(),
+        radosgws = dict(zip(gateways, self.gateways, strict=True))
+        running = Running(
+            gateway=self.gateway,
+            hosts=self.hosts,
+            client=self.client,
+            fsid=self.fsid,
+            native=native,
+            files=files,
+            store=tuple(one for one in self.started if one not in (*self.gateways, *self.front)),
+            osds=tuple(stores),
+            media=tuple(media),
+            radosgws=radosgws,
+            front=self.front,
+            confs=dict.fromkeys(gateways, conf_of(files)),
+            front_files=front_files_of(files),
         )
+        return RgwStanding(running, endpoints=endpoints, checks=checks, below=self._below())
 
     def _make_mon(self) -> None:
         address = self.mon_host.address
@@ -139,7 +142,7 @@ class Rise:
 
     def _start_gateways(self) -> None:
         """Start every radosgw, and make the user. The first one is alone while it makes the zone, which they share."""
-        first, *others = [self._radosgw_daemon(one) for one in self.roster.radosgws]
+        first, *others = self.gateways
         self.say(f"OSDs are up; starting {len(others) + 1} radosgw")
         for some in ([first], others):
             if some:
@@ -149,10 +152,10 @@ class Rise:
 
     def _start_front(self, front: Front, host: Host) -> None:
         """Start the front, whose files are on its host."""
-        daemons = front.daemons(host)
-        self.say(f"starting {daemons[-1].service.name} on {host.name}")
-        self._start(daemons)
-        await_ports(self.client, [one for one in daemons if one.port is not None], self.say)
+        self.front = front.daemons(host)
+        self.say(f"starting {self.front[-1].service.name} on {host.name}")
+        self._start(self.front)
+        await_ports(self.client, [one for one in self.front if one.port is not None], self.say)
 
     def _radosgw_daemon(self, one: Radosgw) -> Daemon:
         service = Service(one.service, ("radosgw", "-f", "-n", one.name))

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import groupby
 from types import MappingProxyType
 
 from gateways import daemon
-from gateways.daemon import Daemon
-from gateways.gateway import Below, Endpoint, Rendered, Room, Standing
+from gateways.gateway import Below, Endpoint, Gateway, Room, Say, Standing
 from gateways.probe import Probe
+from gateways.rgw.change import Change
 from gateways.rgw.monitor import Ceph, ask
+from gateways.rgw.running import Running
 from gateways.together import together
+from gateways.verify import Check
+from ground.errors import UsageError
+from ground.scope import Scope
 
 _KEPT = {
     "filestore": "not dropped: RocksDB's block cache in the OSDs; FileStore's data is in the kernel's caches, which are dropped",
@@ -24,28 +28,14 @@ _KEPT = {
 class RgwStanding(Standing):
     """The cluster, healthy, with its gateway verified."""
 
-    def __init__(
-        self,
-        daemons: Sequence[Daemon],
-        osds: Sequence[Ceph],
-        gateways: Sequence[Ceph],
-        *,
-        objectstore: str,
-        endpoints: Sequence[Endpoint],
-        found: Mapping[str, str],
-        rendered: Sequence[Rendered],
-        probes: Sequence[Probe],
-        below: Below,
-    ) -> None:
-        self._daemons = tuple(daemons)
-        self._osds = tuple(osds)
-        self._gateways = tuple(gateways)
+    def __init__(self, running: Running, *, endpoints: Sequence[Endpoint], checks: Sequence[Check], below: Below) -> None:
+        self._running = running
+        self._osds = running.osds
+        self._gateways = tuple(running.radosgws)
+        self._objectstore = running.gateway.settings.osd.objectstore
         self.endpoints = tuple(endpoints)
-        self.facts = MappingProxyType(dict(found))
-        self.rendered = tuple(rendered)
-        self._objectstore = objectstore
-        self._probes = tuple(probes)
         self._below = below
+        self._tell(checks)
 
     def settle(self) -> tuple[str, ...]:
         """Run RGW's garbage collection to its end: deleted and overwritten objects' data goes now, not in the next step."""
@@ -74,7 +64,25 @@ class RgwStanding(Standing):
 
     def check(self) -> None:
         """Raise ServiceFailed when a daemon has died."""
-        daemon.check(self._daemons)
+        daemon.check(self._running.daemons)
+
+    def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
+        """See Standing, and the class Change. What fails halfway is started anew by the next change, whatever its scope."""
+        from gateways.rgw.rgw import Rgw  # noqa: PLC0415 - it makes this one
+
+        if not isinstance(gateway, Rgw):
+            raise UsageError(f"a {Rgw.kind} gateway stands, which cannot become a {gateway.kind} one")
+        change = Change(self._running, gateway, scope, say)
+        with change.doubting():
+            done, checks = change.run(self.endpoints)
+            self._tell(checks)
+        return done
+
+    def _tell(self, checks: Sequence[Check]) -> None:
+        """What is true of it now."""
+        self.facts = MappingProxyType(self._running.facts(checks))
+        self.rendered = self._running.files.shown()
+        self._probes = self._running.probes()
 
     def below(self) -> Below:
         """The cluster, and one radosgw by itself where a front hides it."""

@@ -1,0 +1,88 @@
+"""What must be done anew before a setting of the `rgw` gateway counts, and which settings two of them differ in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from ground.errors import UsageError
+from ground.scope import SCOPES, Scope, widest
+
+if TYPE_CHECKING:
+    from gateways.rgw.settings import Settings
+
+_RADOSGW: Final[Mapping[str, Scope]] = {
+    "daemons": "cluster",
+    "port": "cluster",
+    # Only buckets that are made later have them, and objects keep the layout that they were written with.
+    "index_shards": "buckets",
+    "max_chunk_size": "buckets",
+    "stripe_size": "buckets",
+}
+"""Of `radosgw`, what needs more than that radosgw starts anew."""
+
+_OPTIONS: Final[Mapping[str, Scope]] = {
+    **dict.fromkeys(("rgw_override_bucket_index_max_shards", "rgw_max_chunk_size", "rgw_obj_stripe_size"), "buckets"),
+    **dict.fromkeys(("rgw_zone", "rgw_zonegroup", "rgw_realm", "rgw_default_realm_root_pool"), "cluster"),
+    **dict.fromkeys(("fsid", "mon_host", "keyring", "key", "keyfile", "admin_socket", "run_dir", "public_addr"), "cluster"),
+}
+"""Of `options: {client: ...}`, what needs more than that; what tells radosgw which cluster and place are its own cannot change."""
+
+
+def scope(key: str) -> Scope:
+    """The least for a setting to count, by its dotted key below `settings`; `cluster` for one that is not known."""
+    first, _, rest = key.partition(".")
+    # The fronts' modules are wanted only where there is one.
+    if first == "haproxy":
+        from gateways.haproxy.haproxy import Haproxy  # noqa: PLC0415
+
+        return Haproxy.scope(rest)
+    if first == "apache":
+        from gateways.apache.apache import Apache  # noqa: PLC0415
+
+        return Apache.scope(rest)
+    if first == "radosgw":
+        return _RADOSGW.get(rest, "restart")
+    if first == "options" and rest.startswith("client."):
+        return _OPTIONS.get(rest.removeprefix("client."), "restart")
+    return "cluster"
+
+
+def differing(before: Settings, after: Settings) -> tuple[str, ...]:
+    """Dotted keys of the settings that differ, those that one of them lacks included."""
+    flat = [dict(_flat(one.model_dump(), "")) for one in (before, after)]
+    keys = dict.fromkeys((*flat[0], *flat[1]))
+    return tuple(key for key in keys if key not in flat[0] or key not in flat[1] or flat[0][key] != flat[1][key])
+
+
+def refuse(keys: Sequence[str], asked: Scope) -> None:
+    """Raise UsageError when settings that differ need more than the scope that is asked for, or than anything that stands can do.
+
+    With `nothing` running radosgw are asked themselves about options of theirs, which this table does not know.
+    """
+    fixed = [key for key in keys if scope(key) == "cluster"]
+    if fixed:
+        raise UsageError(f"{', '.join(fixed)} cannot change while the cluster stands: the scope is `cluster`")
+    if asked == "cluster":
+        raise UsageError("with the scope `cluster` a new one is stood up: nothing of the one that stands changes")
+    asks = asked == "nothing"
+    short = [key for key in keys if _lies_below(asked, scope(key)) and not (asks and _of_radosgw(key))]
+    if short:
+        least = widest(scope(key) for key in short)
+        raise UsageError(f"{', '.join(short)}: `{least}` is the least that must be done anew, not `{asked}`")
+
+
+def _lies_below(one: Scope, other: Scope) -> bool:
+    return SCOPES.index(one) < SCOPES.index(other)
+
+
+def _of_radosgw(key: str) -> bool:
+    return key.startswith(("radosgw.", "options.client.")) and scope(key) != "buckets"
+
+
+def _flat(value: object, key: str) -> Iterator[tuple[str, object]]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _flat(inner, f"{key}.{name}" if key else str(name))
+    else:
+        yield key, value
