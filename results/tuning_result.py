@@ -82,9 +82,10 @@ class TuningResult(Record):
             return f"{self._who} {self._gives(self.confirmation.known)}, confirmed on fresh deployments"
         if self.better:
             best = self.better[0]
-            doubt = ", but that was not confirmed" if self._refuted else ""
+            if self._refuted:
+                return f"{best.name} helped most in its own trials ({self._shown(best)}), but the winner was not confirmed"
             more = f"; {len(self.better)} of {settings} help" if len(self.better) > 1 else ""
-            return f"{best.name} helps most: {self._shown(best)}{more}{doubt}"
+            return f"{best.name} helps most: {self._shown(best)}{more}"
         worse = sum(one.verdict == "worse" for one in entries)
         if worse:
             return f"None of {settings} is better than what was there; {worse} {'is' if worse == 1 else 'are'} worse"
@@ -96,8 +97,10 @@ class TuningResult(Record):
     def winner_words(self) -> str:
         """Which settings were chosen and why, or that none was."""
         if self.winner is None:
+            if self.state != "done":
+                return "No setting has been chosen yet."
             if self.better:
-                return "No setting has been chosen yet." if self.state != "done" else "No setting was chosen."
+                return "No setting was chosen."
             return "No setting was chosen: none is shown to be better in one objective and worse in none."
         reason = self.winner.reason.rstrip(".")
         return f"Chosen: {', '.join(self.named(self.winner.arm))}. {reason}." if reason else "Chosen."
@@ -148,16 +151,16 @@ class TuningResult(Record):
 
     def _gives(self, effects: Sequence[Effect]) -> str:
         verb = "gives" if self.winner is not None and len(self.named(self.winner.arm)) == 1 else "give"
-        return f"{verb} {self._gain_words(effects)}"
-
-    @staticmethod
-    def _gain_words(effects: Sequence[Effect]) -> str:
-        """What is better, of those effects that are."""
-        shown = [one for one in effects if one.verdict == "better"] or list(effects)
-        return listed([change_words(one) for one in shown])
+        return f"{verb} {gain_words(effects)}"
 
     def _shown(self, entry: Entry) -> str:
-        return self._gain_words([one for one in entry.effects if one.ratio is not None])
+        return gain_words([one for one in entry.effects if one.ratio is not None])
+
+
+def gain_words(effects: Sequence[Effect]) -> str:
+    """What is better of these effects, or all of them where none is: `22 % more throughput and 18 % shorter p90`."""
+    shown = [one for one in effects if one.verdict == "better"] or list(effects)
+    return listed([change_words(one) for one in shown])
 
 
 def change_words(effect: Effect) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from results import tuning_cards
 from results.attestation import verdict
 from results.chart_data import nice_top
 from results.chart_theme import Look
@@ -22,8 +23,7 @@ from results.slides.room import body_pt
 from results.slides.setup import setup
 from results.slides.slide import Axis, Bar, BarChart, Card, Cell, Deck, Grid, Slide
 from results.slides.words import counted, upper
-from results.tuning_cards import cards
-from results.tuning_result import TuningResult, could_be_shown, interval_words
+from results.tuning_result import TuningResult, could_be_shown, gain_words, interval_words
 from suites.tuning import show_setting
 
 BARS: Final = 12
@@ -80,9 +80,7 @@ def _answer(evidence: Evidence, result: TuningResult) -> Slide:
         key="answer",
         title=result.headline,
         lead=f"Which of {counted(len(entries), 'setting')} of {run.tuning.layout} help {objectives}?",
-        cards=tuple(
-            Card(figure=one.figure, about=one.about, text=one.text, detail=one.detail, colour=one.colour) for one in cards(result)
-        ),
+        cards=tuple(_card(one) for one in tuning_cards.cards(result)),
         lines=tuple(lines) if len(" ".join(lines)) < 260 else tuple(lines[:1]),
         notes=(
             *(f"{effect.text}." for entry in result.better for effect in entry.effects),
@@ -92,6 +90,11 @@ def _answer(evidence: Evidence, result: TuningResult) -> Slide:
         ),
         opening=True,
     )
+
+
+def _card(one: tuning_cards.Card) -> Card:
+    """The card with the setting's short name: there is no room for a long one."""
+    return Card(figure=one.figure, about=one.about, text=short_names([one.text])[one.text], detail=one.detail, colour=one.colour)
 
 
 def _tried(result: TuningResult, look: Look) -> Iterator[Slide]:
@@ -158,20 +161,20 @@ def _tornados(result: TuningResult, look: Look) -> Iterator[Slide]:
         if not known:
             continue
         shown = known[:BARS]
-        first, effect = shown[0]
         short = short_names([name for name, _ in known])
+        first, effect = shown[0]
         title = (
-            f"{first} moves the {result.called(number)} most: {change_figure(effect)}"
+            f"{short[first]} moves the {result.called(number)} most: {change_figure(effect)}"
             if effect.verdict in ("better", "worse")
             else f"No setting is shown to move the {result.called(number)}"
         )
-        left = f" {counted(len(known) - len(shown), 'smaller one')} in the notes." if len(known) > len(shown) else ""
+        left = f" The notes have {len(known) - len(shown)} more." if len(known) > len(shown) else ""
         yield Slide(
             key=f"tornado-{number + 1}",
             title=title,
             lead=f"{upper(result.called(number))} against the baseline beside it; {_counted_trials(known)}",
             chart=_chart([(short[name], one) for name, one in shown], objective.of, look),
-            foot=f"Blue: better, orange: worse, grey: no effect that can be claimed. Whiskers: 95 % interval.{left}",
+            foot=f"Blue: better, orange: worse, grey, ~: no effect that can be claimed. Whiskers: 95 % interval.{left}",
             notes=tuple(f"{one.text}." for _, one in mine),
         )
 
@@ -270,9 +273,8 @@ def _confirmation(result: TuningResult, look: Look) -> Iterator[Slide]:
             notes=(result.confirmation_words,),
         )
         return
-    title = (
-        "On fresh deployments the winner is better, too" if found.confirmed else "The winner was not confirmed on fresh deployments"
-    )
+    better = f"On fresh deployments the winner gives {gain_words(found.known)}"
+    title = better if found.confirmed else "The winner was not confirmed on fresh deployments"
     lines = []
     for number, effect in enumerate(found.effects):
         known = effect is not None and effect.ratio is not None

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import settings
 
 from results.fake_run import WORKLOADS, Spoilt, fake_run
+from results.fake_tuning import fake_tuning
 from results.store import RunStore
 
 # A machine that is busy with something else makes no test fail.
@@ -24,6 +25,12 @@ SPOILT = Spoilt(
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     """Two layouts, two repeats, one step that failed, one with errors beyond the bound, one never measured. Not to be changed."""
     return fake_run(tmp_path_factory.mktemp("runs"), workloads=SHORT, repeats=2, spoilt=SPOILT)
+
+
+@pytest.fixture(scope="session")
+def tuned_run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
+    """A tuning that chose a setting and confirmed it, of two objectives. Not to be changed."""
+    return fake_tuning(tmp_path_factory.mktemp("tunings"))
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from results.exports.csv_format import csv_file
 from results.exports.data_table import Cell, Column, DataTable, Shape, utc
 from results.exports.effects_table import EFFECTS
 from results.exports.export import export, produce
-from results.exports.formats import FORMATS, TABLES
+from results.exports.formats import FORMATS, OF_TUNINGS, TABLES
 from results.exports.host_tables import RUNS
 from results.exports.json_format import json_schema
 from results.exports.parquet_format import parquet_file
@@ -33,8 +33,9 @@ def data(run: RunStore) -> RunData:
 
 
 @pytest.fixture(scope="module")
-def tables(data: RunData) -> dict[str, DataTable]:
-    return {name: make([data]) for name, make in TABLES.items()}
+def tables(data: RunData, tuned_run: RunStore) -> dict[str, DataTable]:
+    tuned = RunData(tuned_run.folder)
+    return {name: make([tuned if name in OF_TUNINGS else data]) for name, make in TABLES.items()}
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import pytest
 
 from ground.errors import InvalidMeasurement, UsageError
 from results.attestation import Attested
+from results.exports.formats import OF_TUNINGS
 from results.fake_run import WORKLOADS, fake_run
 from results.manifest import Sheet
 from results.query import VIEWS, ask, read_runs, schema_words
@@ -35,8 +36,8 @@ def one(sql: str, runs: tuple[RunData, ...]) -> object:
 
 
 @pytest.mark.parametrize("name", list(VIEWS))
-def test_every_view_has_the_columns_that_are_described(two: tuple[RunData, ...], name: str) -> None:
-    answer = ask(f"select * from {name}", two)
+def test_every_view_has_the_columns_that_are_described(two: tuple[RunData, ...], tuned_run: RunStore, name: str) -> None:
+    answer = ask(f"select * from {name}", (*two, RunData(tuned_run.folder)) if name in OF_TUNINGS else two)
     assert answer.columns == tuple(field.name for field in VIEWS[name].shape.fields)
     assert answer.lines
     described = schema_words()
