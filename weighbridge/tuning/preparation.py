@@ -111,14 +111,44 @@ def ready(document: Document, tuning: Tuning) -> Ready:
         raise DocumentError([*faults, document.fault_at(("layout",), error.message)]) from error
     if baseline.gateway.already_runs:
         message = f"{baseline.layout.name} runs without this suite, which cannot change its settings"
-        raise DocumentError([*faults, document.fault_at(("layout",), message)])
-    return _ready(document, tuning, suite, faults, hardware, baseline)
+        faults.append(document.fault_at(("layout",), message))
+    if faults or suite is None:
+        # What is wrong with the parameters is told all the same.
+        try:
+            _arms(document, tuning, hardware, baseline)
+        except DocumentError as error:
+            faults += error.faults
+        raise DocumentError(_once(faults))
+    return checked(document, tuning, hardware, baseline)
 
 
-def _ready(
-    document: Document, tuning: Tuning, suite: Suite | None, faults: list[Fault], hardware: Hardware, baseline: Planned
-) -> Ready:
-    space = Space(tuning, baseline, hardware, document)
+def checked(document: Document, tuning: Tuning, hardware: Hardware, baseline: Planned, suite: Suite | None = None) -> Ready:
+    """A tuning of a layout that has been read, with its arms; `suite` is what is replayed, None: as the tuning says.
+
+    Raises DocumentError with all faults at once, or UsageError.
+    """
+    suite = suite or tuning_files.suite_of(document, tuning)
+    space, singles, arms, scopes, remarks = _arms(document, tuning, hardware, baseline)
+    found = Ready(
+        tuning=tuning,
+        suite=suite,
+        hardware=hardware,
+        space=space,
+        singles=singles,
+        arms=arms,
+        scopes=scopes,
+        text="\n".join(document.lines) + "\n",
+        remarks=remarks,
+    )
+    found.plan((), attest=False)  # whether the layout answers the API, and the driver can do the workloads
+    return found
+
+
+def _arms(
+    document: Document, tuning: Tuning, hardware: Hardware, baseline: Planned
+) -> tuple[Space, tuple[Candidate, ...], tuple[Candidate, ...], dict[str, Scope], tuple[str, ...]]:
+    """The space of a tuning, its single levels, its arms, scopes and remarks. Raises DocumentError, UsageError."""
+    space, faults = Space(tuning, baseline, hardware, document), list[Fault]()
     singles: tuple[Candidate, ...] = ()
     arms: tuple[Candidate, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -136,21 +166,13 @@ def _ready(
     if not faults and tuning.strategy != "search" and not arms:
         words = "every value that is to be tried is what the layout has already: there is nothing to try"
         faults.append(document.fault_at(("parameters",), words, key=True))
-    if faults or suite is None:
-        raise DocumentError(sorted(dict.fromkeys(faults), key=lambda fault: (fault.file, fault.line, fault.column)))
-    found = Ready(
-        tuning=tuning,
-        suite=suite,
-        hardware=hardware,
-        space=space,
-        singles=singles,
-        arms=arms,
-        scopes=scopes,
-        text="\n".join(document.lines) + "\n",
-        remarks=remarks,
-    )
-    found.plan((), attest=False)  # whether the layout answers the API, and the driver can do the workloads
-    return found
+    if faults:
+        raise DocumentError(_once(faults))
+    return space, singles, arms, scopes, remarks
+
+
+def _once(faults: list[Fault]) -> list[Fault]:
+    return sorted(dict.fromkeys(faults), key=lambda fault: (fault.file, fault.line, fault.column))
 
 
 def again(store: RunStore, run: TuningRun, plan: Plan) -> Ready:
@@ -161,7 +183,7 @@ def again(store: RunStore, run: TuningRun, plan: Plan) -> Ready:
     layout = next(one for one in plan.layouts if one.name == run.baseline)
     baseline = planned_again(layout, plan.hardware, str(store.folder / "plan.resolved.json"))
     document = Document(str(store.folder / "plan.yaml"), store.plan_yaml())
-    found = _ready(document, run.tuning, run.suite, [], plan.hardware, baseline)
+    found = checked(document, run.tuning, plan.hardware, baseline, run.suite)
     now = found.run()
     if (now.arms, now.scopes) != (run.arms, run.scopes):
         raise UsageError(

@@ -16,7 +16,7 @@ from results.trial import Arm, Settings
 from suites.tuning import Level, Setting, Tuning, show_setting
 from topologies.hardware import Hardware
 from topologies.loader import Planned, changed_layout
-from topologies.reference import LONGEST_NAME, path_of
+from topologies.reference import LONGEST_NAME, path_of, slug
 
 MOST_COMBINATIONS: Final = 500
 """A grid of more is refused: at five trials of 10 s each, 500 take seven hours."""
@@ -91,7 +91,7 @@ class Space:
         Raises DocumentError with all faults.
         """
         settings, places = self._merged(choices)
-        planned = self._changed(settings, places, name)
+        planned = self._changed(settings, places, name or self._called(settings))
         has = _settings(planned)
         differing: Settings = {}
         for key, value in settings.items():
@@ -102,7 +102,8 @@ class Space:
         if not differing:
             return replace(self.baseline, choices=tuple(choices))
         if differing != settings and name is None:
-            planned = self._changed(differing, places, None)
+            called = planned.layout.model_copy(update={"name": self._called(differing)})
+            planned = replace(planned, layout=called)
         planned = self._told_apart(planned, differing)
         return Candidate(Arm(name=planned.layout.name, settings=differing), planned, tuple(choices))
 
@@ -174,8 +175,13 @@ class Space:
                 places[other] = self._document.fault_at((*choice.place, "also", other), "")
         return settings, places
 
-    def _changed(self, settings: Settings, places: Mapping[str, Fault], name: str | None) -> Planned:
+    def _changed(self, settings: Settings, places: Mapping[str, Fault], name: str) -> Planned:
         return changed_layout(self.baseline.planned, self._hardware, settings, lambda key: places[key], name=name)
+
+    def _called(self, settings: Settings) -> str:
+        """The name of the layout with these settings: the last word of each key, with its value."""
+        words = [f"{key.rpartition('.')[2]}-{value}" for key, value in settings.items()]
+        return slug([self.baseline.arm.name, *words], repr(sorted(settings.items())))
 
     def _told_apart(self, planned: Planned, settings: Settings) -> Planned:
         """The same under a name that no other arm has: values that differ in signs alone are called alike."""

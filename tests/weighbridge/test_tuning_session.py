@@ -1,0 +1,457 @@
+"""Tunings from their folder to their report, on a gateway whose settings decide how quick it is."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gateways.gateway import Gateway
+from ground.errors import ServiceFailed, UsageError
+from results.ledger import Entry, Ledger
+from results.store import RunStore
+from results.trial import CONFIRMATION, Trial
+from results.trial_book import TrialBook
+from topologies import loader
+from weighbridge import conductor
+from weighbridge.display import PlainDisplay
+from weighbridge.interruption import Interrupted
+from weighbridge.tuning import bench, session, tuner
+from weighbridge.tuning.bench import Bench
+from weighbridge.tuning.course import Course
+from weighbridge.tuning.testing import Bed, Tunable, TunableStanding, opened
+
+
+@pytest.fixture(autouse=True)
+def _made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loader, "KINDS", {"tunable": Tunable})
+    monkeypatch.setattr(bench, "opened", opened)
+    monkeypatch.setattr(conductor, "opened", opened)
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # a process that is killed leaves its pages to the kernel
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time that passes by being asked for: trials are set against the baseline by when they began."""
+    ticks = itertools.count()
+    ticking = SimpleNamespace(monotonic=lambda: float(next(ticks)))
+    monkeypatch.setattr(tuner, "time", ticking)
+    monkeypatch.setattr(bench, "time", ticking)
+
+
+def done(bed: Bed) -> Ledger:
+    found = bed.tune().ledger
+    assert found is not None
+    return found
+
+
+def entry(ledger: Ledger, key: str, value: object) -> Entry:
+    [found] = [one for one in ledger.entries if one.arm.settings == {key: value}]
+    return found
+
+
+def trials(bed: Bed) -> tuple[Trial, ...]:
+    return TrialBook(bed.run_folder()).trials()
+
+
+def told(found: tuple[Trial, ...]) -> list[tuple[str, int, int, str]]:
+    return [(one.arm.name, one.round, one.repeat, one.failed) for one in found]
+
+
+def values(**levels: list[object]) -> list[dict[str, object]]:
+    return [{"key": key, "values": tried} for key, tried in levels.items()]
+
+
+# ---- screens
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
+def test_a_screen_finds_the_setting_that_matters_and_says_that_the_dummy_does_not(tmp_path: Path, seed: int) -> None:
+    ledger = done(Bed(tmp_path, seed=seed))
+    assert entry(ledger, "speed", 2.0).verdict == "better"
+    gain = entry(ledger, "speed", 2.0).gain
+    assert gain is not None
+    assert 1.9 < gain < 2.1
+    assert entry(ledger, "dummy", 1).verdict in ("no effect shown", "too small to matter")
+
+
+def test_every_step_of_every_trial_is_on_the_disk_before_its_trial_is(tmp_path: Path) -> None:
+    bed = Bed(tmp_path)
+    done(bed)
+    store = RunStore.open(bed.run_folder())
+    latest = store.latest()
+    for trial in trials(bed):
+        [step] = [step for key, step in latest.items() if (key.layout, key.repeat) == (trial.arm.name, trial.repeat)]
+        assert step.valid
+    assert len(latest) == len(trials(bed))
+    assert store.manifest.state == "done"
+    assert {sheet.layout for sheet in store.manifest.sheets if sheet.title == "deployment"} == {
+        "tunable",
+        "tunable-speed-2-0",
+        "tunable-dummy-1",
+    }
+
+
+def test_one_deployment_stands_for_all_trials_and_only_what_a_change_needs_is_started_anew(tmp_path: Path) -> None:
+    bed = Bed(tmp_path, parameters=values(speed=[2.0], live=[1], shards=[2]))
+    done(bed)
+    found = trials(bed)
+    assert {trial.deployment for trial in found} == {0}
+    ups = [event for event in RunStore.open(bed.run_folder()).events() if event.kind == "up"]
+    assert len(ups) == 1
+    for before, trial in itertools.pairwise(found):
+        keys = {*before.arm.settings, *trial.arm.settings} if before.arm != trial.arm else set()
+        wanted = "buckets" if "shards" in keys else "restart" if "speed" in keys else "nothing"
+        assert trial.scope == wanted
+
+
+def test_buckets_are_made_anew_for_a_setting_that_only_new_ones_have_and_kept_for_any_other(tmp_path: Path) -> None:
+    bed = Bed(tmp_path, parameters=values(speed=[2.0], shards=[2]))
+    done(bed)
+    events = [event for event in RunStore.open(bed.run_folder()).events() if event.kind in ("prepared", "trial")]
+    anew = sum(trial.scope in ("buckets", "cluster") for trial in trials(bed))
+    assert sum(event.kind == "prepared" for event in events) == anew < len(trials(bed))
+
+
+def test_a_setting_of_the_whole_cluster_is_tried_on_one_of_its_own(tmp_path: Path) -> None:
+    bed = Bed(tmp_path, parameters=values(pools=[2]), trials={"least": 2, "most": 2, "baseline_every": 3})
+    done(bed)
+    found = trials(bed)
+    assert [trial.deployment for trial in found] == [0, 1, 2, 2, 3, 4]
+    assert [trial.scope for trial in found] == ["cluster", "cluster", "cluster", "nothing", "cluster", "cluster"]
+
+
+@pytest.mark.usefixtures("clock")
+def test_the_same_seed_and_outcomes_make_the_same_trials(tmp_path: Path) -> None:
+    beds = Bed(tmp_path / "one"), Bed(tmp_path / "same"), Bed(tmp_path / "other", seed=5)
+    found = []
+    for bed in beds:
+        done(bed)
+        found.append(told(trials(bed)))
+    assert found[0] == found[1] != found[2]
+
+
+# ---- grids and searches
+
+
+def test_a_grid_tries_every_combination_and_chooses_the_best(tmp_path: Path) -> None:
+    bed = Bed(tmp_path, strategy="grid", parameters=values(speed=[1.5], threads=[16]))
+    ledger = done(bed)
+    assert {tuple(one.arm.settings.items()) for one in ledger.entries} == {
+        (("speed", 1.5),),
+        (("threads", 16),),
+        (("speed", 1.5), ("threads", 16)),
+    }
+    winner = TrialBook(bed.run_folder()).winner()
+    assert winner is not None
+    assert winner.arm.settings == {"speed": 1.5, "threads": 16}
+
+
+SEARCH: dict[str, Any] = {
+    "strategy": "search",
+    "search": {"proposals": 12, "trials": 3, "startup": 4, "finalists": 2},
+    "parameters": [
+        {"key": "speed", "range": {"low": 0.5, "high": 2.0}},
+        {"key": "threads", "values": [4, 16]},
+        {"key": "dummy", "values": [1, 2]},
+    ],
+}
+
+
+def test_a_search_finds_a_good_combination_and_tries_the_best_as_often_as_a_claim_wants(tmp_path: Path) -> None:
+    bed = Bed(tmp_path, **SEARCH)
+    ledger = done(bed)
+    winner = TrialBook(bed.run_folder()).winner()
+    assert winner is not None
+    best = ledger.entry(winner.arm)
+    assert best is not None
+    assert best.verdict == "better"
+    assert best.trials >= 5
+    assert winner.arm.settings["speed"] > 1.2  # type: ignore[operator]
+    plan = RunStore.open(bed.run_folder()).plan()
+    assert {trial.arm.name for trial in trials(bed)} == {layout.name for layout in plan.layouts}
+
+
+def test_a_proposal_that_is_beaten_is_given_up_before_its_last_trial(tmp_path: Path) -> None:
+    bed = Bed(tmp_path, **SEARCH)
+    done(bed)
+    counts = [sum(trial.arm == arm for trial in trials(bed)) for arm in {one.arm.name: one.arm for one in trials(bed)}.values()]
+    assert 2 in counts
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_search_is_the_same_for_the_same_seed_and_another_for_another(tmp_path: Path) -> None:
+    beds = [Bed(tmp_path / name, seed=seed, **SEARCH) for name, seed in (("a", 1), ("b", 1), ("c", 2))]
+    found = []
+    for bed in beds:
+        done(bed)
+        found.append(told(trials(bed)))
+    assert found[0] == found[1] != found[2]
+
+
+# ---- failures
+
+
+def test_a_setting_that_the_gateway_does_not_come_up_with_is_tried_once_and_costs_no_other(tmp_path: Path) -> None:
+    bed = Bed(tmp_path, parameters=values(speed=[2.0], starts=[False]))
+    ledger = done(bed)
+    broken = entry(ledger, "starts", value=False)
+    assert broken.verdict == "failed"
+    [trial] = [trial for trial in trials(bed) if "starts" in trial.arm.settings]
+    assert "did not come up" in trial.failed
+    assert not trial.stood
+    assert entry(ledger, "speed", 2.0).verdict == "better"
+    [step] = [step for key, step in RunStore.open(bed.run_folder()).latest().items() if key.layout == trial.arm.name]
+    assert step.measurement is None
+    assert "does not run with these settings" in step.notes[0]
+
+
+def test_a_setting_whose_steps_fail_is_tried_twice_and_the_baseline_is_whole_afterwards(tmp_path: Path) -> None:
+    bed = Bed(tmp_path, parameters=values(speed=[2.0], answers=[False]))
+    ledger = done(bed)
+    assert entry(ledger, "answers", value=False).verdict == "failed"
+    assert sum("answers" in trial.arm.settings for trial in trials(bed)) == 2
+    assert not any(trial.failed for trial in trials(bed) if trial.arm.is_baseline)
+    assert entry(ledger, "speed", 2.0).verdict == "better"
+
+
+def test_a_baseline_that_does_not_come_back_gets_a_new_deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = TunableStanding.change
+
+    def stuck(self: TunableStanding, gateway: Gateway, scope: Any, say: Any) -> tuple[str, ...]:
+        if not self.gateway.settings.starts:
+            raise ServiceFailed("gateway-1", "tunable", "is stuck", log="tunable.out", tail=[])
+        return whole(self, gateway, scope, say)
+
+    monkeypatch.setattr(TunableStanding, "change", stuck)
+    bed = Bed(tmp_path, parameters=values(speed=[2.0], starts=[False]))
+    ledger = done(bed)
+    assert entry(ledger, "speed", 2.0).verdict == "better"
+    found = trials(bed)
+    assert max(trial.deployment for trial in found) >= 1
+    for trial in found:
+        beside = [one for one in found if (one.round, one.deployment) == (trial.round, trial.deployment)]
+        assert trial.failed or any(one.arm.is_baseline for one in beside)
+
+
+def test_a_baseline_that_fails_ends_the_run_with_its_error_and_leaves_nothing(tmp_path: Path) -> None:
+    bed = Bed(tmp_path, settings={"answers": False})
+    with pytest.raises(Exception, match="answers nothing"):
+        bed.tune()
+    assert RunStore.open(bed.run_folder()).manifest.state == "failed"
+    assert not list(bed.place.deployments.iterdir())
+    assert f"weighbridge tune {bed.run_folder()} --resume" in bed.screen.getvalue().replace("\n", "")
+
+
+def test_what_the_programs_refuse_is_told_of_all_arms_before_a_folder_is_made(tmp_path: Path) -> None:
+    bed = Bed(tmp_path, parameters=values(known=[False], speed=[2.0]))
+    with pytest.raises(UsageError, match="known=False: no option 'known'"):
+        bed.tune()
+    assert not bed.out.exists()
+
+
+# ---- going on
+
+
+def killed(bed: Bed, what: str, at: int) -> None:
+    """Do a tuning in a process that is killed as it says something that begins with `what` for the `at`-th time."""
+    child = os.fork()
+    if not child:
+        try:
+            die(what, at)
+            bed.tune()
+        finally:
+            os._exit(0)
+    assert os.WIFSIGNALED(os.waitpid(child, 0)[1]), "it was to be killed, and came to its end"
+
+
+def die(what: str, at: int, number: signal.Signals = signal.SIGKILL) -> None:
+    """Send this process a signal as soon as a display says something for the `at`-th time."""
+    left = [at]
+    said = PlainDisplay.say
+
+    def say(self: PlainDisplay, text: str) -> None:
+        said(self, text)
+        left[0] -= text.startswith(what)
+        if not left[0]:
+            left[0] = -1
+            os.kill(os.getpid(), number)
+
+    PlainDisplay.say = say  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(
+    ("what", "at"), [("standing", 1), ("preparing", 1), ("step", 1), ("step", 2), ("changing", 3), ("step", 9), ("    ", 12)]
+)
+def test_a_tuning_that_is_killed_loses_the_trial_that_was_being_made_and_no_other(tmp_path: Path, what: str, at: int) -> None:
+    bed = Bed(tmp_path)
+    killed(bed, what, at)
+    before = trials(bed)
+    ledger = session.resume(bed.run_folder(), bed.doing()).ledger
+    assert ledger is not None
+    after = trials(bed)
+    assert after[: len(before)] == before
+    assert [trial.number for trial in after] == list(range(len(after)))
+    assert {trial.deployment for trial in after[len(before) :]} == {max((one.deployment for one in before), default=-1) + 1}
+    assert entry(ledger, "speed", 2.0).verdict == "better"
+    assert RunStore.open(bed.run_folder()).manifest.state == "done"
+
+
+@pytest.mark.parametrize("at", [4, 30])
+def test_a_search_that_is_killed_goes_on_with_the_proposals_it_would_have_made(tmp_path: Path, at: int) -> None:
+    # Drawn at random to the last: what is proposed after that depends on what was measured.
+    drawn = {**SEARCH, "search": {**SEARCH["search"], "startup": 12, "finalists": 1}}
+    whole, cut = Bed(tmp_path / "whole", **drawn), Bed(tmp_path / "cut", **drawn)
+    done(whole)
+    killed(cut, "step", at)
+    before = trials(cut)
+    session.resume(cut.run_folder(), cut.doing())
+    assert trials(cut)[: len(before)] == before
+    asked, again = (list(dict.fromkeys(one.arm.name for one in trials(bed))) for bed in (whole, cut))
+    assert again == asked
+
+
+def test_trials_that_went_before_are_set_against_a_baseline_on_the_new_deployment_too(tmp_path: Path) -> None:
+    bed = Bed(tmp_path)
+    killed(bed, "step", 3)  # with one arm of the first round tried
+    session.resume(bed.run_folder(), bed.doing())
+    again = [trial for trial in trials(bed) if trial.deployment == 1]
+    assert again[0].arm.is_baseline
+    assert again[0].round == 0
+
+
+def test_trials_of_another_tuning_are_refused(tmp_path: Path) -> None:
+    bed = Bed(tmp_path)
+    killed(bed, "step", 5)
+    path = bed.run_folder() / "tuning.json"
+    path.write_text(path.read_text().replace('"seed": 2014', '"seed": 5'))
+    with pytest.raises(UsageError, match=r"trial \d was of tunable-\S+ in round 1, and now it would be"):
+        session.resume(bed.run_folder(), bed.doing())
+
+
+def test_a_tuning_that_is_done_has_nothing_left_to_be_done(tmp_path: Path) -> None:
+    bed = Bed(tmp_path)
+    done(bed)
+    before = trials(bed)
+    assert session.resume(bed.run_folder(), bed.doing()).ledger is None
+    assert trials(bed) == before
+    assert "nothing is left to be done" in bed.screen.getvalue()
+
+
+def test_a_tuning_that_is_interrupted_takes_everything_down_and_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bed = Bed(tmp_path)
+    measure = Bench.measure
+    left = [3]
+
+    def interrupted(self: Bench, *words: Any) -> float:
+        left[0] -= 1
+        if not left[0]:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return measure(self, *words)
+
+    monkeypatch.setattr(Bench, "measure", interrupted)
+    with pytest.raises(Interrupted):
+        bed.tune()
+    assert RunStore.open(bed.run_folder()).manifest.state == "interrupted"
+    assert not list(bed.place.deployments.iterdir())
+    assert len(trials(bed)) == 2
+    session.resume(bed.run_folder(), bed.doing())
+    assert RunStore.open(bed.run_folder()).manifest.state == "done"
+
+
+# ---- the budget
+
+
+def test_a_budget_that_is_spent_ends_the_trials_with_the_baseline_and_more_of_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bed = Bed(tmp_path, budget="1000s")
+    monkeypatch.setattr(Course, "room_s", lambda _: 0.0 if bed.out.exists() and len(trials(bed)) >= 10 else 1000.0)
+    bed.tune()
+    before = trials(bed)
+    assert before[-1].arm.is_baseline
+    assert len(before) in (10, 11)
+    assert "the budget ends the trials after 10" in bed.screen.getvalue()
+    assert RunStore.open(bed.run_folder()).manifest.state == "done"
+    monkeypatch.setattr(Course, "room_s", lambda _: 1000.0)
+    ledger = session.resume(bed.run_folder(), bed.doing(), budget_s=1000).ledger
+    assert ledger is not None
+    assert trials(bed)[: len(before)] == before
+    assert entry(ledger, "speed", 2.0).verdict == "better"
+
+
+def test_a_budget_that_holds_no_setting_is_refused_before_anything_is_started(tmp_path: Path) -> None:
+    bed = Bed(tmp_path, budget="1s", confirm=5)
+    with pytest.raises(UsageError, match="does not hold one setting between two trials of the baseline"):
+        bed.tune()
+    assert not bed.out.exists()
+
+
+# ---- the winner
+
+
+def test_settings_that_are_better_by_themselves_are_chosen_together_and_told_as_a_file_to_paste(tmp_path: Path) -> None:
+    bed = Bed(tmp_path, parameters=values(speed=[1.3, 2.0], threads=[16], dummy=[1]))
+    done(bed)
+    winner = TrialBook(bed.run_folder()).winner()
+    assert winner is not None
+    assert winner.arm.name == "tunable-tuned"
+    assert winner.arm.settings == {"speed": 2.0, "threads": 16}
+    assert "gained less" in winner.reason
+    [fragment] = winner.fragments
+    assert fragment.name == "ceph.conf"
+    assert "speed = 2" in fragment.text
+    assert "dummy" not in fragment.text
+    assert "# speed 1 → 2: " in fragment.text.replace("\n# ", " # ")
+
+
+def test_settings_that_cannot_be_set_together_leave_the_best_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused: Callable[..., dict[str, str]] = lambda planneds, *_, **__: (  # noqa: E731
+        {"tunable-tuned": "too many threads at this speed"} if planneds[0].layout.name == "tunable-tuned" else {}
+    )
+    monkeypatch.setattr(session, "preflight_all", refused)
+    bed = Bed(tmp_path, parameters=values(speed=[2.0], threads=[16]))
+    done(bed)
+    winner = TrialBook(bed.run_folder()).winner()
+    assert winner is not None
+    assert winner.arm.settings == {"speed": 2.0}
+    assert "cannot be set together with threads" in winner.reason
+
+
+def test_without_a_better_setting_there_is_no_winner_and_nothing_is_confirmed(tmp_path: Path) -> None:
+    bed = Bed(tmp_path, parameters=values(speed=[0.5], dummy=[1]), confirm=2)
+    done(bed)
+    assert TrialBook(bed.run_folder()).winner() is None
+    assert not (bed.run_folder() / CONFIRMATION).exists()
+    assert "no setting was shown to be better" in bed.screen.getvalue()
+
+
+def test_a_winner_is_weighed_against_the_baseline_on_fresh_deployments(tmp_path: Path) -> None:
+    bed = Bed(tmp_path, confirm=5)
+    outcome = bed.tune()
+    [folder] = (bed.run_folder() / CONFIRMATION).iterdir()
+    store = RunStore.open(folder)
+    assert [layout.name for layout in store.plan().layouts] == ["tunable", "tunable-speed-2-0"]
+    assert sum(event.kind == "up" for event in store.events()) == 10
+    assert outcome.derived.folder.parent == bed.run_folder()
+
+
+def test_a_confirmation_that_is_killed_is_gone_on_with(tmp_path: Path) -> None:
+    bed = Bed(tmp_path, confirm=3)
+    killed(bed, "standing", 4)  # one for the trials, the rest for visits
+    [folder] = (bed.run_folder() / CONFIRMATION).iterdir()
+    before = RunStore.open(folder).steps()
+    assert before
+    session.resume(bed.run_folder(), bed.doing())
+    steps = RunStore.open(folder).steps()
+    assert steps[: len(before)] == before
+    assert len(steps) == 6
+    assert RunStore.open(bed.run_folder()).manifest.state == "done"

@@ -1,0 +1,132 @@
+"""Which arm is tried when."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from results.ledger import Entry, Ledger
+from results.trial import Arm, EntryVerdict, Trial
+from suites.tuning import Tuning
+from weighbridge.tuning.testing import TUNING
+from weighbridge.tuning.turns import Judge, Tried, Turn, rounds
+
+BASELINE = Arm(name="base")
+
+
+def arms(count: int) -> list[Arm]:
+    return [Arm(name=f"arm-{number}", settings={"speed": number + 2.0}) for number in range(count)]
+
+
+def tuning(seed: int = 2014, **trials: int) -> Tuning:
+    return Tuning.model_validate({**TUNING, "seed": seed, "trials": trials})
+
+
+def judged(clear: Sequence[str] = (), verdicts: dict[str, EntryVerdict] | None = None, *, known: int = 9) -> Judge:
+    def judge() -> Ledger:
+        entries = tuple(
+            Entry(
+                arm=one,
+                name=one.name,
+                trials=5,
+                effects=(),
+                verdict=(verdicts or {}).get(one.name, "no effect shown"),
+                clear=one.name in clear,
+                gain=1.0,
+            )
+            for one in arms(known)
+        )
+        return Ledger(baseline=BASELINE, objectives=(), entries=entries, readings=(), drift=(), trials=0, looks=1)
+
+    return judge
+
+
+def played(
+    what: Tuning, many: int, judge: Judge, outcome: Callable[[Turn, int], dict[str, object]] = lambda turn, number: {}
+) -> list[Turn]:
+    """All turns, each of them made into a trial that `outcome` says something of."""
+    turns = rounds([Tried(one) for one in arms(many)], what, BASELINE, judge)
+    found: list[Turn] = []
+    turn = next(turns, None)
+    while turn is not None:
+        found.append(turn)
+        more = outcome(turn, len(found))
+        trial = Trial.model_validate(
+            {"number": len(found), "arm": turn.arm, "repeat": 0, "round": turn.round, "scope": "restart", **more}
+        )
+        try:
+            turn = turns.send(trial)
+        except StopIteration:
+            turn = None
+    return found
+
+
+def names(found: Sequence[Turn], number: int) -> list[str]:
+    return [turn.arm.name for turn in found if turn.round == number]
+
+
+@pytest.mark.parametrize(("many", "every", "between"), [(1, 5, [1]), (5, 5, [5]), (6, 5, [3, 3]), (7, 3, [2, 2, 3])])
+def test_a_round_begins_and_ends_with_the_baseline_and_has_no_more_arms_between_than_asked(
+    many: int, every: int, between: list[int]
+) -> None:
+    found = names(played(tuning(least=2, most=2, baseline_every=every), many, judged()), 0)
+    assert found[0] == found[-1] == "base"
+    counts = [len(part.split()) for part in " ".join(found).split("base") if part.strip()]
+    assert sorted(counts) == between
+    assert sorted(set(found) - {"base"}) == [one.name for one in arms(many)]
+
+
+def test_the_order_is_drawn_anew_in_each_round_and_is_the_same_for_the_same_seed() -> None:
+    what = tuning(least=2, most=3, baseline_every=50)
+    found = played(what, 9, judged())
+    assert names(found, 0) != names(found, 1)
+    assert found == played(what, 9, judged())
+    assert found != played(tuning(seed=1, least=2, most=3, baseline_every=50), 9, judged())
+
+
+def test_an_arm_that_is_clear_is_tried_as_often_as_a_claim_wants_and_others_until_the_most() -> None:
+    found = played(tuning(least=3, most=5), 3, judged(clear=["arm-1"]))
+    tried = [turn.arm.name for turn in found]
+    assert [tried.count(one.name) for one in arms(3)] == [5, 3, 5]
+
+
+def test_nobody_judges_before_the_least_number_of_trials() -> None:
+    asked: list[int] = []
+    made: list[Turn] = []
+
+    def judge() -> Ledger:
+        asked.append(max(turn.round for turn in made) + 1)
+        return judged()()
+
+    def outcome(turn: Turn, number: int) -> dict[str, object]:
+        made.append(turn)
+        return {}
+
+    played(tuning(least=3, most=5), 2, judge, outcome)
+    assert asked == [3, 4]
+
+
+@pytest.mark.parametrize("verdict", ["not allowed", "failed"])
+def test_an_arm_that_may_not_be_chosen_drops_out(verdict: EntryVerdict) -> None:
+    tried = [turn.arm.name for turn in played(tuning(least=2, most=4), 2, judged(verdicts={"arm-0": verdict}))]
+    assert [tried.count("arm-0"), tried.count("arm-1")] == [2, 4]
+
+
+def test_an_arm_that_the_gateway_does_not_come_up_with_is_not_tried_again() -> None:
+    def outcome(turn: Turn, number: int) -> dict[str, object]:
+        return {"stood": False, "failed": "did not come up"} if turn.arm.name == "arm-0" else {}
+
+    tried = [turn.arm.name for turn in played(tuning(least=2, most=4), 2, judged(), outcome)]
+    assert [tried.count("arm-0"), tried.count("arm-1")] == [1, 4]
+
+
+def test_an_arm_whose_steps_fail_gets_a_second_chance_and_no_third() -> None:
+    def outcome(turn: Turn, number: int) -> dict[str, object]:
+        return {"failed": "the driver gave up"} if turn.arm.name == "arm-0" else {}
+
+    tried = [turn.arm.name for turn in played(tuning(least=2, most=4), 2, judged(), outcome)]
+    assert [tried.count("arm-0"), tried.count("arm-1")] == [2, 4]
+
+
+def test_rounds_end_when_no_arm_is_left() -> None:
+    found = played(tuning(least=2, most=20), 2, judged(clear=["arm-0", "arm-1"]))
+    assert {turn.round for turn in found} == {0, 1}
