@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import altair as alt
-from pydantic import PositiveInt
+from pydantic import NonNegativeInt, PositiveInt
 
 from ground.record import Record
 from results.chart_theme import LIGHT, Look, config
@@ -48,6 +48,8 @@ class Figure(Record):
     plots: tuple[Plot, ...]
     columns: PositiveInt = 2
     look: Look = LIGHT
+    labels_px: NonNegativeInt = 0
+    """How wide long labels left of a lone column of panels are: the title begins above them. 0: it begins above the panels."""
 
     def plot_spec(self, plot: Plot) -> dict[str, Any]:
         """The spec of one panel that takes the width it is given: the page has its title, and gives the margins."""
@@ -57,7 +59,7 @@ class Figure(Record):
     def spec(self) -> dict[str, Any]:
         """The spec of the whole figure, with its sentence as title."""
         wide = len(self.plots) > 1 and self.columns > 1
-        widest = max((plot.width for plot in self.plots), default=WIDTH)
+        widest = max((plot.width for plot in self.plots), default=WIDTH) + self.labels_px
         # Of the type that titles and captions are set in, a character takes 13.5 and 7.6 pixels on average.
         characters = WIDE_CHARACTERS if wide else max(38, round(widest / 13.5))
         below = round(WIDE_CHARACTERS * 2.3) if wide else max(74, round(widest / 7.6))
@@ -81,7 +83,9 @@ class Figure(Record):
         ]
         # Altair names datasets by what is in them, and Vega-Lite looks for them only at the top of a spec.
         datasets = {name: values for plot in self.plots for name, values in plot.spec.get("datasets", {}).items()}
-        title = {"text": in_lines(self.finding, characters), "subtitle": in_lines(self.caption, below)}
+        title: dict[str, Any] = {"text": in_lines(self.finding, characters), "subtitle": in_lines(self.caption, below)}
+        if self.labels_px:
+            title["frame"] = "bounds"
         return {
             "$schema": alt.SCHEMA_URL,
             "datasets": datasets,

@@ -19,6 +19,7 @@ from results.diverging import diverging
 from results.figure import Figure, Plot
 from results.figures import UNKNOWN
 from results.kinds import Kind, kind_of
+from results.ledger_table import short_names
 from results.percent import percent, show_percent
 from results.recap_map import in_bins
 from results.resolved import PlannedLayout
@@ -40,6 +41,10 @@ CROWDED: Final = 12
 """From so many bars on they stand nearer to each other."""
 NAMES_PX: Final = 560
 """Room for the name of a setting in a tuning's figure, which may have a long one."""
+LONGEST: Final = 64
+"""Characters of a setting's name from which on a tuning's figure leaves out what keys begin with; its data have all of it."""
+NAME_PX: Final = 7.0
+"""Width of a letter of such a name, on average."""
 WIDEST: Final = 2.0
 """So many times the largest change is drawn of an interval; what is beyond it is cut off."""
 
@@ -85,6 +90,9 @@ def _of_objective(result: TuningResult, number: int, look: Look) -> Figure | Non
     if not known:
         return None
     shown = known[:MOST]
+    if max(len(one.setting) for one in shown) > LONGEST:
+        brief = short_names([one.setting for one in known])
+        shown = [one.model_copy(update={"setting": brief[one.setting]}) for one in shown]
     metric: Metric = objective.of
     same = [one.of for one in result.run.objectives[: number + 1]].count(metric)
     name = f"{'tornado' if metric == 'throughput' else 'tornado-p90'}{f'-{same}' if same > 1 else ''}"
@@ -114,6 +122,7 @@ def _of_objective(result: TuningResult, number: int, look: Look) -> Figure | Non
         ),
         columns=1,
         look=look,
+        labels_px=min(NAMES_PX, round(NAME_PX * max(len(one.setting) for one in shown))),
     )
 
 

@@ -10,9 +10,12 @@ import vl_convert as vlc
 
 from results.chart_theme import DARK, LIGHT, Look
 from results.comparison import Comparison, Effect, Verdict
+from results.diverging import diverging
 from results.resolved import PlannedLayout
+from results.run_data import RunData
 from results.statistics import Ratio
-from results.tornado import ROOM, WIDEST, Tuned, settings_of, tornado, tuned
+from results.store import RunStore
+from results.tornado import MOST, ROOM, WIDEST, Tuned, settings_of, tornado, tornados, tuned
 
 
 def effect(subject: str, ratio: float | None, verdict: Verdict, *, workers: int | None = None) -> Effect:
@@ -138,3 +141,43 @@ def test_a_tuning_is_told_over_all_worker_counts_or_at_the_only_one() -> None:
         ("radosgw.threads 512 → 64", 8),
         ("radosgw.threads 512 → 32", 8),
     ]
+
+
+@pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
+def test_a_tuning_has_a_figure_for_each_objective_whose_colours_say_what_is_better(tuned_run: RunStore, look: Look) -> None:
+    result = RunData(tuned_run.folder).tuned
+    assert result is not None
+    throughput, p90 = tornados(result, look)
+    assert [one.name for one in (throughput, p90)] == ["tornado", "tornado-p90"]
+    best = result.ledger.entries[0].name
+    colours = []
+    for figure in (throughput, p90):
+        bars = [one for values in figure.plots[0].spec["datasets"].values() for one in values if one.get("setting") == best]
+        colours.append(bars[0]["colour"])
+        assert bars[0]["right"] == (figure is throughput)
+    assert colours == [diverging(look)[-2]] * 2
+    assert "widened for 4 looks" in throughput.caption
+
+
+def test_of_many_settings_a_figure_has_the_largest_and_its_data_has_all(tuned_run: RunStore) -> None:
+    result = RunData(tuned_run.folder).tuned
+    assert result is not None
+    entries = [one for one in result.ledger.entries if one.effects[0].ratio is not None]
+    many = [entry.model_copy(update={"name": f"{entry.name} {turn}"}) for turn in range(3) for entry in entries]
+    figure = tornados(result.model_copy(update={"ledger": result.ledger.model_copy(update={"entries": tuple(many)})}))[0]
+    bars = {one["setting"] for values in figure.plots[0].spec["datasets"].values() for one in values if "setting" in one}
+    assert len(bars) == MOST
+    assert f"{len(many) - MOST} that move it less are in the table alone" in figure.caption
+    assert len(figure.plots[0].lines) == len(many)
+
+
+def test_combinations_with_long_names_are_told_without_what_their_keys_begin_with(tuned_run: RunStore) -> None:
+    result = RunData(tuned_run.folder).tuned
+    assert result is not None
+    first = result.ledger.entries[0].model_copy(
+        update={"name": "options.client.rgw_max_concurrent_requests 1024 → 64, options.client.objecter_inflight_ops unset → 4096"}
+    )
+    figure = tornados(result.model_copy(update={"ledger": result.ledger.model_copy(update={"entries": (first,)})}))[0]
+    (bar,) = [one for values in figure.plots[0].spec["datasets"].values() for one in values if "setting" in one]
+    assert bar["setting"] == "rgw_max_concurrent_requests 1024 → 64, objecter_inflight_ops unset → 4096"
+    assert figure.plots[0].lines[0][0] == first.name

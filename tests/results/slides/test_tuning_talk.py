@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from results.fake_tuning import Course, fake_tuning
+from results.slides.evidence import Evidence, evidence
+from results.slides.grid_fitting import SMALLEST_PT, size_for
+from results.slides.markdown import markdown
+from results.slides.page import ROOM_PT
+from results.slides.powerpoint import powerpoint
+from results.slides.room import body_pt
+from results.slides.slide import BarChart, Deck, Slide
+from results.slides.talk import talk
+from results.store import RunStore
+
+
+@pytest.fixture(scope="module")
+def told(tuned_run: RunStore) -> Evidence:
+    return evidence(tuned_run)
+
+
+@pytest.fixture(scope="module")
+def deck(told: Evidence) -> Deck:
+    return talk(told)
+
+
+def slide(deck: Deck, start: str) -> Slide:
+    return next(one for one in deck.slides if one.key.startswith(start))
+
+
+def test_the_talk_of_a_tuning_goes_from_the_answer_to_how_to_repeat_it(deck: Deck) -> None:
+    keys = list(dict.fromkeys(one.key.rstrip("0123456789").rstrip("-") for one in deck.slides))
+    assert keys == ["answer", "set-up", "tried", "ledger", "tornado", "no-effect", "chosen", "confirmation", "limits", "repeat"]
+
+
+def test_every_table_of_it_fits_its_slide_in_type_that_can_be_read(deck: Deck) -> None:
+    for one in deck.slides:
+        if one.grid is not None:
+            size = size_for(one.grid, ROOM_PT, body_pt(one.title, one.lead, one.foot))
+            assert size is not None, one.key
+            assert size >= SMALLEST_PT
+
+
+def test_bars_are_the_effects_of_the_ledger(told: Evidence, deck: Deck) -> None:
+    assert told.tuned is not None
+    chart = slide(deck, "tornado-1").chart
+    assert isinstance(chart, BarChart)
+    ratios = [one.effects[0].ratio for one in told.tuned.ledger.entries]
+    known = sorted((one for one in ratios if one is not None), key=lambda one: -one.either_way)
+    assert [bar.value for bar in chart.bars] == pytest.approx([(one.value - 1) * 100 for one in known[: len(chart.bars)]])
+
+
+def test_the_notes_have_the_files_to_paste_and_every_figure(told: Evidence, deck: Deck) -> None:
+    assert told.tuned is not None
+    assert told.tuned.winner is not None
+    notes = "\n".join(note for one in deck.slides for note in one.notes)
+    for fragment in told.tuned.winner.fragments:
+        assert fragment.text in notes
+    for entry in told.tuned.ledger.entries:
+        for effect in entry.effects:
+            assert effect.text in notes
+
+
+def test_the_same_talk_is_powerpoint_and_markdown(deck: Deck) -> None:
+    assert powerpoint(deck) == powerpoint(deck)
+    assert "confirmed on fresh deployments" in markdown(deck)
+
+
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_a_tuning_that_was_cut_off_has_a_talk_that_says_so(tmp_path: Path, rounds: int) -> None:
+    deck = talk(evidence(fake_tuning(tmp_path, Course(rounds=rounds, state="interrupted", choose=False))))
+    assert any("not whole: interrupted" in line for line in slide(deck, "answer").lines)
+    assert slide(deck, "limits").title.startswith("The tuning is not whole")
+    assert not any(one.key.startswith(("chosen", "confirmation")) for one in deck.slides)
+    assert powerpoint(deck)
+
+
+def test_a_winner_that_did_not_hold_is_not_praised(tmp_path: Path) -> None:
+    deck = talk(evidence(fake_tuning(tmp_path, Course(confirmed=1.0))))
+    assert slide(deck, "confirmation").title == "The winner was not confirmed on fresh deployments"
+    assert deck.title.endswith("the winner was not confirmed")

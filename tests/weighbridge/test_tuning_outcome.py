@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from results.derivation import Derived, derive
+from results.fake_run import WORKLOADS, fake_run
+from results.fake_tuning import OBJECTIVES, Course, fake_tuning
+from results.fake_tuning import WORKLOADS as STEPS
+from results.store import RunStore
+from weighbridge.command import weighbridge
+from weighbridge.outcome import print_outcome
+from weighbridge.tuning_outcome import print_tuning
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
+    return fake_tuning(tmp_path_factory.mktemp("tunings"))
+
+
+@pytest.fixture(scope="module")
+def derived(run: RunStore) -> Derived:
+    return derive(run.folder, pictures=False)
+
+
+def printed(derived: Derived, width: int = 100) -> str:
+    out = io.StringIO()
+    print_outcome(derived, Console(file=out, width=width))
+    return out.getvalue()
+
+
+def test_the_ledger_fits_a_terminal_of_100_columns(derived: Derived) -> None:
+    text = printed(derived)
+    table = text[: text.index("failed: ")].splitlines()[1:]
+    assert max(map(len, table)) <= 100
+    assert "…" not in text
+    assert derived.tuned is not None
+    for entry in derived.tuned.ledger.entries:
+        assert entry.verdict in text
+
+
+def test_what_was_chosen_whether_it_held_and_what_does_nothing_are_sentences(derived: Derived) -> None:
+    text = printed(derived)
+    assert "▲ Chosen: radosgw.max_concurrent_requests 1024 → 64." in text
+    assert "▲ Confirmed on fresh deployments: " in text
+    assert "settings show no effect that matters." in text
+    assert "~ radosgw.gc.processor_period 3600 → 600: " in text
+    assert "the baseline fell by" in text
+    assert str(derived.folder / "winner" / "ceph.conf") in text
+
+
+def test_a_wide_terminal_has_intervals_and_what_each_setting_needs(derived: Derived) -> None:
+    text = printed(derived, 180)
+    assert "new buckets" in text
+    assert "radosgw.index_shards 11 → 1 " in text
+    assert " to +" in text
+
+
+def test_one_objective_has_its_interval_on_any_terminal(tmp_path: Path) -> None:
+    course = Course(rounds=5, choose=False)
+    one = fake_tuning(tmp_path, course, objectives=OBJECTIVES[:1], workloads=STEPS[:1])
+    text = printed(derive(one.folder, pictures=False))
+    assert "(+" in text
+    assert max(map(len, text[: text.index("failed: ")].splitlines()[1:])) <= 100
+
+
+def test_a_tuning_that_was_cut_off_chose_nothing_yet(tmp_path: Path) -> None:
+    cut = fake_tuning(tmp_path, Course(rounds=1, state="interrupted", choose=False))
+    assert "No setting has been chosen yet." in printed(derive(cut.folder, pictures=False))
+
+
+def test_an_ordinary_run_has_no_ledger_to_print(tmp_path: Path) -> None:
+    workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
+    plain = derive(fake_run(tmp_path, workloads=[workload], repeats=1).folder, pictures=False)
+    with pytest.raises(ValueError, match="is of no tuning"):
+        print_tuning(plain, Console(file=io.StringIO()))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("report", "--no-charts"), ("slides",), ("charts", "--list"), ("export", "--to", "csv", "--table", "ledger", "--out", "-")],
+    ids=lambda words: words[0],
+)
+def test_every_verb_about_runs_takes_the_run_of_a_tuning(run: RunStore, words: tuple[str, ...]) -> None:
+    verb, *rest = words
+    done = CliRunner().invoke(weighbridge, [verb, str(run.folder), *rest])
+    assert done.exit_code == 0, done.output
+    assert {"report": "ledger  ", "slides": "slides.pptx", "charts": "tornado-p90: ", "export": "run,tuning,arm"}[
+        verb
+    ] in done.output
