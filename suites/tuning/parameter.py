@@ -11,6 +11,8 @@ from ground.quantities import parse_bytes, show_bytes
 from ground.record import Record
 from ground.scope import Scope
 
+_SMALLEST_SIZE = 64 * 2**10
+
 
 def _plain(value: object) -> object:
     if isinstance(value, str | int | float):
@@ -142,9 +144,14 @@ def _quantity(value: Setting) -> str:
 
 
 def show_setting(value: Setting | None) -> str:
-    """A value in words: `on`, `16 MiB` of a size that is written without its unit and is whole, else as it is."""
+    """A value in words: `on`, `16 MiB` of a size that is written without its unit and is whole, else as it is.
+
+    Below 64 KiB nothing tells sizes from counts: 4096 may be threads.
+    """
     if isinstance(value, bool):
         return "on" if value else "off"
-    if isinstance(value, int) and value >= 4096 and math.log2(value).is_integer():
+    if isinstance(value, int) and value >= _SMALLEST_SIZE and math.log2(value).is_integer():
         return show_bytes(value)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
     return "unset" if value is None else str(value)

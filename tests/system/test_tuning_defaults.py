@@ -23,11 +23,16 @@ WORD = "is a word of rgw_frontends: what holds without it stands in radosgw's co
 SILENT = "HAProxy tells nobody what it does where its configuration is silent"
 NO_DEFAULT = "has no default: it is there or it is not, or is computed"
 
-CEPH = ["rgw-beast", "rgw-civetweb"]
+CEPH = ["rgw-beast", "rgw-beast-objects", "rgw-civetweb"]
 SWIFT = ["swift-proxy", "swift-object"]
 
 NOT_ASKED = {
-    "rgw-beast": {"radosgw.tcp_nodelay": WORD, "radosgw.frontend_options.request_timeout_ms": WORD},
+    "rgw-beast": {
+        "radosgw.tcp_nodelay": WORD,
+        "radosgw.frontend_options.request_timeout_ms": WORD,
+        "radosgw.frontend_options.max_connection_backlog": WORD,
+    },
+    "rgw-beast-objects": {},
     "rgw-civetweb": {"radosgw.tcp_nodelay": WORD, "radosgw.frontend_options.enable_keep_alive": WORD},
     "haproxy": {
         "haproxy.http_reuse": SILENT,
