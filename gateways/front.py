@@ -67,6 +67,9 @@ class Front(ABC):
     def reload(self, host: Host) -> str:
         """Have it read its files again while it serves, and nothing of before left over; returns in words what was seen.
 
+        Empty when it took the files, but is not as it would be had it been started with them, such as with fewer processes: it must
+        then be started anew, since what is weighed would not be the setting.
+
         Raises UsageError when it is none that can, CommandFailed or ServiceFailed when it did not take the files.
         """
         raise UsageError(f"{type(self).__name__} reads its files only when it starts")

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from gateways import daemon
 from gateways.daemon import Daemon
+from gateways.front import Front
 from gateways.gateway import Endpoint, Say
+from gateways.host import Host
 from gateways.ports import await_ports
 from gateways.rgw import scopes, taking
 from gateways.rgw.config import CONF
@@ -206,21 +208,26 @@ class Change:
         done = []
         if self.front_stale:
             self._front_touched = True
+            told = ""
             if self.front_reloads:
                 self._write(*self.front_files)
-                done.append(self.front.reload(host))
-            else:
-                self._stop_front()
-                self._write(*self.front_files)
-                self.running.front = self.front.daemons(host)
-                names = " and ".join(one.service.name for one in self.running.front)
-                self.say(f"starting {names} anew on {host.name}")
-                daemon.start(self.running.front)
-                await_ports(self.running.client, [one for one in self.running.front if one.port is not None], self.say)
-                done.append(f"{names} stopped and started")
+                told = self.front.reload(host)
+            done.append(told or self._start_front(self.front, host))
         if self.front_stale or (self.stale and not self.given):
             self.front.await_backends(host)
         return done
+
+    def _start_front(self, front: Front, host: Host) -> str:
+        """Stop it if it is there, and start it with its new files."""
+        self._stop_front()
+        self._write(*self.front_files)
+        self.running.front = front.daemons(host)
+        names = " and ".join(one.service.name for one in self.running.front)
+        self.say(f"starting {names} anew on {host.name}")
+        daemon.start(self.running.front)
+        await_ports(self.running.client, [one for one in self.running.front if one.port is not None], self.say)
+        short = "; it was reloaded first, and came back with less than it starts with" if self.front_reloads else ""
+        return f"{names} stopped and started{short}"
 
     def _stop_front(self) -> None:
         self._front_touched = True

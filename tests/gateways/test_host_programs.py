@@ -19,6 +19,7 @@ from gateways.swift import drop_memcached, write_syslog
 ROOT = Path(write_syslog.__file__).parent.parent
 ON_HOSTS = ["rgw/ask_mon", "rgw/ask_daemon", "swift/make_rings", "swift/write_syslog", "swift/drop_memcached"]
 ON_HOSTS += ["swift/known_options", "swift/tell_memcached", "swift/tell_storage", "haproxy/tell_haproxy", "rgw/tell_counters"]
+ON_HOSTS += ["apache/tell_apache", "apache/reload_apache"]
 
 
 @pytest.mark.parametrize("name", ON_HOSTS)
