@@ -35,6 +35,13 @@ class Every(Record):
     every: Annotated[Seconds, Field(ge=1)]
 
 
+def every(value: object) -> object:
+    """`every 60s` as what Every is made from; anything else as it is. Raises ValueError when its time is none."""
+    if isinstance(value, str) and value.startswith("every "):
+        return {"every": parse_seconds(value.removeprefix("every ").strip())}
+    return value
+
+
 class Bounds(Record):
     """What a step may show and still be valid, and by how much two must differ for it to matter."""
 
@@ -105,9 +112,7 @@ class Suite(Record):
     @field_validator("cache", mode="before")
     @classmethod
     def _every(cls, value: object) -> object:
-        if isinstance(value, str) and value.startswith("every "):
-            return {"every": parse_seconds(value.removeprefix("every ").strip())}
-        return value
+        return every(value)
 
     @field_validator("layouts", "api", "layers")
     @classmethod

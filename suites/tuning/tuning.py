@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from ground.quantities import Seconds
 from ground.record import Record
-from suites.suite import Bounds, Every, Suite
+from suites.suite import Bounds, Every, Suite, every
 from suites.tuning.objective import Objective
 from suites.tuning.parameter import Parameter
 from suites.workload import Name, Workload
@@ -90,6 +90,11 @@ class Tuning(Record):
     confirm: Annotated[int, Field(ge=0, le=100)] = 5
     """Visits of the winner and of the baseline on fresh deployments at the end; 0: none."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 2014
+
+    @field_validator("cache", mode="before")
+    @classmethod
+    def _every(cls, value: object) -> object:
+        return every(value)
 
     @field_validator("parameters")
     @classmethod

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from ground.document import Document, DocumentError
 from ground.errors import UsageError
 from ground.scope import SCOPES, Scope, widest
+from suites.suite import Every
 from suites.tuning import Level, Objective, Parameter, Range, Trials, Tuning, loader, show_setting
 
 GOOD = """
@@ -163,6 +164,11 @@ def test_workloads_of_its_own_are_replayed_over_s3_unless_it_says_otherwise() ->
     text = changed("api: s3\n", "")
     assert loader.suite_of(Document("tuning.yaml", text), tuning_of(text)).api == ("s3",)
     assert tuning_of(changed("api: s3", "api: swift")).suite_of(None).api == ("swift",)
+
+
+def test_caches_are_dropped_as_a_suite_would_have_it() -> None:
+    assert tuning_of(changed("api: s3", "cache: every 60s")).suite_of(None).cache == Every(every=60.0)
+    assert tuning_of(GOOD).suite_of(None).cache == "before-step"
 
 
 def test_all_worker_counts_are_measured_where_the_largest_throughput_within_a_p90_is_looked_for() -> None:
