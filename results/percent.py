@@ -20,6 +20,7 @@ def show_percent(ratio: float, *, signed: bool = True) -> str:
     change = percent(ratio)
     if abs(change) < 0.05:
         return "0 %"
-    digits = 0 if abs(change) >= 0.95 else 1
+    # All but nothing is not nothing: a change that would be rounded to -100 % is told finer.
+    digits = 0 if abs(change) >= 0.95 and change > -99.5 else 1 if change > -99.95 else 3
     words = f"{change:+.{digits}f} %" if signed else f"{change:.{digits}f} %"
     return words.replace("-", "\N{MINUS SIGN}")

@@ -137,7 +137,8 @@ class TuningResult(Record):
         none = self.ledger.without_effect
         if not none:
             return "Every setting that was tried often enough has an effect." if self.ledger.entries else ""
-        return f"{len(none)} of {_counted(len(self.ledger.entries), 'setting')} show no effect that matters."
+        verb = "shows" if len(none) == 1 else "show"
+        return f"{len(none)} of {_counted(len(self.ledger.entries), 'setting')} {verb} no effect that matters."
 
     @property
     def _refuted(self) -> bool:

@@ -75,7 +75,8 @@ def _table(result: TuningResult, lines: Sequence[LedgerLine], width: int) -> Tab
     for number, _ in enumerate(objectives):
         drawn.add_column(_head(result.called(number)), justify="right", no_wrap=True)
     drawn.add_column("verdict", no_wrap=True)
-    for title in ("gw CPU", "st CPU"):
+    recorded = any(value is not None for line in lines for value in line.cpu_values)
+    for title in ("gw CPU", "st CPU") if recorded else ():
         drawn.add_column(title, justify="right", no_wrap=True)
     if wide:
         drawn.add_column("needs", no_wrap=True)
@@ -86,8 +87,7 @@ def _table(result: TuningResult, lines: Sequence[LedgerLine], width: int) -> Tab
             str(line.trials),
             *(_change(one.change, one.interval if intervals else "", one.tone) for one in line.changes),
             f"[{style}]{line.sign} {line.verdict}[/]",
-            line.gateway_cpu,
-            line.storage_cpu,
+            *((line.gateway_cpu, line.storage_cpu) if recorded else ()),
             *([line.restarted] if wide else []),
         )
     return drawn

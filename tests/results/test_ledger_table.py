@@ -8,6 +8,7 @@ import pytest
 from ground.errors import UsageError
 from results.exports.export import produce
 from results.ledger_table import SIGNS, ledger_lines, short_names
+from results.percent import show_percent
 from results.run_data import RunData
 from results.store import RunStore
 
@@ -74,3 +75,7 @@ def test_json_has_the_ledger_and_every_trial_with_null_for_what_is_unknown(tuned
 def test_the_ledger_of_a_run_that_is_no_tuning_is_refused(run: RunStore, form: str) -> None:
     with pytest.raises(UsageError, match="is no tuning"):
         produce(Path(run.folder), form, ["ledger"])
+
+
+def test_what_is_nearly_all_gone_is_not_told_as_all() -> None:
+    assert [show_percent(ratio) for ratio in (0.004, 0.002, 0.0003, 0.006)] == ["−99.6 %", "−99.8 %", "−99.970 %", "−99 %"]
