@@ -19,7 +19,7 @@ from topologies.hardware import Hardware
 from topologies.loader import Planned, planned_again
 from weighbridge import selection
 from weighbridge.passes import asked_of_hosts, wants_tools
-from weighbridge.plan import Plan, make_plan
+from weighbridge.plan import Plan, make_plan, step_seconds
 from weighbridge.tuning.space import Candidate, Space
 
 
@@ -115,7 +115,7 @@ def ready(document: Document, tuning: Tuning) -> Ready:
     if faults or suite is None:
         # What is wrong with the parameters is told all the same.
         try:
-            _arms(document, tuning, hardware, baseline)
+            _arms(document, tuning, hardware, baseline, suite)
         except DocumentError as error:
             faults += error.faults
         raise DocumentError(_once(faults))
@@ -128,7 +128,7 @@ def checked(document: Document, tuning: Tuning, hardware: Hardware, baseline: Pl
     Raises DocumentError with all faults at once, or UsageError.
     """
     suite = suite or tuning_files.suite_of(document, tuning)
-    space, singles, arms, scopes, remarks = _arms(document, tuning, hardware, baseline)
+    space, singles, arms, scopes, remarks = _arms(document, tuning, hardware, baseline, suite)
     found = Ready(
         tuning=tuning,
         suite=suite,
@@ -145,7 +145,7 @@ def checked(document: Document, tuning: Tuning, hardware: Hardware, baseline: Pl
 
 
 def _arms(
-    document: Document, tuning: Tuning, hardware: Hardware, baseline: Planned
+    document: Document, tuning: Tuning, hardware: Hardware, baseline: Planned, suite: Suite | None
 ) -> tuple[Space, tuple[Candidate, ...], tuple[Candidate, ...], dict[str, Scope], tuple[str, ...]]:
     """The space of a tuning, its single levels, its arms, scopes and remarks. Raises DocumentError, UsageError."""
     space, faults = Space(tuning, baseline, hardware, document), list[Fault]()
@@ -160,7 +160,8 @@ def _arms(
     try:
         # Combinations of levels that are wrong by themselves would only tell the same faults more often.
         singles, remarks = space.singles()
-        arms = singles if tuning.strategy == "screen" else space.combinations()[0] if tuning.strategy == "grid" else ()
+        trial_s = sum(step_seconds(one) * len(one.workers) for one in suite.workloads) if suite is not None else 0.0
+        arms = singles if tuning.strategy == "screen" else space.combinations(trial_s) if tuning.strategy == "grid" else ()
     except DocumentError as error:
         faults += error.faults
     if not faults and tuning.strategy != "search" and not arms:

@@ -17,6 +17,7 @@ from suites.tuning import Level, Setting, Tuning, show_setting
 from topologies.hardware import Hardware
 from topologies.loader import Planned, changed_layout
 from topologies.reference import LONGEST_NAME, path_of, slug
+from weighbridge.pace import show_duration
 
 MOST_COMBINATIONS: Final = 500
 """A grid of more is refused: at five trials of 10 s each, 500 take seven hours."""
@@ -136,13 +137,17 @@ class Space:
             raise DocumentError(_once(faults))
         return tuple(found), tuple(words)
 
-    def combinations(self) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
-        """Every combination of levels, what the layout has being one of each parameter. As `singles`; UsageError of too many."""
+    def combinations(self, trial_s: float) -> tuple[Candidate, ...]:
+        """Every combination of levels, what the layout has being one of each parameter.
+
+        Raises DocumentError with all faults; UsageError of too many, which says how long they take when a trial takes `trial_s`.
+        """
         ways: list[tuple[Choice | None, ...]] = [(None, *self.choices(number)) for number in range(len(self.tuning.parameters))]
         many = math.prod(len(one) for one in ways) - 1
         if many > MOST_COMBINATIONS:
             least = self.tuning.trials.least
-            what = f"the grid has {many} combinations, each of them tried {least} times at least: {many * least} trials"
+            takes = f"{many * least} trials, {show_duration(many * least * trial_s)} of warm-ups and windows alone"
+            what = f"the grid has {many} combinations, each of them tried {least} times at least: {takes}"
             raise UsageError(
                 what, advice=f"Leave values or parameters out (at most {MOST_COMBINATIONS} combinations), or use search."
             )
@@ -158,7 +163,7 @@ class Space:
                 found.setdefault(one.arm.name, one)
         if faults:
             raise DocumentError(_once(faults))
-        return tuple(found.values()), ()
+        return tuple(found.values())
 
     def _merged(self, choices: Sequence[Choice]) -> tuple[Settings, dict[str, Fault]]:
         settings: Settings = {}

@@ -110,7 +110,7 @@ def print_tunings(screen: Console) -> None:
 
     drawn = Table(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1, 0, 0))
     for title in ("tuning", "what it tries", "layout", "strategy", "parameters", "values"):
-        drawn.add_column(title, justify="right" if title in ("parameters", "values") else "left")
+        drawn.add_column(title, justify="right" if title in ("parameters", "values") else "left", no_wrap=title == "tuning")
     for name, path in loader.shipped().items():
         _, one = loader.load(path)
         values = sum(len(parameter.levels) for parameter in one.parameters)

@@ -1,0 +1,192 @@
+"""What is wrong with a tuning is told before anything is started, all of it at once, where it stands in the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gateways.existing.existing import Existing
+from gateways.gateway import Gateway
+from ground.document import Document, DocumentError
+from ground.errors import UsageError
+from results.store import RunStore
+from results.trial import TuningRun
+from suites.tuning import loader as tuning_files
+from topologies import loader
+from weighbridge.tuning import preparation
+from weighbridge.tuning.course import Course
+from weighbridge.tuning.preparation import Changes
+from weighbridge.tuning.space import differing, scope_between
+from weighbridge.tuning.testing import Bed, Tunable
+
+
+@pytest.fixture(autouse=True)
+def _kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds: dict[str, type[Gateway]] = {"tunable": Tunable, "existing": Existing}
+    monkeypatch.setattr(loader, "KINDS", kinds)
+
+
+def parameters(**levels: Any) -> list[dict[str, Any]]:
+    return [{"key": key, **(tried if isinstance(tried, dict) else {"values": tried})} for key, tried in levels.items()]
+
+
+def faults(bed: Bed) -> list[str]:
+    with pytest.raises(DocumentError) as told:
+        bed.ready()
+    return [f"{fault.text.strip()} | {fault.message}" for fault in told.value.faults]
+
+
+def test_each_level_is_an_arm_that_says_what_it_sets_otherwise(tmp_path: Path) -> None:
+    ready = Bed(tmp_path, {"threads": 4}, parameters=parameters(speed=[2.0, 3.0], threads=[16])).ready()
+    assert [one.arm.settings for one in ready.arms] == [{"speed": 2.0}, {"speed": 3.0}, {"threads": 16}]
+    assert [one.planned.layout.settings for one in ready.arms] == [
+        {"threads": 4, "speed": 2.0},
+        {"threads": 4, "speed": 3.0},
+        {"threads": 16},
+    ]
+    assert ready.space.layout_settings == {"speed": 1.0, "threads": 4}
+    assert [one.planned.layout.name for one in ready.arms] == [one.arm.name for one in ready.arms]
+
+
+def test_a_value_that_the_layout_has_already_is_no_arm_and_is_told(tmp_path: Path) -> None:
+    ready = Bed(tmp_path, parameters=parameters(speed=[1, 2.0])).ready()
+    assert [one.arm.settings for one in ready.arms] == [{"speed": 2.0}]
+    assert ready.remarks == ("speed: 1 is what tunable has already: it is no arm",)
+
+
+def test_a_tuning_without_any_other_value_is_refused(tmp_path: Path) -> None:
+    [told] = faults(Bed(tmp_path, parameters=parameters(speed=[1.0])))
+    assert told.startswith("parameters: | every value that is to be tried is what the layout has already")
+
+
+def test_what_a_level_sets_besides_is_part_of_its_arm_unless_the_layout_has_it(tmp_path: Path) -> None:
+    levels = [{"value": 2.0, "also": {"threads": 16, "dummy": 0}}]
+    ready = Bed(tmp_path, parameters=parameters(speed=levels)).ready()
+    assert ready.arms[0].arm.settings == {"speed": 2.0, "threads": 16}
+    assert ready.scopes == {"speed": "restart", "threads": "restart", "dummy": "restart"}
+
+
+def test_all_faults_of_all_levels_are_told_at_once_where_they_stand(tmp_path: Path) -> None:
+    bed = Bed(tmp_path, parameters=parameters(speeds=[1.0, 2.0], threads=["many"], dummy=[1]))
+    told = faults(bed)
+    assert len(told) == 2
+    assert told[0].startswith("- key: speeds | ")
+    assert "did you mean 'speed'" in told[0]
+    assert told[1].startswith("- many | ")
+
+
+def test_a_scope_that_is_not_enough_is_refused_and_more_is_taken(tmp_path: Path) -> None:
+    wanted = parameters(
+        shards={"values": [2], "scope": "restart"},
+        speed={"values": [2.0], "scope": "reload"},
+        pools={"values": [2], "scope": "nothing"},
+    )
+    assert faults(Bed(tmp_path, parameters=wanted)) == [
+        "scope: restart | shards: restart is not enough for it to count: buckets is",
+        "scope: reload | speed: reload is not enough for it to count: restart is",
+        "scope: nothing | pools: nothing is not enough for it to count: cluster is",
+    ]
+    more = parameters(live={"values": [1], "scope": "buckets"}, speed={"values": [2.0], "scope": "nothing"})
+    # Whether its daemons take it while they run is known to them alone.
+    assert Bed(tmp_path, parameters=more).ready().scopes == {"live": "buckets", "speed": "nothing"}
+
+
+def test_the_widest_scope_of_what_differs_is_what_a_change_needs(tmp_path: Path) -> None:
+    ready = Bed(tmp_path, parameters=parameters(speed=[2.0], live=[1], shards=[2])).ready()
+    speed, live, shards = (one.arm for one in ready.arms)
+    base = ready.baseline.arm
+    assert scope_between(base, base, ready.scopes) == "nothing"
+    assert scope_between(base, live, ready.scopes) == "nothing"
+    assert scope_between(live, speed, ready.scopes) == "restart"
+    assert scope_between(shards, speed, ready.scopes) == "buckets"
+    assert differing(speed, live) == {"speed", "live"}
+
+
+def test_a_grid_has_every_combination_that_is_not_the_layout_itself(tmp_path: Path) -> None:
+    ready = Bed(tmp_path, strategy="grid", parameters=parameters(speed=[2.0, 3.0], threads=[16], dummy=[0, 1])).ready()
+    assert len(ready.arms) == 3 * 2 * 2 - 1
+    assert len({one.arm.name for one in ready.arms}) == len(ready.arms)
+
+
+def test_a_grid_of_too_many_combinations_is_refused_with_their_number(tmp_path: Path) -> None:
+    many = {"range": {"low": 1, "high": 100, "steps": 30}}
+    with pytest.raises(UsageError, match="960 combinations, each of them tried 5 times at least: 4800 trials, 13:20:00"):
+        Bed(tmp_path, strategy="grid", parameters=parameters(threads=many, dummy={"range": {**many["range"], "low": 2}})).ready()
+
+
+def test_names_of_arms_that_would_be_alike_are_told_apart(tmp_path: Path) -> None:
+    ready = Bed(tmp_path, parameters=parameters(dummy=[1, -1])).ready()
+    names = [one.arm.name for one in ready.arms]
+    assert names[0] == "tunable-dummy-1"
+    assert len(set(names)) == 2
+    again = Bed(tmp_path, parameters=parameters(dummy=[1, -1])).ready()
+    assert [one.arm.name for one in again.arms] == names
+
+
+def test_a_value_of_two_levels_together_is_the_parameter_s_own_and_of_numbers_the_larger(tmp_path: Path) -> None:
+    wanted = [
+        {"key": "speed", "values": [{"value": 2.0, "also": {"threads": 9, "dummy": 5}}]},
+        {"key": "live", "values": [{"value": 1, "also": {"threads": 7, "dummy": 6}}]},
+        {"key": "threads", "values": [16]},
+    ]
+    ready = Bed(tmp_path, parameters=wanted).ready()
+    together = ready.space.candidate([one.choices[0] for one in ready.arms])
+    assert together.arm.settings == {"speed": 2.0, "live": 1, "threads": 16, "dummy": 6}
+
+
+def test_what_a_command_says_otherwise_is_what_the_run_is(tmp_path: Path) -> None:
+    path = tmp_path / "t.yaml"
+    path.write_text(Bed(tmp_path).text)
+    _, tuning = preparation.read(str(path), Changes(strategy="grid", budget_s=60.0, confirm=3, seed=9, hardware="loopback"))
+    assert (tuning.strategy, tuning.budget, tuning.confirm, tuning.seed, tuning.hardware) == ("grid", 60.0, 3, 9, "loopback")
+    _, plain = preparation.read(str(path))
+    assert (plain.strategy, plain.budget, plain.confirm, plain.seed, plain.hardware) == ("screen", None, 0, 2014, None)
+
+
+def test_a_tuning_of_a_run_folder_has_the_same_arms_as_when_it_was_begun(tmp_path: Path) -> None:
+    bed = Bed(tmp_path, strategy="grid", parameters=parameters(speed=[2.0], threads=[16]))
+    ready = bed.ready()
+    plan = ready.plan(ready.arms, attest=False)
+    store = RunStore.create(bed.out, plan_yaml=ready.text, plan=plan, suite="trial")
+    run = TuningRun.model_validate_json(ready.run().model_dump_json())
+    again = preparation.again(store, run, plan)
+    assert again.run() == ready.run()
+    other = run.model_copy(update={"arms": run.arms[:1]})
+    with pytest.raises(UsageError, match="made otherwise than when it was begun"):
+        preparation.again(store, other, plan)
+
+
+def test_a_gateway_that_runs_without_the_suite_is_refused_where_the_file_names_it(tmp_path: Path) -> None:
+    text = yaml.safe_dump({**yaml.safe_load(Bed(tmp_path).text), "layout": "existing", "hardware": "this-machine"})
+    document, tuning = tuning_files.load(_written(tmp_path, text))
+    with pytest.raises(DocumentError, match="existing") as told:
+        preparation.ready(document, tuning)
+    assert any(fault.text.strip() == "layout: existing" for fault in told.value.faults)
+
+
+def test_a_layout_that_is_not_there_is_told_where_the_file_names_it(tmp_path: Path) -> None:
+    text = Bed(tmp_path, layout="rgw-beats").text
+    with pytest.raises(DocumentError, match="did you mean 'rgw-beast'") as told:
+        preparation.ready(Document("t.yaml", text), tuning_files.load(_written(tmp_path, text))[1])
+    assert told.value.faults[0].text.strip() == "layout: rgw-beats"
+
+
+def test_the_course_knows_how_many_trials_there_are_at_the_least_and_the_most(tmp_path: Path) -> None:
+    ready = Bed(tmp_path, parameters=parameters(speed=[2.0, 3.0], threads=[16], dummy=[1])).ready()
+    course = Course(ready, attest=False)
+    # Four arms in two parts: three trials of the baseline a round.
+    assert (course.least, course.most) == (35, 42)
+    assert course.steps == 42
+    before_s = course.trial_s("restart")
+    course.made("restart", before_s + 10)
+    assert course.trial_s("restart") == pytest.approx(before_s + 10)
+    assert course.left_s() > 41 * before_s
+
+
+def _written(folder: Path, text: str) -> Path:
+    path = folder / "t.yaml"
+    path.write_text(text)
+    return path
