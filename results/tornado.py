@@ -247,7 +247,7 @@ def _spec(ordered: Sequence[Tuned], look: Look, limit: int = 420) -> dict[str, A
     end = ROOM * bound
     scale = alt.Scale(domain=[-end, end], nice=False)
     marks = alt.Axis(
-        format="+.3~g", tickCount=5, labelExpr="datum.value == 0 ? '0' : datum.label + ' %'", domain=False, ticks=False
+        format="+,.3~r", tickCount=5, labelExpr="datum.value == 0 ? '0' : datum.label + ' %'", domain=False, ticks=False
     )
     x = {field: alt.X(f"{field}:Q", scale=scale, title=None, axis=marks) for field in ("change", "low", "edge")}
     axis = alt.Axis(domain=False, ticks=False, labelFontSize=14, labelLimit=limit, labelPadding=8, labelOverlap=False)

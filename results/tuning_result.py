@@ -103,7 +103,10 @@ class TuningResult(Record):
                 return "No setting was chosen."
             return "No setting was chosen: none is shown to be better in one objective and worse in none."
         reason = self.winner.reason.rstrip(".")
-        return f"Chosen: {', '.join(self.named(self.winner.arm))}. {reason}." if reason else "Chosen."
+        names = self.named(self.winner.arm)
+        if names and reason.startswith(names[0]):
+            return f"Chosen: {reason}."
+        return f"Chosen: {', '.join(names)}.{f' {reason}.' if reason else ''}"
 
     @property
     def confirmation_words(self) -> str:
@@ -142,8 +145,11 @@ class TuningResult(Record):
 
     @property
     def _refuted(self) -> bool:
-        """Whether a whole confirmation did not confirm."""
-        return self.confirmation is not None and self.confirmation.state == "done" and not self.confirmation.confirmed
+        """Whether a whole confirmation, of enough visits for a claim, did not confirm."""
+        found = self.confirmation
+        if found is None or found.state != "done" or found.repeats < REPEATS_FOR_A_CLAIM:
+            return False
+        return not found.confirmed
 
     @property
     def _who(self) -> str:
