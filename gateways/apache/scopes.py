@@ -17,8 +17,8 @@ _GRACEFUL_SETTINGS: Final = frozenset(
     {
         *(f"mpm.{name}" for name in ("min_spare_threads", "max_spare_threads", "threads_per_child", "max_request_workers")),
         "mpm.max_connections_per_child",
-        # Not `timeout`: the responder, where there is one, has the same, and reads its file only when it starts.
-        *("keep_alive", "keep_alive_timeout", "keep_alive_requests", "reuse", "flush"),
+        # Not `timeout`, which the responder has too, nor `reuse` and `flush`: members of a balancer have them in memory that stays.
+        *("keep_alive", "keep_alive_timeout", "keep_alive_requests"),
         *("access_log", "sendfile", "extended_status"),
     }
 )

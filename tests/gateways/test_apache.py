@@ -1,6 +1,8 @@
 """Apache's configuration, what is refused of it, and what is made of its words."""
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from gateways.apache import apache as module
+from gateways.apache import reload_apache, scopes
 from gateways.apache.apache import Apache
 from gateways.apache.config import CONF, RESPONDER_CONF
 from gateways.apache.settings import ApacheSettings, MpmSettings
@@ -201,3 +204,104 @@ def test_the_words_of_server_status_become_numbers_and_what_it_does_not_say_is_l
     assert (told["workers_busy"], told["workers_idle"], told["requests"]) == (3, 125, 1234)
     assert (told["workers_waiting"], told["workers_sending"], told["workers_keepalive"]) == (2, 2, 1)
     assert "sent_kib" not in told
+
+
+def conf(**settings: object) -> str:
+    return Apache(ApacheSettings.model_validate(settings)).files("10.0.0.2", TWO)[CONF]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"mpm": {"max_request_workers": 256, "start_servers": 2}},
+        {"keep_alive": False, "extended_status": False},
+        {"access_log": True},
+        {"options": {"server": {"LogLevel": "error"}}},
+    ],
+)
+def test_a_graceful_restart_takes_what_child_processes_read(settings: dict[str, object]) -> None:
+    before = {"mpm": {"start_servers": 2}} if "mpm" in settings else {}
+    assert scopes.graceful(conf(**before), conf(**settings))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"mpm": {"server_limit": 64}},
+        {"mpm": {"kind": "event"}},
+        {"mpm": {"start_servers": 2}},
+        {"balance": "bybusyness"},
+        {"reuse": False},
+        {"options": {"server": {"ListenBacklog": 4096}}},
+        {"keep_alive": False, "modules": ["headers"]},
+    ],
+)
+def test_apache_is_started_anew_for_what_a_graceful_restart_leaves_as_it_was(settings: dict[str, object]) -> None:
+    assert not scopes.graceful(conf(), conf(**settings))
+
+
+def test_a_responder_that_changes_is_no_reload_of_apache() -> None:
+    files = [Apache(ApacheSettings(path="fastcgi", timeout=wait)).files("10.0.0.2", ONE) for wait in (600.0, 300.0)]
+    assert not Apache(ApacheSettings(path="fastcgi")).reloads(*files)
+    assert Apache.scope("timeout") == "restart"
+
+
+FATHER = """
+import os, signal, subprocess, sys, threading, time
+def child(threads):
+    start = "threading.Thread(target=time.sleep, args=(600,), daemon=True).start()"
+    code = f"import threading, time; [{start} for _ in range({threads})]; print('up', flush=True); time.sleep(600)"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    process.stdout.readline()
+    return process
+old = child(3)
+def again(number, frame):
+    global old
+    old.kill(); old.wait()
+    old = child(3)
+signal.signal(signal.SIGUSR1, again)
+open(sys.argv[1], "w").write(str(os.getpid()))
+print("ready", flush=True)
+while sys.stdin.readline(): pass
+old.kill()
+"""
+"""Does with one child process what Apache does at a graceful restart."""
+
+APACHE2 = """#!/bin/sh
+[ "$2" = good ] || { echo "Syntax error on line 7"; exit 1; }
+kill -USR1 "$(cat "$PID_FILE")"
+"""
+
+
+def reloaded(folder: Path, file: str, each: int, within_s: float) -> subprocess.CompletedProcess[str]:
+    """What the program for hosts says of a parent with one child process of three threads more than its first."""
+    pid_file, program = folder / "pid", folder / "apache2"
+    program.write_text(APACHE2)
+    program.chmod(0o755)
+    father = [sys.executable, "-c", FATHER, str(pid_file)]
+    with subprocess.Popen(father, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        assert parent.stdin is not None
+        parent.stdout.readline()
+        env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PID_FILE": str(pid_file)}
+        argv = [sys.executable, "-I", str(Path(reload_apache.__file__)), file, str(pid_file), str(each), "2", str(within_s)]
+        try:
+            return subprocess.run(argv, capture_output=True, text=True, check=False, env=env)
+        finally:
+            parent.stdin.close()
+
+
+def test_a_graceful_restart_is_over_when_others_with_all_their_threads_have_taken_the_place_of_the_old(tmp_path: Path) -> None:
+    done = reloaded(tmp_path, "good", 3, 60)
+    assert json.loads(done.stdout) == {"ended": 1, "came": 1}
+
+
+def test_a_graceful_restart_that_leaves_processes_without_their_threads_is_told(tmp_path: Path) -> None:
+    done = reloaded(tmp_path, "good", 9, 0)
+    assert done.returncode == reload_apache.LEFT
+    assert "old child processes are left, 0 of" in done.stderr
+
+
+def test_a_file_that_apache_refuses_at_a_graceful_restart_is_told_in_its_words(tmp_path: Path) -> None:
+    done = reloaded(tmp_path, "bad", 3, 60)
+    assert (done.returncode, done.stderr) == (1, "Syntax error on line 7\n")

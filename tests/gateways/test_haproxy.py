@@ -171,3 +171,26 @@ def test_a_second_in_which_haproxy_does_not_answer_has_no_line(tmp_path: Path) -
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
     assert done.stdout == ""
     assert "nobody" in done.stderr
+
+
+def served(*checked: tuple[str, str]) -> bytes:
+    """`show stat` with a server for each status and last check."""
+    rows = "".join(f"gateways,s{number},{status},{last},\n" for number, (status, last) in enumerate(checked))
+    return f"# pxname,svname,status,check_status,\nclients,FRONTEND,OPEN,,\n{rows}gateways,BACKEND,UP,,\n\n".encode()
+
+
+def awaited(path: Path, answers: list[bytes], within_s: float) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-I", str(Path(tell_haproxy.__file__)), str(path), "up", str(within_s)]
+    with haproxy(path, answers):
+        return subprocess.run(argv, capture_output=True, text=True, check=False)
+
+
+def test_backends_are_waited_for_until_each_has_passed_its_checks(tmp_path: Path) -> None:
+    before = [served(("UP 1/3", "INI"), ("UP", "L7OK")), served(("UP", "* L7OK"), ("DOWN", "L4CON")), served(("UP", ""))]
+    assert awaited(tmp_path / "s", [*before, served(("UP", "* L7OK"), ("UP", "L7OKC"), ("no check", ""))], 60).returncode == 0
+
+
+def test_backends_that_do_not_come_up_are_named_with_their_last_check(tmp_path: Path) -> None:
+    done = awaited(tmp_path / "s", [served(("UP", "L7OK"), ("DOWN", "L7STS"))], -1)
+    assert done.returncode == tell_haproxy.NOT_UP
+    assert done.stderr == "s1 is DOWN, last check L7STS"
