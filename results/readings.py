@@ -67,7 +67,8 @@ def references(trials: Sequence[Trial], figures: Mapping[int, float]) -> dict[in
     """What the baseline's figure was at each trial of another arm, by the trial's number, where there is one beside it.
 
     `figures` are all above 0, by the numbers of the trials that have one. The nearest before and the nearest after, of the same
-    round and deployment, are interpolated by the times at which trials began; of one side alone that one is taken.
+    round and deployment, are interpolated by the times at which trials began; of one side alone that one is taken. A setting that
+    wants a cluster of its own can have no baseline on the same one: the nearest of its round are taken, whatever they stood on.
     """
     own: dict[tuple[int, int], list[Trial]] = {}
     for trial in trials:
@@ -78,6 +79,8 @@ def references(trials: Sequence[Trial], figures: Mapping[int, float]) -> dict[in
         if trial.arm.is_baseline:
             continue
         beside = own.get((trial.deployment, trial.round), [])
+        if not beside and trial.scope == "cluster":
+            beside = [one for (_, number), some in own.items() if number == trial.round for one in some]
         before = max((one for one in beside if one.number < trial.number), key=lambda one: one.number, default=None)
         after = min((one for one in beside if one.number > trial.number), key=lambda one: one.number, default=None)
         known = [one for one in (before, after) if one is not None]

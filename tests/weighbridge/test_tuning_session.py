@@ -121,8 +121,9 @@ def test_buckets_are_made_anew_for_a_setting_that_only_new_ones_have_and_kept_fo
 
 def test_a_setting_of_the_whole_cluster_is_tried_on_one_of_its_own(tmp_path: Path) -> None:
     bed = Bed(tmp_path, parameters=values(pools=[2]), trials={"least": 2, "most": 2, "baseline_every": 3})
-    done(bed)
+    ledger = done(bed)
     found = trials(bed)
+    assert entry(ledger, "pools", 2).gain == pytest.approx(1, abs=0.15)
     assert [trial.deployment for trial in found] == [0, 1, 2, 2, 3, 4]
     assert [trial.scope for trial in found] == ["cluster", "cluster", "cluster", "nothing", "cluster", "cluster"]
 
