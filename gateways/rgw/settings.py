@@ -92,7 +92,7 @@ class RadosgwSettings(Record):
     threads: Count = 512
     """`rgw_thread_pool_size`; with civetweb also its `num_threads`, one a connection."""
     max_concurrent_requests: Count = 1024
-    """Requests beyond this wait before they are looked at."""
+    """Requests beyond this are answered with 503 at once."""
     frontend_options: dict[str, int | str] = Field(default_factory=dict)
     """More words of `rgw_frontends`, such as `{request_timeout_ms: 0}`. Only known ones: beast takes others in silence."""
     print_continue: bool = True
