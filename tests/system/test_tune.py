@@ -1,0 +1,88 @@
+"""A known knob of a real radosgw on capped hosts is found, and a dummy is not, whatever the order of the trials."""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from results.run_data import RunData
+from results.trial import CONFIRMATION
+from weighbridge.surroundings import place
+
+sys.path.insert(0, str(Path(__file__).parent))
+from standing import left_over
+
+pytestmark = pytest.mark.system
+
+# Answers of 500 bytes in two pieces: with Nagle's algorithm the second waits for the acknowledgement of the first, which a Linux
+# client delays by 40 ms. Two workers then get some 50 a second, however fast the host is. The dummy is about work that is done
+# once in half an hour.
+TUNING = """
+name: known-knob
+about: One setting that is known to matter, and one that cannot
+layout: rgw-beast:radosgw.tcp_nodelay=false
+hardware: lab-small
+api: s3
+cache: none
+workloads:
+  - name: tiny-read
+    objects: {size: 500B, containers: 1, per_container: 20}
+    operations: {read: 100}
+    workers: [2]
+    runtime: 1s
+    warmup: 300ms
+objectives: [{of: throughput, workload: tiny-read}]
+trials: {least: 5, most: 5, baseline_every: 5}
+confirm: 0
+parameters:
+  - {key: radosgw.tcp_nodelay, values: [true]}
+  - {key: radosgw.gc.processor_period, values: [30m]}
+"""
+
+
+def tune(folder: Path, *options: str) -> Path:
+    """The run of the tuning; the command ended well."""
+    path = folder / "known-knob.yaml"
+    path.write_text(TUNING)
+    command = ["tune", str(path), "--no-attest", "--no-charts", "--out", str(folder / "runs"), *options]
+    done = subprocess.run(
+        [sys.executable, "-m", "weighbridge", *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+        env={**os.environ, "COLUMNS": "160"},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (run,) = (folder / "runs").iterdir()
+    return run
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_a_knob_that_matters_is_found_and_a_dummy_shows_no_effect_on_a_real_radosgw(seed: int, tmp_path: Path) -> None:
+    run = tune(tmp_path, "--seed", str(seed), *(["--confirm", "1"] if seed == 1 else []))
+    data = RunData(run)
+    assert data.ledger is not None
+    verdicts = {next(iter(entry.arm.settings)): entry.verdict for entry in data.ledger.entries}
+    assert verdicts["radosgw.tcp_nodelay"] == "better"
+    assert verdicts["radosgw.gc.processor_period"] in ("no effect shown", "too small to matter")
+    # 5 rounds of baseline, two arms, baseline, all on one deployment in which radosgw alone was restarted.
+    assert len(data.trials) == 20
+    assert {trial.deployment for trial in data.trials} == {0}
+    assert {trial.scope for trial in data.trials[1:]} <= {"restart", "nothing"}
+    assert not any(trial.failed for trial in data.trials)
+    lines = list(csv.DictReader((run / "derived" / "ledger.csv").read_text().splitlines()))
+    assert {line["verdict"] for line in lines} == set(verdicts.values())
+    pasted = (run / "derived" / "winner" / "ceph.conf").read_text()
+    assert "tcp_nodelay=1" in pasted
+    assert "processor_period" not in pasted
+    if seed == 1:
+        (confirmed,) = (run / CONFIRMATION).iterdir()
+        again = RunData(confirmed)
+        assert {key.layout for key in again.steps} == {layout.name for layout in again.plan.layouts}
+    assert left_over() == [], place()
