@@ -190,6 +190,10 @@ class Standing(ABC):
         """Programs on its hosts that tell every second what its daemons count of themselves; none where it has nothing to tell."""
         return ()
 
+    def may_change(self, gateway: Gateway, scope: Scope) -> None:
+        """Raise UsageError where `change` would refuse this, and touch nothing: running daemons are asked what they take."""
+        return  # where nobody asks, `change` itself tells
+
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
         """Have what stands run as `gateway` says: the same kind, release and placement, with other settings.
 

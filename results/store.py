@@ -317,7 +317,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def append_line(path: Path, line: str) -> None:
-    """Append a line, or several, by one write, behind the last whole one; it is on the disk when this returns. Raises StoreError."""
+    """Append a line, or several, by one write behind the last whole one; it is on the disk when this returns. Raises StoreError."""
     data = line.encode() + b"\n"
     try:
         with _locked(path) as descriptor:

@@ -105,6 +105,10 @@ class Deployment:
         """What decides results, of hosts and gateway."""
         return {**self._hosts.facts(), **self.standing.facts}
 
+    def may_change(self, planned: Planned, scope: Scope) -> None:
+        """Raise UsageError where `change` would refuse this; touches nothing."""
+        self.standing.may_change(planned.gateway, scope)
+
     def change(self, planned: Planned, scope: Scope, say: Say) -> tuple[str, ...]:
         """Have the gateway run as another layout says, which differs in settings alone; returns in words what was done.
 

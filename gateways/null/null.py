@@ -93,20 +93,32 @@ class NullStanding(Standing):
         """Raise ServiceFailed when the null target has died."""
         self._target.check()
 
+    def may_change(self, gateway: Gateway, scope: Scope) -> None:
+        """See Standing."""
+        self._checked(gateway, scope)
+
+    def _checked(self, gateway: Gateway, scope: Scope) -> Null:
+        stands = self._gateway
+        if not isinstance(gateway, Null) or (gateway.place, gateway.settings.port) != (stands.place, stands.settings.port):
+            raise UsageError("a null target that stands can have other options, not another port or place", advice=_ANEW)
+        if scope not in _ENOUGH and not self._runs(gateway):
+            raise UsageError(f"the null target reads its options when it starts: {scope} is not enough", advice=_ANEW)
+        return gateway
+
+    def _runs(self, gateway: Null) -> bool:
+        """Whether it runs with these settings, as far as is known."""
+        return gateway.settings == self._gateway.settings and self._whole and self._host.alive(_SERVICE)
+
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
         """End it and start it with other options, on the same port and with the same key; what it held is forgotten.
 
         Raises as Standing does.
         """
-        stands = self._gateway
-        if not isinstance(gateway, Null) or (gateway.place, gateway.settings.port) != (stands.place, stands.settings.port):
-            raise UsageError("a null target that stands can have other options, not another port or place", advice=_ANEW)
-        if gateway.settings == stands.settings and self._whole and self._host.alive(_SERVICE):
+        wanted = self._checked(gateway, scope)
+        if self._runs(wanted):
             return ("null target: nothing is to be changed",)
-        if scope not in _ENOUGH:
-            raise UsageError(f"the null target reads its options when it starts: {scope} is not enough", advice=_ANEW)
         self._host.stop(_SERVICE)
-        self._gateway = gateway
+        self._gateway = wanted
         self._start(say)
         return ("null target: ended and started, what it held is forgotten",)
 

@@ -88,7 +88,7 @@ class RadosgwSettings(Record):
     port: Port = 8000
     """Port of the first daemon of a host; the others have the next ones."""
     tcp_nodelay: bool = True
-    """False is Ceph's own default: answers of a few KiB then wait about 40 ms for the client's delayed acknowledgement."""
+    """False is Ceph's own default: answers of less than a packet then wait about 40 ms for the client's delayed acknowledgement."""
     threads: Count = 512
     """`rgw_thread_pool_size`; with civetweb also its `num_threads`, one a connection."""
     max_concurrent_requests: Count = 1024

@@ -66,17 +66,24 @@ class RgwStanding(Standing):
         """Raise ServiceFailed when a daemon has died."""
         daemon.check(self._running.daemons)
 
+    def may_change(self, gateway: Gateway, scope: Scope) -> None:
+        """See Standing. Raises UsageError, CommandFailed."""
+        self._planned(gateway, scope, lambda _: None)
+
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
         """See Standing, and the class Change. What fails halfway is started anew by the next change, whatever its scope."""
-        from gateways.rgw.rgw import Rgw  # noqa: PLC0415 - it makes this one
-
-        if not isinstance(gateway, Rgw):
-            raise UsageError(f"a {Rgw.kind} gateway stands, which cannot become a {gateway.kind} one")
-        change = Change(self._running, gateway, scope, say)
+        change = self._planned(gateway, scope, say)
         with change.doubting():
             done, checks = change.run(self.endpoints)
             self._tell(checks)
         return done
+
+    def _planned(self, gateway: Gateway, scope: Scope, say: Say) -> Change:
+        from gateways.rgw.rgw import Rgw  # noqa: PLC0415 - it makes this one
+
+        if not isinstance(gateway, Rgw):
+            raise UsageError(f"a {Rgw.kind} gateway stands, which cannot become a {gateway.kind} one")
+        return Change(self._running, gateway, scope, say)
 
     def _tell(self, checks: Sequence[Check]) -> None:
         """What is true of it now."""

@@ -46,6 +46,10 @@ class SwiftStanding(Standing):
         self._watched = watched
         self.rendered = shown(stood.files, stood.secret)
 
+    def may_change(self, gateway: Gateway, scope: Scope) -> None:
+        """See Standing."""
+        fitting(self._stood, gateway, scope)
+
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
         """Restart those servers whose files differ; see the class Change, and Standing for what is raised."""
         done = Change(self._stood, fitting(self._stood, gateway, scope), say).run()

@@ -250,6 +250,17 @@ def test_a_baseline_that_fails_ends_the_run_with_its_error_and_leaves_nothing(tm
     assert f"weighbridge tune {bed.run_folder()} --resume" in bed.screen.getvalue().replace("\n", "")
 
 
+def test_what_running_daemons_do_not_take_is_told_of_all_arms_before_the_first_trial(tmp_path: Path) -> None:
+    bed = Bed(tmp_path, parameters=values(live=[-1, 1, -2], speed=[1.2]))
+    with pytest.raises(UsageError) as refused:
+        bed.tune()
+    told = refused.value.message.splitlines()
+    assert [line.partition(":")[0] for line in told] == ["live=-1", "live=-2"]
+    assert "scope" in refused.value.advice
+    assert trials(bed) == ()
+    assert RunStore.open(bed.run_folder()).manifest.state == "failed"
+
+
 def test_what_the_programs_refuse_is_told_of_all_arms_before_a_folder_is_made(tmp_path: Path) -> None:
     bed = Bed(tmp_path, parameters=values(known=[False], speed=[2.0]))
     with pytest.raises(UsageError, match="known=False: no option 'known'"):

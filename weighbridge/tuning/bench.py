@@ -107,6 +107,22 @@ class Bench:
         self._measuring.note("changed", deployment, done)
         return Brought(scope, done)
 
+    def refused(self, arms: Sequence[Candidate]) -> list[str]:
+        """Why what stands cannot be changed to these arms, a line for each that it cannot; empty where it can. Touches nothing."""
+        deployment, arm = self._deployment, self._arm
+        assert deployment is not None  # noqa: S101 - something was brought
+        assert arm is not None  # noqa: S101
+        found = []
+        for one in arms:
+            scope = scope_between(arm, one.arm, self._ready.scopes)
+            if scope != "cluster":  # which changes nothing that stands
+                try:
+                    deployment.may_change(one.planned, scope)
+                except UsageError as error:
+                    settings = ", ".join(f"{key}={value}" for key, value in one.arm.settings.items())
+                    found.append(f"{settings}: {error.message}")
+        return found
+
     def measure(self, one: Candidate, repeat: int) -> float:
         """All steps of an arm that stands, as this trial of it; returns when the first began, on the monotonic clock, in seconds.
 

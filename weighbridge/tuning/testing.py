@@ -85,6 +85,12 @@ class TunableStanding(Standing):
         if not self.gateway.settings.answers:
             raise ServiceFailed(self.host.name, "tunable", "has died", log="tunable.out", tail=["as asked"])
 
+    def may_change(self, gateway: Gateway, scope: Scope) -> None:
+        """Running daemons take `live` alone, and not below 0."""
+        assert isinstance(gateway, Tunable)  # noqa: S101 - as below
+        if scope == "nothing" and gateway.settings.live < 0:
+            raise UsageError(f"live {gateway.settings.live} is not taken by a daemon that runs")
+
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
         """Take the settings over."""
         assert isinstance(gateway, Tunable)  # noqa: S101 - tests stand one kind up

@@ -161,6 +161,8 @@ class Tuner:
         self._store.event("trial", f"trial {len(self._told) + 1}: round {number + 1}: {what}", layout=one.arm.name)
         at, began = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
         brought, error, stood = self._brought(one)
+        if not self._told:
+            self._rehearse()
         changed_s = time.monotonic() - began
         started = time.monotonic()
         if error is not None:
@@ -195,6 +197,13 @@ class Tuner:
         else:
             self._bench.mend()
         return trial
+
+    def _rehearse(self) -> None:
+        """Before the first trial: what running daemons would refuse, of all arms at once. Raises UsageError."""
+        refused = self._bench.refused(self._ready.arms or self._ready.singles)
+        if refused:
+            advice = "Give these parameters a wider scope, or leave it out: the gateway knows what is enough."
+            raise UsageError("\n".join(refused), advice=advice)
 
     def _brought(self, one: Candidate) -> tuple[Brought, WeighbridgeError | None, bool]:
         """Have an arm stand: what was done, why it could not be, and whether the gateway came up.
