@@ -54,7 +54,7 @@ class Entry(Record):
 
 
 class Ledger(Record):
-    """All entries, the largest gain first, and how the baseline did."""
+    """All entries, better ones first and then the largest gain, and how the baseline did."""
 
     baseline: Arm
     objectives: tuple[Objective, ...]
@@ -101,7 +101,7 @@ def ledger(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, Vis
     return Ledger(
         baseline=next((trial.arm for trial in trials if trial.arm.is_baseline), Arm(name=run.baseline)),
         objectives=run.objectives,
-        entries=tuple(sorted(entries, key=lambda one: -math.inf if one.gain is None else one.gain, reverse=True)),
+        entries=tuple(sorted(entries, key=_rank, reverse=True)),
         readings=found,
         drift=drifts(run, trials, found),
         trials=len(trials),
@@ -164,3 +164,8 @@ def _verdict(found: Sequence[Verdict], *, counted: bool, allowed: bool) -> Entry
     if "better" in has:
         return "better"
     return "no effect shown" if "not shown" in has else "too small to matter"
+
+
+def _rank(one: Entry) -> tuple[bool, float]:
+    """What may be chosen first, then the largest gain: one objective's loss may be hidden in another's gain."""
+    return one.verdict == "better", -math.inf if one.gain is None else one.gain

@@ -104,7 +104,7 @@ class TuningResult(Record):
             return "No setting was chosen: none is shown to be better in one objective and worse in none."
         reason = self.winner.reason.rstrip(".")
         names = self.named(self.winner.arm)
-        if names and reason.startswith(names[0]):
+        if names and all(name in reason for name in names):
             return f"Chosen: {reason}."
         return f"Chosen: {', '.join(names)}.{f' {reason}.' if reason else ''}"
 

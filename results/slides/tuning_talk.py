@@ -320,7 +320,9 @@ def _limits(evidence: Evidence, result: TuningResult) -> Slide:
     refused = [f"{one.name}: {one.verdict}{f' ({one.notes[0]})' if one.notes else ''}." for one in result.refused]
     drift = [f"{upper(one.words.rstrip('.'))}." for one in result.ledger.drift]
     alone = (
-        ("Each setting was tried by itself: what two do together is not known.",) if result.run.tuning.strategy == "screen" else ()
+        ("Each setting was tried by itself: of what two do together only what was confirmed is known.",)
+        if result.run.tuning.strategy == "screen"
+        else ()
     )
     hosts = f"{verdict(evidence.attested)}." if evidence.attested else "The hosts were not attested."
     why = dict.fromkeys(one.why for one in result.ledger.readings if one.value is None and one.why)
