@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from importlib import resources
 from pathlib import Path
 
 from ground.document import Document, DocumentError, did_you_mean
 from ground.errors import UsageError
 from suites import loader as suite_files
+from suites.shelf import Shelf
 from suites.studies.study import ScaleName, Study
 from suites.suite import Suite
+
+_SHELF = Shelf(
+    "suites.studies",
+    "study",
+    "Give the path of a YAML file, or the name of a study that ships: weighbridge study --list.",
+)
 
 
 def shipped() -> dict[str, Path]:
     """The studies that ship, by name."""
-    return {path.stem: path for path in sorted(Path(str(resources.files("suites.studies"))).glob("*.yaml"))}
+    return _SHELF.shipped()
 
 
 def find(name: str) -> Path:
     """The file of a study given as a path or as the name of a shipped one. Raises UsageError when there is none."""
-    path = Path(name)
-    if path.is_file():
-        return path
-    known = shipped()
-    if name in known:
-        return known[name]
-    raise UsageError(
-        f"no study {name!r}{did_you_mean(name, list(known))}",
-        advice="Give the path of a YAML file, or the name of a study that ships: weighbridge study --list.",
-    )
+    return _SHELF.find(name)
 
 
 def load(path: Path) -> tuple[Document, Study]:

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from importlib import resources
 from pathlib import Path
 
-from ground.document import Document, DocumentError, did_you_mean
+from ground.document import Document, DocumentError
 from ground.errors import UsageError
 from suites import loader as suite_files
+from suites.shelf import Shelf
 from suites.suite import Suite
 from suites.tuning.tuning import Tuning
+
+_SHELF = Shelf(
+    "suites.tuning",
+    "tuning",
+    "Give the path of a YAML file, or the name of a tuning that ships: weighbridge tune --list.",
+)
 
 
 def shipped() -> dict[str, Path]:
     """The tunings that ship, by name."""
-    return {path.stem: path for path in sorted(Path(str(resources.files("suites.tuning"))).glob("*.yaml"))}
+    return _SHELF.shipped()
 
 
 def find(name: str) -> Path:
     """The file of a tuning given as a path or as the name of a shipped one. Raises UsageError when there is none."""
-    path = Path(name)
-    if path.is_file():
-        return path
-    known = shipped()
-    if name in known:
-        return known[name]
-    raise UsageError(
-        f"no tuning {name!r}{did_you_mean(name, list(known))}",
-        advice="Give the path of a YAML file, or the name of a tuning that ships: weighbridge tune --list.",
-    )
+    return _SHELF.find(name)
 
 
 def load(path: Path) -> tuple[Document, Tuning]:
