@@ -53,6 +53,8 @@ if [ "$purpose" = test ]; then
   want chromedriver chromium-driver
   want soffice libreoffice-impress
   want pdftoppm poppler-utils
+  # Slides are set in Arial: without a font of its metrics words break where they do for nobody else.
+  fc-list ':family=Liberation Sans' 2>/dev/null | grep -q . || wanted="$wanted fonts-liberation"
   want victoria-metrics victoria-metrics
   want influxd influxdb
   want haproxy haproxy
