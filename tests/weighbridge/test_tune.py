@@ -47,7 +47,7 @@ def test_a_dry_run_tells_settings_and_what_is_started_anew_and_starts_nothing(te
     assert code == 0
     assert "objective: " in said
     assert "restart" in said
-    assert "at the least" in said
+    assert "where each is clear at once" in said
     assert not (tmp_path / "runs").exists()
 
 

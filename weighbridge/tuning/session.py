@@ -151,7 +151,7 @@ def sentences(ready: Ready, course: Course) -> tuple[str, ...]:
     arms = f"{len(ready.arms)} settings" if tuning.strategy != "search" else f"{tuning.search.proposals} proposals"
     confirmed = f", confirmation by {tuning.confirm} visits each" if tuning.confirm else ""
     least_s = show_duration(course.least_s())
-    plan = f"{tuning.name}: {tuning.strategy} of {arms}, {least} to {most} trials{confirmed}: about {least_s} at the least"
+    plan = f"{tuning.name}: {tuning.strategy} of {arms}, {least} to {most} trials{confirmed}: about {least_s} where each is clear at once"
     found = [*ready.remarks, plan]
     room_s = course.room_s()
     if tuning.budget is None or room_s is None:

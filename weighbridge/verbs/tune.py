@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 @click.option("--despite", metavar="FACT,...", default="", help="With --resume: go on although these facts are not what they were.")
 @shown("--out", default="runs", type=click.Path(file_okay=False, path_type=Path), help="Where the run's folder is made.")
 @click.option("--list", "listed", is_flag=True, help="List the tunings that ship.")
-@click.option("--dry-run", is_flag=True, help="Print what would be tried (settings, what is restarted, least time); start nothing.")
+@click.option(
+    "--dry-run", is_flag=True, help="Print what would be tried (settings, what is restarted, how long it takes); start nothing."
+)
 def command(
     tuning: str | None,
     again: bool,
@@ -119,7 +121,7 @@ def print_tunings(screen: Console) -> None:
 
 
 def print_arms(chosen: Ready, screen: Console, *, attest: bool) -> None:
-    """Print what a tuning would try, and what it takes at the least. Raises UsageError when its budget holds nothing of it."""
+    """Print what a tuning would try, and what it takes at a guess. Raises UsageError when its budget holds nothing of it."""
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - as above
     from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
