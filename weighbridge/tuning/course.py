@@ -80,7 +80,7 @@ class Course:
         return tuning.trials.least * turns_of_round(len(self._ready.arms), tuning.trials.baseline_every)
 
     def least_s(self) -> float:
-        """Seconds that all of it takes, at a guess, where each setting is clear as soon as it is judged: standing up, `least` trials, and the confirmation."""
+        """Seconds that all of it takes, at a guess: standing up, `least` trials, and the confirmation."""
         trials_s = self.least * (self._planned_s + self._beside_s) + self.changing_s()
         return self._standing_s + self._preparing_s + trials_s + self.confirm_s()
 

@@ -151,7 +151,8 @@ def sentences(ready: Ready, course: Course) -> tuple[str, ...]:
     arms = f"{len(ready.arms)} settings" if tuning.strategy != "search" else f"{tuning.search.proposals} proposals"
     confirmed = f", confirmation by {tuning.confirm} visits each" if tuning.confirm else ""
     least_s = show_duration(course.least_s())
-    plan = f"{tuning.name}: {tuning.strategy} of {arms}, {least} to {most} trials{confirmed}: about {least_s} where each is clear at once"
+    guess = f"about {least_s} where each is clear at once"
+    plan = f"{tuning.name}: {tuning.strategy} of {arms}, {least} to {most} trials{confirmed}: {guess}"
     found = [*ready.remarks, plan]
     room_s = course.room_s()
     if tuning.budget is None or room_s is None:
