@@ -138,6 +138,9 @@ def _derive_tuning(data: RunData, result: TuningResult, *, pictures: bool) -> De
     shown = tuning_gallery(result, data.plan, data.rows)
     written = write_charts(shown.drawings, derived / "charts") if pictures else ()
     winner = derived / WINNERS
+    # What was chosen before, of fewer trials, is not to be pasted any more.
+    for old in winner.glob("*"):
+        old.unlink()
     for fragment in result.winner.fragments if result.winner is not None else ():
         write_whole(make_folder(winner) / fragment.name, fragment.text)
     write_whole(page, tuning_page(data, result, shown))

@@ -32,29 +32,30 @@ def _unmeasured(store: RunStore, plan: ResolvedPlan, found: Sequence[StepResult]
     visits = [workload for layout in plan.layouts for one in plan.passes_of(layout.name) for workload in one.workloads]
     planned = plan.suite.repeats * sum(len(workload.workers) for workload in visits)
     there = f"{len(found)} of {planned} steps are there"
-    state = store.manifest.state
-    if state == "running":
-        yield f"the run is still being made, or was killed: {there}"
-    elif state != "done":
-        why = store.manifest.error.partition("\n")[0]
-        yield f"the run {'failed' if state == 'failed' else 'was interrupted'}{f' ({why})' if why else ''}: {there}"
+    if store.manifest.state != "done":
+        yield _not_done(store, "the run", there)
     elif len(found) < planned:
-        budget = any(event.kind == BUDGET for event in store.events())
-        yield f"the run's budget ended it: {there}" if budget else f"the run is done, and {there}"
+        yield f"the run's budget ended it: {there}" if _by_budget(store) else f"the run is done, and {there}"
 
 
 def _untried(store: RunStore) -> Iterator[str]:
     """How a tuning ended, where it did not end well: how many trials it would have had is not known before it has them."""
-    book = TrialBook(store.folder)
-    there = f"{len(book.trials())} trials are there"
-    state = store.manifest.state
-    if state == "running":
-        yield f"the tuning is still being made, or was killed: {there}"
-    elif state != "done":
-        why = store.manifest.error.partition("\n")[0]
-        yield f"the tuning {'failed' if state == 'failed' else 'was interrupted'}{f' ({why})' if why else ''}: {there}"
-    elif any(event.kind == BUDGET for event in store.events()):
+    there = f"{len(TrialBook(store.folder).trials())} trials are there"
+    if store.manifest.state != "done":
+        yield _not_done(store, "the tuning", there)
+    elif _by_budget(store):
         yield f"the tuning's budget ended it: {there}"
+
+
+def _not_done(store: RunStore, what: str, there: str) -> str:
+    state, why = store.manifest.state, store.manifest.error.partition("\n")[0]
+    if state == "running":
+        return f"{what} is still being made, or was killed: {there}"
+    return f"{what} {'failed' if state == 'failed' else 'was interrupted'}{f' ({why})' if why else ''}: {there}"
+
+
+def _by_budget(store: RunStore) -> bool:
+    return any(event.kind == BUDGET for event in store.events())
 
 
 def _torn(store: RunStore) -> Iterator[str]:

@@ -12,6 +12,7 @@ from ground.record import Record
 from results.agreement import Agreement
 from results.agreement_table import agreement_table
 from results.attestation import Attested, sameness
+from results.card import Card
 from results.certainty import HEAD, NUMBERS, effect_lines
 from results.chart_data import Panel
 from results.chart_theme import styles
@@ -49,16 +50,6 @@ _DOUBTS: Final[dict[Verdict, str]] = {
 
 TURNS: Final = ("resumed", "unlike", "budget")
 """Events that a reader must know of: the run was gone on with, on what had changed, or was ended by its budget."""
-
-
-class Card(Record):
-    """A ratio as it is put on a screen."""
-
-    figure: str
-    about: str
-    text: str
-    detail: str
-    colour: str
 
 
 class Fact(Record):

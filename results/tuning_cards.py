@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ground.record import Record
+from results.card import Card
 from results.figures import UNKNOWN
 from results.percent import show_percent
 from results.tuning_result import TuningResult, interval_words
@@ -13,16 +13,6 @@ from results.tuning_result import TuningResult, interval_words
 BLUE: Final = "#0072B2"
 ORANGE: Final = "#D55E00"
 GREY: Final = "#9aa0ab"
-
-
-class Card(Record):
-    """A figure as it is put on a screen."""
-
-    figure: str
-    about: str
-    text: str
-    detail: str
-    colour: str
 
 
 def cards(result: TuningResult) -> tuple[Card, ...]:

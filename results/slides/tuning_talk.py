@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from results import tuning_cards
+from results import card, tuning_cards
 from results.attestation import verdict
 from results.chart_data import nice_top
 from results.chart_theme import Look
@@ -92,7 +92,7 @@ def _answer(evidence: Evidence, result: TuningResult) -> Slide:
     )
 
 
-def _card(one: tuning_cards.Card) -> Card:
+def _card(one: card.Card) -> Card:
     """The card with the setting's short name: there is no room for a long one."""
     return Card(figure=one.figure, about=one.about, text=short_names([one.text])[one.text], detail=one.detail, colour=one.colour)
 

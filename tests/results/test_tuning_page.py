@@ -189,3 +189,12 @@ def test_each_trial_stands_in_the_chart_of_drift_in_the_order_of_time(tuned_run:
 def test_an_ordinary_run_is_no_tuning(run: RunStore) -> None:
     data = RunData(run.folder)
     assert (data.tuning, data.trials, data.ledger, data.tuned) == (None, (), None, None)
+
+
+def test_what_was_chosen_before_is_not_left_to_be_pasted(tmp_path: Path) -> None:
+    store = fake_tuning(tmp_path, Course())
+    derive(store.folder, pictures=False)
+    assert [path.name for path in (store.derived / "winner").iterdir()]
+    TrialBook(store.folder).forget()
+    derive(store.folder, pictures=False)
+    assert not list((store.derived / "winner").iterdir())
