@@ -104,7 +104,8 @@ def _requests(run: TuningRun, objective: Objective) -> str:
     workload = next(one for one in run.suite.workloads if one.name == objective.workload)
     if objective.operation is None:
         return f"operations of {workload.name}"
-    return requests_of(objective.operation, workload.objects.mean_bytes)
+    words = requests_of(objective.operation, workload.objects.mean_bytes)
+    return f"{words} at {workload.rate_per_s:g} op/s" if workload.rate_per_s is not None else words
 
 
 def _where(objective: Objective) -> str:
