@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -10,6 +9,7 @@ from typing import Protocol, Self
 
 from drivers.order import Cleaned, Cleanup, Kept, Measured, Prepare, Prepared, Progress, Step
 from ground.errors import DriverError
+from ground.piped import Piped
 
 Heard = Callable[[Progress], None]
 """Told every Progress event, in the conductor's own thread."""
@@ -78,7 +78,7 @@ class Machine(Protocol):
     ) -> Ran:
         """Run a command to its end. Raises CommandFailed."""
 
-    def spawn(self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    def spawn(self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None) -> Piped:
         """Start a program with its stdin and stdout as pipes here."""
 
     def tool(self, name: str) -> tuple[str, ...]:

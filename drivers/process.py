@@ -34,6 +34,7 @@ from drivers.order import (
     Step,
 )
 from ground.errors import DriverError
+from ground.piped import Piped
 
 Answer = TypeVar("Answer", Ready, Prepared, Measured, Cleaned, Aged)
 
@@ -54,7 +55,7 @@ class DriverProcess:
     `silence_s` seconds; after that only `close` is of use.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], log: Path, *, silence_s: float = SILENCE_S) -> None:
+    def __init__(self, process: Piped, log: Path, *, silence_s: float = SILENCE_S) -> None:
         if process.stdin is None or process.stdout is None:
             raise ValueError("the driver's stdin and stdout must be pipes")
         self.process = process
@@ -64,7 +65,7 @@ class DriverProcess:
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._busy = False
         self._closing = threading.Lock()
-        self._reader = threading.Thread(target=self._read, args=(process.stdout,), name=f"driver-{process.pid}", daemon=True)
+        self._reader = threading.Thread(target=self._read, args=(process.stdout,), name=f"driver-{log.stem}", daemon=True)
         self._reader.start()
 
     def __enter__(self) -> Self:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ground.errors import MissingMeans
+from ground.piped import Piped
+
+_ROOT = Path(__file__).resolve().parent.parent
 
 
 @dataclass(frozen=True)
@@ -16,6 +19,14 @@ class Service:
     """A program that runs on a host until it is stopped. Its output goes to the log `{name}.out` of the host."""
 
     name: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Command:
+    """What starts a program on a host: its words, and what its environment has beside the host's own."""
+
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
 
@@ -105,7 +116,7 @@ class Host(ABC):
         """Where the file /var/log/host/`name` of the host can be read on this machine (it may not exist yet)."""
 
     @abstractmethod
-    def spawn(self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    def spawn(self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None) -> Piped:
         """Start a program on the host with its stdin and stdout as pipes here; it lives in the host's network and limits."""
 
     @abstractmethod
@@ -115,6 +126,15 @@ class Host(ABC):
     @abstractmethod
     def drop_kernel_caches(self) -> str:
         """Write back and drop page cache, dentries and inodes; returns in words what was dropped."""
+
+    def module(self, name: str, *arguments: str) -> Command:
+        """What runs a module of this suite on the host, as `python -m` would: on hosts that make load or ask others.
+
+        Here: this very suite by this very Python, which lab hosts without an image see. Raises MissingMeans or CommandFailed
+        where the host has no suite and cannot get one.
+        """
+        env = {"PYTHONPATH": str(_ROOT), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        return Command((sys.executable, "-m", name, *arguments), env)
 
     def tool(self, name: str) -> tuple[str, ...]:
         """The command that runs `name`, one of the tools that hosts are attested with, the same on every host.

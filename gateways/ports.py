@@ -15,7 +15,6 @@ import json
 import os
 import select
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from gateways.daemon import Daemon
     from gateways.gateway import Say
     from gateways.host import Host
+    from ground.piped import Piped
 
 DEADLINE_S = 180.0
 """How long a port may take. Generous: Swift's servers took 5 s on an idle machine and 32 s on a busy one."""
@@ -77,8 +77,9 @@ def await_ports(client: Host, daemons: Sequence[Daemon], say: Say, *, deadline_s
 
 
 @contextlib.contextmanager
-def _running(client: Host, errors: Path, order: str) -> Iterator[subprocess.Popen[bytes]]:
-    process = client.spawn(program.argv("gateways.ports"), stderr=errors, env=program.environment())
+def _running(client: Host, errors: Path, order: str) -> Iterator[Piped]:
+    command = client.module("gateways.ports")
+    process = client.spawn(command.argv, stderr=errors, env=command.env)
     try:
         assert process.stdin is not None  # noqa: S101 - spawn promises pipes
         with contextlib.suppress(BrokenPipeError):  # it died: seen by the end of its output

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 from gateways.host import Host
+from ground.piped import Piped
 
 _ROOT = Path(__file__).resolve().parent.parent
 _FOLDER = "/usr/local/lib/weighbridge"
-
-
-def argv(module: str, *arguments: str) -> tuple[str, ...]:
-    """The command that runs `module` of this suite with the interpreter that runs now."""
-    return (sys.executable, "-m", module, *arguments)
-
-
-def environment() -> Mapping[str, str]:
-    """What such a program needs to find this suite, wherever its working directory is."""
-    return {"PYTHONPATH": str(_ROOT), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def ship(host: Host, module: str) -> tuple[str, ...]:
@@ -35,7 +24,7 @@ def ship(host: Host, module: str) -> tuple[str, ...]:
     return ("python3", "-I", path)
 
 
-def end(process: subprocess.Popen[bytes], *, within_s: float = 5.0) -> None:
+def end(process: Piped, *, within_s: float = 5.0) -> None:
     """End a program that ends when its stdin does; it is killed when it has not within `within_s`.
 
     Closing comes first: what a host runs for us may be behind a program (runc, ssh) whose killing it would not notice.

@@ -21,7 +21,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from gateways import program
 from gateways.exchange import TIMEOUT_S, Answer, Exchange, WrongAnswer, answered, exchanging, expect
 from ground.errors import VerificationFailed
 
@@ -85,7 +84,8 @@ def verify(
         "told_within_s": told_within_s,
     }
     timeout_s = TIMEOUT_S * _OPERATIONS * len(endpoints)
-    done = client.run(program.argv("gateways.verify"), stdin=json.dumps(order), env=program.environment(), timeout_s=timeout_s)
+    command = client.module("gateways.verify")
+    done = client.run(command.argv, stdin=json.dumps(order), env=command.env, timeout_s=timeout_s)
     answer = json.loads(done.stdout)
     if "failed" in answer:
         failed = answer["failed"]

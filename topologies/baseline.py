@@ -137,7 +137,7 @@ def _disks_together(disks: Sequence[HostDisk], pieces: Sequence[Piece], say: Say
 
 
 def _told(disk: Disk) -> str:
-    words = [show_bytes(disk.size)]
+    words = [show_bytes(disk.size)] if disk.size is not None else []
     words += [] if disk.bandwidth is None else [f"{show_bytes(disk.bandwidth)}/s"]
     words += [] if disk.iops is None else [f"{disk.iops} requests/s"]
     return ", ".join(words)

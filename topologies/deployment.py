@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from gateways.gateway import Endpoint, Gateway, Say, Standing
 from gateways.host import Host
@@ -26,6 +26,9 @@ from topologies.hardware import Hardware
 from topologies.hosts import Hosts
 from topologies.loader import Planned
 from topologies.this_machine import ThisMachine
+
+ATTESTED: Final = ("lab", "ssh")
+"""Kinds of hardware whose hosts can be measured: the others have nothing that is theirs alone."""
 
 RECORD = "deployment.json"
 """Name of the file, in a deployment's folder, that says what stands; only root can read it, since it holds credentials."""
@@ -98,8 +101,13 @@ class Deployment:
 
     @property
     def client(self) -> Host:
-        """The host that makes the load."""
-        return self.hosts[self.hardware.clients[0]]
+        """The first of the hosts that make the load: drivers run here, and have others help them."""
+        return self.clients[0]
+
+    @property
+    def clients(self) -> tuple[Host, ...]:
+        """All hosts that make the load."""
+        return tuple(self.hosts[name] for name in self.hardware.clients)
 
     def facts(self) -> dict[str, str]:
         """What decides results, of hosts and gateway."""
@@ -177,8 +185,8 @@ def deploy(
     names = [name for name in hardware.hosts if name in planned.gateway.needs() or name in hardware.clients]
     with ExitStack() as stack:
         asked = attest if isinstance(attest, Asked) else Asked(sameness=attest)
-        lab = hardware.kind == "lab"
-        raise_hosts = _raiser(planned.gateway, hardware, place, names, say, tools=lab and (tools or bool(asked)))
+        ours = hardware.kind in ATTESTED
+        raise_hosts = _raiser(planned.gateway, hardware, place, names, say, tools=ours and (tools or bool(asked)))
         started = time.monotonic()
         folder.mkdir(parents=True, mode=0o700)
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -187,7 +195,7 @@ def deploy(
         if logs is not None:
             stack.callback(_keep_logs, hosts, kept)
         stack.callback(hosts.close)
-        attestation = attestation_of(hosts, hardware, planned.gateway.needs(), say, asked) if lab and asked else None
+        attestation = attestation_of(hosts, hardware, planned.gateway.needs(), say, asked) if ours and asked else None
         client = hosts.hosts[hardware.clients[0]]
         try:
             standing = planned.gateway.bring_up(hosts.hosts, client, say)
@@ -245,7 +253,7 @@ def _refusals(planneds: Sequence[Planned], hardware: Hardware, place: Place, say
     # A gateway that already runs is on none of the hosts: what can be checked of it is checked from the client.
     wanted = hardware.clients if first.gateway.already_runs else first.gateway.needs()
     names = [name for name in hardware.hosts if name in wanted]
-    raise_hosts = _raiser(first.gateway, hardware, place, names, say, tools=attest and hardware.kind == "lab")
+    raise_hosts = _raiser(first.gateway, hardware, place, names, say, tools=attest and hardware.kind in ATTESTED)
     label = f"{first.layout.name[:20]}-{secrets.token_hex(3)}"
     folder = place.deployments / label
     found: dict[str, UsageError] = {}
@@ -272,6 +280,11 @@ def _raiser(
         return lambda label, folder: FakeHosts(label, hardware, folder, names)
     if hardware.kind == "existing":
         return lambda label, folder: ThisMachine(label, hardware, folder, names)
+    if hardware.kind == "ssh":
+        from topologies.ssh import raise_ssh  # noqa: PLC0415 - as the lab below
+
+        image = gateway.releases[gateway.release]
+        return lambda label, folder: raise_ssh(label, hardware, image, say, folder=folder, names=names, tools=tools)
     from topologies.images import ensure  # noqa: PLC0415 - the lab is wanted only where there is one
     from topologies.lab import raise_lab  # noqa: PLC0415
 

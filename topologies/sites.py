@@ -19,6 +19,11 @@ class Spot:
 
 def sites(hardware: Hardware) -> Mapping[str, Spot]:
     """All hosts by name. Pretended hosts get addresses by chance: theirs are stand-ins."""
+    if hardware.kind == "ssh":
+        return {
+            name: Spot(name, spec.address or "", tuple(disk.id or "" for disk in spec.disks))
+            for name, spec in hardware.hosts.items()
+        }
     from topologies.lab import network  # noqa: PLC0415 - the lab is wanted only where there is one
 
     return {

@@ -42,7 +42,8 @@ BUDGET: Final = "budget"
 class Conductor:
     """Runs a plan into a run folder, or what that folder lacks of it: steps that are whole there are not measured again.
 
-    `driver` is the command line of Locust's driver; `attest`: measure the hosts too; `allowance` is the time the run may take.
+    `driver` is the module that Locust's driver is, with its arguments; `attest`: measure the hosts too; `allowance` is the time
+    the run may take.
     """
 
     def __init__(

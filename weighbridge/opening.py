@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,11 +19,9 @@ from results.step import Pass
 from suites import Suite
 from topologies.deployment import Deployment
 
-ROOT: Final = Path(__file__).resolve().parent.parent
-"""Where the rooms are importable from, for programs that are started on client hosts."""
-
-LOCUST: Final = (sys.executable, "-m", "drivers.locust")
-COSBENCH: Final = (sys.executable, "-m", "drivers.cosbench")
+LOCUST: Final = ("drivers.locust",)
+COSBENCH: Final = ("drivers.cosbench",)
+"""Modules of this suite with their arguments, as hosts run them (`Host.module`)."""
 
 MARKS: Final[Mapping[str, str]] = {"cosbench": "c", "gateway": "g", "object-server": "o"}
 """What a bucket's prefix ends with for drivers and layers that must not find one another's objects."""
@@ -55,12 +52,13 @@ def opened(
     cosbench: CosbenchSite | None = None,
 ) -> Iterator[Opened]:
     """The driver of a pass, ended on every path. `prefix` is the run's own, `log` gets what the driver says to people.
+    `locust` is the module that Locust's driver is, with its arguments.
 
     Raises DriverError when it cannot be set up, or did not end well.
     """
     if one.driver in ("locust", "cosbench") and one.api in ("swift", "s3", "object-server"):
-        command = COSBENCH if one.driver == "cosbench" else tuple(locust)
-        popen = deployment.client.spawn(command, stderr=log, env={"PYTHONPATH": str(ROOT)})
+        command = deployment.client.module(*(COSBENCH if one.driver == "cosbench" else locust))
+        popen = deployment.client.spawn(command.argv, stderr=log, env=command.env)
         with DriverProcess(popen, log) as driver:
             setup = Setup(
                 target=_target(deployment, one),

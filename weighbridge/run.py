@@ -52,7 +52,7 @@ class Doing:
     pictures: bool = True
     """Whether charts are written as files at the end; the report has them either way."""
     locust: tuple[str, ...] = LOCUST
-    """The command line of Locust's driver."""
+    """The module that Locust's driver is, with its arguments."""
 
     def say(self, words: str) -> None:
         """Tell the user."""

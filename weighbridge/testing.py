@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,7 +19,7 @@ from topologies.layout import Layout
 from topologies.loader import Planned
 from weighbridge.plan import Plan, make_plan
 
-FAKE_DRIVER = (sys.executable, "-m", "drivers.fake")
+FAKE_DRIVER = ("drivers.fake",)
 
 
 class Nothing(Record):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Final
 from drivers.driver import GaveUp, Machine
 from drivers.rados.cluster import Cluster
 from ground.errors import CommandFailed, TargetError
+from ground.piped import Piped
 
 METADATA_PG_NUM: Final = 8
 _MDS: Final = "weighbridge"
@@ -33,7 +35,7 @@ class CephFs:
         self._name = name
         self._log = log
         self._pg_num = pg_num
-        self._programs: list[subprocess.Popen[bytes]] = []
+        self._programs: list[Piped] = []
         self._made = False
         self._keyed = False
         self._mounting = False
@@ -125,8 +127,8 @@ def _tail(host: Machine, name: str) -> str:
     return "\n".join(f"  | {line}" for line in text.splitlines())
 
 
-def _end(program: subprocess.Popen[bytes]) -> None:
-    program.terminate()
+def _end(program: Piped) -> None:
+    program.send_signal(signal.SIGTERM)
     try:
         program.wait(_END_WITHIN_S)
     except subprocess.TimeoutExpired:

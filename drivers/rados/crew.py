@@ -16,6 +16,7 @@ from typing import Final
 from drivers.driver import GaveUp, Machine
 from drivers.order import Kept
 from ground.errors import DriverError
+from ground.piped import Piped
 
 PROGRAM: Final = "/usr/local/lib/weighbridge/at_once.py"
 TICK_S: Final = 0.4
@@ -60,7 +61,7 @@ class Crew:
     def __init__(self, machine: Machine, log: Path) -> None:
         self._machine = machine
         self._log = log
-        self._program: subprocess.Popen[bytes] | None = None
+        self._program: Piped | None = None
 
     def run(self, commands: Sequence[Sequence[str]], tick: Tick, *, within_s: float) -> list[Ran]:
         """Start all commands at once and wait for their ends; a stopped one may end as it likes, any other with 0.
@@ -95,7 +96,7 @@ class Crew:
         if program.stdout is not None:
             program.stdout.close()
 
-    def _follow(self, program: subprocess.Popen[bytes], ran: list[Ran], tick: Tick, within_s: float) -> None:
+    def _follow(self, program: Piped, ran: list[Ran], tick: Tick, within_s: float) -> None:
         assert program.stdout is not None  # noqa: S101 - spawn promises pipes
         pipe = program.stdout.fileno()
         began = told = time.monotonic()
@@ -122,7 +123,7 @@ class Crew:
             if not stopped and any(one.code for one in ran):
                 raise self._gave_up(ran, "")
 
-    def _send(self, program: subprocess.Popen[bytes], text: str) -> None:
+    def _send(self, program: Piped, text: str) -> None:
         assert program.stdin is not None  # noqa: S101 - spawn promises pipes
         try:
             program.stdin.write(text.encode() + b"\n")

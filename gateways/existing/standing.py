@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from gateways import program
 from gateways.existing.credentials import source
 from gateways.existing.settings import Settings
 from gateways.gateway import Endpoint, Rendered, Standing
@@ -49,11 +48,9 @@ class ExistingStanding(Standing):
 
 def look(client: Host, endpoints: Sequence[Endpoint]) -> list[dict[str, Any]]:
     """What each endpoint tells of itself (see gateways.existing.look). Raises TargetError when one does not answer, or with 5xx."""
+    command = client.module("gateways.existing.look")
     done = client.run(
-        program.argv("gateways.existing.look"),
-        stdin=json.dumps({"endpoints": _as_json(endpoints)}),
-        env=program.environment(),
-        timeout_s=_LOOK_TIMEOUT_S,
+        command.argv, stdin=json.dumps({"endpoints": _as_json(endpoints)}), env=command.env, timeout_s=_LOOK_TIMEOUT_S
     )
     seen: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
     for endpoint, one in zip(endpoints, seen, strict=True):
@@ -69,9 +66,8 @@ def clear(client: Host, endpoints: Sequence[Endpoint], buckets: Sequence[str]) -
     Raises TargetError that names each bucket that is left, or may be; CommandFailed.
     """
     order = {"endpoints": _as_json(endpoints), "buckets": list(buckets), "patience_s": _EMPTY_WITHIN_S}
-    done = client.run(
-        program.argv("gateways.existing.clear"), stdin=json.dumps(order), env=program.environment(), timeout_s=_CLEAR_TIMEOUT_S
-    )
+    command = client.module("gateways.existing.clear")
+    done = client.run(command.argv, stdin=json.dumps(order), env=command.env, timeout_s=_CLEAR_TIMEOUT_S)
     answer = json.loads(done.stdout)
     if answer["left"]:
         reasons: dict[str, list[str]] = {}

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, SecretStr
 
-from gateways import daemon, program
+from gateways import daemon
 from gateways.daemon import Daemon
 from gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Site, Standing
 from gateways.host import Host, Service
@@ -68,8 +68,8 @@ class NullStanding(Standing):
         """Start it as the gateway says and, unless it is to fail or stall on purpose, verify it."""
         self._whole = False
         gateway, settings = self._gateway, self._gateway.settings
-        variables = {**program.environment(), "WEIGHBRIDGE_NULL_KEY": self._key}
-        service = Service(_SERVICE, gateway.argv(self._host.address), variables)
+        command = self._host.module("weighbridge", *gateway.words(self._host.address))
+        service = Service(_SERVICE, command.argv, {**command.env, "WEIGHBRIDGE_NULL_KEY": self._key})
         self._target = Daemon(self._host, service, settings.port)
         daemon.start([self._target])
         await_ports(self._client, [self._target], say)
@@ -175,8 +175,8 @@ class Null(Gateway):
             "threads": str(settings.threads),
         }
 
-    def argv(self, address: str) -> tuple[str, ...]:
-        """The command that runs it on a host of this address."""
+    def words(self, address: str) -> tuple[str, ...]:
+        """What the command is told that runs it on a host of this address."""
         settings = self.settings
         options: dict[str, object] = {
             "--host": address,
@@ -191,4 +191,4 @@ class Null(Gateway):
         }
         if settings.stall_after_s is not None:
             options["--stall-after"] = settings.stall_after_s
-        return program.argv("weighbridge", "null-target", *(str(word) for option in options.items() for word in option))
+        return ("null-target", *(str(word) for option in options.items() for word in option))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import select
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from gateways.host import Host
 from gateways.probe import Probe
 from gateways.rgw.counters import OSD, RADOSGW
 from ground.errors import CommandFailed, ServiceFailed
+from ground.piped import Piped
 
 Command = Mapping[str, Any]
 
@@ -33,7 +33,7 @@ class Monitor:
         self._watch = watch
         self._argv = program.ship(host, "gateways.rgw.ask_mon")
         self._log = host.log("ask-mon.err")
-        self._process: subprocess.Popen[bytes] = host.spawn(self._argv, stderr=self._log)
+        self._process: Piped = host.spawn(self._argv, stderr=self._log)
         self._read = b""
 
     def ask(self, *commands: Command) -> list[str]:

@@ -143,9 +143,9 @@ class Change:
         ports = [Daemon(one.host, one.service, port, one.logs) for one in servers for port in self._ports(one)]
         await_ports(self.stood.client, ports, self.say)
         order = {"servers": [[one.host.address, one.port] for one in ports], "deadline_s": DEADLINE_S}
-        command = program.argv("gateways.swift.ask_servers")
+        command = self.stood.client.module("gateways.swift.ask_servers")
         done = self.stood.client.run(
-            command, stdin=json.dumps(order), env=program.environment(), timeout_s=DEADLINE_S + len(ports) * _SPARE_S
+            command.argv, stdin=json.dumps(order), env=command.env, timeout_s=DEADLINE_S + len(ports) * _SPARE_S
         )
         daemon.check(servers)
         for number in json.loads(done.stdout):

@@ -57,7 +57,7 @@ def test_one_that_does_not_come_up_is_an_error_and_can_be_changed_back(
 ) -> None:
     standing = null().bring_up(hosts, hosts["client-1"], print)
     broken = null(seed=1)
-    monkeypatch.setattr(broken, "argv", lambda address: ("false", address))
+    monkeypatch.setattr(broken, "words", lambda _: ("no-such-verb",))
     with pytest.raises(ServiceFailed, match="null-target: died"):
         standing.change(broken, "restart", print)
     with pytest.raises(ServiceFailed, match="null-target: died"):

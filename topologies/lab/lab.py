@@ -89,7 +89,7 @@ class LabHosts(Hosts):
                 folder = self._bundles / name
                 folder.mkdir()
                 for index, disk in enumerate(one.spec.disks if one is not None else ()):
-                    attached.append(LoopDisk.attach(f"/dev/wb{index}", disk.size, folder))
+                    attached.append(LoopDisk.attach(f"/dev/wb{index}", disk.size or 0, folder))
                 made = Bundle(
                     deployment=self.deployment,
                     host=name,

@@ -131,7 +131,7 @@ def _memory(hardware: Hardware) -> Mean:
 def _disk(hardware: Hardware, home: Path) -> tuple[Mean, ...]:
     there = next(path for path in (home, *home.parents) if path.exists())
     free = shutil.disk_usage(there).free
-    disks = sum(disk.size for host in hardware.hosts.values() for disk in host.disks)
+    disks = sum(disk.size or 0 for host in hardware.hosts.values() for disk in host.disks)
     kind = _file_system(there)
     return (
         Mean(
