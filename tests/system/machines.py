@@ -1,0 +1,173 @@
+"""Machines of their own for tests of real hosts: containers with sshd, under systemd or without, and one to conduct from.
+
+They are raised as lab hosts are, but for their first process, which is systemd or sshd, and their root, which has the packages
+of all gateways installed, as an administrator would have done it. Nothing here is used by the suite itself.
+"""
+
+from __future__ import annotations
+
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from gateways import KINDS
+from gateways.gateway import Image
+from gateways.host import Host
+from ground.errors import CommandFailed
+from topologies.hardware import Hardware
+from topologies.images import ensure
+from topologies.lab import LabHosts, lab, raise_lab
+from topologies.lab.bundle import Bundle
+from weighbridge.surroundings import place
+
+CONDUCTOR: Final = "conductor"
+"""The machine that the command is run on: this machine's own files, in the others' network."""
+UP_S: Final = 60.0
+
+_PACKAGES = {
+    *KINDS["rgw"].releases["ceph-16"].packages,
+    *KINDS["swift"].releases["swift-2.30"].packages,
+    *("openssh-server", "systemd-sysv", "dbus", "python3-venv", "util-linux", "fio", "iperf3", "sysbench"),
+}
+IMAGE: Final = Image(
+    name="machine",
+    suite="bookworm",
+    packages=tuple(sorted(_PACKAGES)),
+    # What a package would start by itself is left to who wants it: an administrator of such machines has done as much.
+    options=(
+        '--customize-hook=mkdir -p "$1/etc/systemd/system-preset"',
+        '--customize-hook=printf "enable ssh.service\\ndisable *\\n" >"$1/etc/systemd/system-preset/00-nothing.preset"',
+        '--customize-hook=systemctl --root="$1" preset-all >/dev/null 2>&1',
+    ),
+)
+
+_SYSTEMD = ("/lib/systemd/systemd", "--system")
+_PLAIN = ("/bin/sh", "-c", "mkdir -p /run/sshd; exec /usr/sbin/sshd -D -E /var/log/host/sshd.log")
+
+
+@dataclass(frozen=True)
+class Machine(Bundle):
+    """The container of a machine. `systemd`: whether that is its first process, or sshd alone."""
+
+    systemd: bool = True
+
+    def config(self) -> dict[str, Any]:
+        """As of a lab host, but for what systemd wants, and /opt, which is a folder of this machine's own file system."""
+        config = super().config()
+        process, linux = config["process"], config["linux"]
+        process["args"] = list(_SYSTEMD if self.systemd else _PLAIN)
+        process["env"] = [*process["env"], "container=oci"]
+        linux["namespaces"].append({"type": "cgroup"})
+        linux["maskedPaths"] = linux["readonlyPaths"] = []
+        for mount in config["mounts"]:
+            if mount["destination"] == "/sys/fs/cgroup":
+                mount["options"] = ["nosuid", "noexec", "nodev", "relatime"]
+        opt = self.folder / "opt"
+        opt.mkdir(exist_ok=True)
+        config["mounts"].append({"destination": "/opt", "type": "bind", "source": str(opt), "options": ["rbind", "rw"]})
+        return config
+
+
+@dataclass(frozen=True)
+class Machines:
+    """What stands: `hosts` to look at machines past sshd, the key that opens them, and the folder that the conductor sees too."""
+
+    lab: LabHosts
+    shared: Path
+    """On this machine, what the conductor has at `/var/log/host`."""
+
+    @property
+    def hosts(self) -> Mapping[str, Host]:
+        """All of them by name, the conductor too."""
+        return self.lab.hosts
+
+    @property
+    def conductor(self) -> Host:
+        """Where the command is run."""
+        return self.lab.hosts[CONDUCTOR]
+
+    def weighbridge(self, *words: str, timeout_s: float = 300) -> subprocess.CompletedProcess[str]:
+        """Run the command on the conductor to its end."""
+        command = self.conductor.module("weighbridge", *words)
+        environment = {**command.env, "HOME": "/var/log/host/home", "COLUMNS": "160", "WEIGHBRIDGE_HOME": "/var/log/host/wb"}
+        environment["WEIGHBRIDGE_STATE"] = "/run/wb"
+        try:
+            done = self.conductor.run(command.argv, env=environment, timeout_s=timeout_s)
+        except CommandFailed as error:
+            return subprocess.CompletedProcess(words, -1 if error.code is None else error.code, error.output, "")
+        return subprocess.CompletedProcess(words, 0, done.stdout, done.stderr)
+
+
+@contextmanager
+def machines(
+    folder: Path, disks: Mapping[str, Sequence[str]], *, plain: Sequence[str] = (), memory: str = "3GiB"
+) -> Iterator[Machines]:
+    """Machines by name with the sizes of their disks, those of `plain` without systemd, until the block ends.
+
+    The conductor's home has a key that opens all of them and knows their keys: `ssh` and the suite work from it as they are.
+    """
+    names = [CONDUCTOR, *disks]
+    hardware = Hardware.model_validate(
+        {
+            "name": "machines",
+            "kind": "lab",
+            "clients": [CONDUCTOR],
+            "hosts": {
+                CONDUCTOR: {},
+                **{name: {"memory": memory, "disks": [{"size": size} for size in sizes]} for name, sizes in disks.items()},
+            },
+        }
+    )
+    image = ensure(IMAGE, print, store=place().images)
+    label = f"machines-{secrets.token_hex(3)}"
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def bundle(**parts: Any) -> Bundle:
+        if parts["image"] is None:
+            return Bundle(**parts)
+        return Machine(**parts, systemd=parts["host"] not in plain)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lab, "Bundle", bundle)
+        hosts = raise_lab(label, hardware, dict.fromkeys(disks, image), print, folder=folder, names=names, state=folder / "state")
+    with hosts:
+        shared = folder / "logs" / CONDUCTOR
+        _open(hosts, disks, shared)
+        yield Machines(hosts, shared)
+
+
+def _open(hosts: LabHosts, disks: Mapping[str, Sequence[str]], shared: Path) -> None:
+    """Give the conductor a key, put it on all machines, give their disks names by id, and wait for their sshd."""
+    ssh = shared / "home" / ".ssh"
+    ssh.mkdir(parents=True, mode=0o700)
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(ssh / "id_ed25519")], check=True)
+    public = (ssh / "id_ed25519.pub").read_text()
+    known = []
+    for name in disks:
+        host = hosts.hosts[name]
+        host.put("/root/.ssh/authorized_keys", public, mode=0o600)
+        script = "chmod 700 /root/.ssh; rm -f /etc/ssh/ssh_host_*; ssh-keygen -A >/dev/null; mkdir -p /dev/disk/by-id"
+        script += "".join(f"; ln -sf {path} /dev/disk/by-id/test-{name}-{index}" for index, path in enumerate(host.disks))
+        host.run(["sh", "-ec", script])
+        key = host.run(["cat", "/etc/ssh/ssh_host_ed25519_key.pub"]).stdout.split()
+        known.append(f"{host.address} {key[0]} {key[1]}\n")
+    (ssh / "known_hosts").write_text("".join(known))
+    deadline = time.monotonic() + UP_S
+    probe = "import socket,sys; socket.create_connection((sys.argv[1], 22), 1).recv(3)"
+    for name in disks:
+        while True:
+            try:
+                hosts.hosts[CONDUCTOR].run([sys.executable, "-c", probe, hosts.hosts[name].address])
+                break
+            except CommandFailed:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
