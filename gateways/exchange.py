@@ -1,4 +1,4 @@
-"""Requests to one bucket of a gateway, in either API, with nothing but the standard library and botocore's signatures.
+"""Requests to one bucket of a gateway, in either API, by the standard library and botocore's signatures.
 
 For the small programs that run on client hosts (`gateways.verify` and others): they start fast and share no code with the
 drivers, which are checked by them. An endpoint is here what `Endpoint.model_dump_json` gives.
@@ -15,7 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+from ground import http_body
+
 TIMEOUT_S = 60.0
+LARGEST_ANSWER_BYTES = 64 * 1024 * 1024
+"""More of an answer is not read: what is asked for are lists, and objects of a MiB."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class Wire:
         self._connection.request(method, path, body, dict(headers))
         response = self._connection.getresponse()
         found = {name.lower(): value for name, value in response.getheaders()}
-        return Answer(response.status, found, response.read())
+        return Answer(response.status, found, http_body.whole(response, LARGEST_ANSWER_BYTES))
 
     def secured(self) -> ssl.SSLSocket | None:
         """The connection's TLS socket, where it has one."""

@@ -25,6 +25,12 @@ DEEPEST = 30
 MOST_VALUES = 50_000
 """Bounds of what a file may unfold to."""
 
+LONGEST_NUMBER = 100
+"""Characters of a number: Python neither reads nor prints whole numbers of thousands of digits."""
+
+LONGEST_SHOWN = 400
+"""Characters of a line that are shown with a fault."""
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -37,8 +43,11 @@ class Fault:
     text: str
 
     def __str__(self) -> str:
-        caret = " " * (self.column - 1) + "^"
-        return f"{self.file}:{self.line}:{self.column}: {self.message}\n    {self.text}\n    {caret}"
+        # Of a very long line what stands around the fault; nothing of it moves a terminal's cursor.
+        begin = max(0, self.column - LONGEST_SHOWN // 2) if len(self.text) > LONGEST_SHOWN else 0
+        shown = "".join(one if one.isprintable() else " " for one in self.text[begin : begin + LONGEST_SHOWN])
+        caret = " " * (self.column - 1 - begin) + "^"
+        return f"{self.file}:{self.line}:{self.column}: {printable(self.message)}\n    {shown}\n    {caret}"
 
 
 class DocumentError(UsageError):
@@ -52,12 +61,30 @@ class DocumentError(UsageError):
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # which of the two is known at run time
     """Safe loading only: no tags make objects. libyaml's parser where PyYAML has it."""
 
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """The value of a node. PyYAML lets what its own readers of numbers and dates raise through; here it has a place."""
+        if isinstance(node, yaml.ScalarNode) and node.tag in _NUMBERS and len(node.value) > LONGEST_NUMBER:
+            problem = f"a number of more than {LONGEST_NUMBER} characters"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, LookupError, AttributeError, TypeError, ArithmeticError) as error:
+            kind = node.tag.rpartition(":")[2]
+            value = repr(node.value[:60]) if isinstance(node, yaml.ScalarNode) else "this"
+            problem = f"{value} is not a value of YAML's type {kind!r}; as a text it would stand in quotes"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error
+
+
+_NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
+
 
 class Document:
     """One parsed YAML file that knows where each of its values stands."""
 
     def __init__(self, file: str, text: str) -> None:
-        """Parse `text`; `file` is only its name in messages. Raises DocumentError."""
+        """Parse `text`; `file` is only its name in messages. Raises DocumentError, or UsageError when it is too large."""
+        if len(text) > LARGEST_FILE_BYTES:
+            raise _too_large(file)
         self.file = file
         self.lines = text.splitlines()
         self._places: dict[Path_, tuple[int, int]] = {}
@@ -65,7 +92,8 @@ class Document:
         self._faults: list[Fault] = []
         self._unfolds = False
         try:
-            root = yaml.compose(text, Loader=_Loader)
+            self._see_how_deep(text)
+            root = None if self._faults else yaml.compose(text, Loader=_Loader)
             if root is not None:
                 self._walk(root, (), 0)
             if not self._faults:
@@ -83,13 +111,18 @@ class Document:
     def read(cls, path: Path) -> Document:
         """Read a file. Raises DocumentError, or UsageError when the file cannot be read."""
         try:
-            if path.stat().st_size > LARGEST_FILE_BYTES:
-                raise UsageError(f"{path}: larger than {LARGEST_FILE_BYTES} bytes: not a file of this suite")
-            return cls(str(path), path.read_text(encoding="utf-8"))
+            # Neither a device nor a pipe has a size: what is read is bounded, whatever it is.
+            with path.open("rb") as file:
+                data = file.read(LARGEST_FILE_BYTES + 1)
+            if len(data) > LARGEST_FILE_BYTES:
+                raise _too_large(str(path))
+            return cls(str(path), data.decode("utf-8").replace("\r\n", "\n"))
         except OSError as error:
             raise UsageError(f"{path}: {error.strerror}") from error
         except UnicodeDecodeError as error:
             raise UsageError(f"{path}: byte {error.start}: not UTF-8 text") from error
+        except ValueError as error:
+            raise UsageError(f"{str(path)!r}: {error}") from error
 
     def change(self, path: Path_, value: object, origin: Fault) -> None:
         """Put a value in that did not come from the file. Faults about it are told at `origin`, with other words.
@@ -107,6 +140,19 @@ class Document:
     def _fault(self, line: int, column: int, message: str) -> None:
         text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
         self._faults.append(Fault(self.file, line, column, message, text))
+
+    def _see_how_deep(self, text: str) -> None:
+        """Refuse what is nested too deeply before nodes are made of it: PyYAML does so by calls in C, which end the process."""
+        depth = 0
+        for event in yaml.parse(text, Loader=_Loader):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+                if depth > DEEPEST + 1:
+                    mark = event.start_mark
+                    self._fault(mark.line + 1 if mark else 1, mark.column + 1 if mark else 1, "nested too deeply")
+                    return
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
 
     def _walk(self, node: yaml.Node, path: Path_, depth: int) -> None:
         place = (node.start_mark.line + 1, node.start_mark.column + 1)
@@ -192,6 +238,15 @@ class Document:
             if fault not in faults:
                 faults.append(fault)
         return sorted(faults, key=lambda fault: (fault.line, fault.column))
+
+
+def printable(text: str) -> str:
+    """A text whose unprintable characters are told by their numbers, but for the ends of lines: terminals obey some."""
+    return "".join(one if one.isprintable() or one == "\n" else one.encode("unicode_escape").decode("ascii") for one in text)
+
+
+def _too_large(file: str) -> UsageError:
+    return UsageError(f"{file}: larger than {LARGEST_FILE_BYTES} bytes: not a file of this suite")
 
 
 def did_you_mean(word: str, choices: Sequence[str], *, known: bool = True) -> str:

@@ -6,6 +6,7 @@ definition has ceil (p90 of 10, 20, ... 60 would be 50 instead of 60), and its l
 
 from __future__ import annotations
 
+import base64
 import math
 import zlib
 from bisect import bisect_left
@@ -23,6 +24,10 @@ from ground.errors import InvalidMeasurement
 LOWEST_US: Final = 1
 HIGHEST_US: Final = 3_600_000_000
 DIGITS: Final = 3
+LARGEST_BYTES: Final = 1_000_000
+"""Of these bounds and digits there are some 23,000 counts, of nine bytes at most each."""
+SHORT: Final = 4096
+"""Texts of so few characters unfold to three MB at most."""
 UNREADABLE: Final = (HdrCookieException, HdrHistogramSettingsException, HdrLengthException, zlib.error, TypeError, ValueError)
 """What decoding raises of what is no histogram."""
 
@@ -55,6 +60,7 @@ class Histogram:
     def decode(cls, text: str) -> Histogram:
         """From the V2 deflate base64 form. Raises InvalidMeasurement when it is not one, or not of these bounds and digits."""
         try:
+            _see_how_large(text)
             counts = HdrHistogram.decode(text.encode("ascii"))
         except (*UNREADABLE, IndexError, OverflowError) as error:
             raise InvalidMeasurement(f"a histogram cannot be decoded: {type(error).__name__}: {error}") from error
@@ -114,6 +120,17 @@ class Histogram:
 
     def _top_us(self, index: int) -> int:
         return int(self._counts.get_highest_equivalent_value(self._counts.get_value_from_index(index)))
+
+
+def _see_how_large(text: str) -> None:
+    """Refuse what unfolds to more than any histogram has: some kB may be made that take all memory. Raises ValueError."""
+    if len(text) <= SHORT:
+        return
+    unfolding = zlib.decompressobj()
+    # Eight bytes stand before what is deflated: what follows, and how long it is.
+    unfolding.decompress(base64.b64decode(text)[8:], LARGEST_BYTES)
+    if unfolding.unconsumed_tail:
+        raise ValueError(f"it unfolds to more than {LARGEST_BYTES} bytes")
 
 
 def rank_of(count: int, percent: float) -> int:

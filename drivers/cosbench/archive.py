@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +18,10 @@ WAIT_S: Final = 30.0
 """The end of a workload is told before its archive is written; this long is waited for that."""
 PAUSE_S: Final = 0.3
 LOG_TAIL_BYTES: Final = 512 * 1024
+LARGEST_FILE_BYTES: Final = 64 * 1024 * 1024
+"""Of a larger file of an archive the beginning is read: a log may have a line for each request, a table of figures is small."""
+MOST_FILES: Final = 100
+"""A workload's folder has nine. It is another's: it may have been filled with anything."""
 LAST_WRITTEN: Final = "scripts.log"
 """The last file that is written into a workload's folder."""
 
@@ -26,7 +33,7 @@ class Folder(Protocol):
         """What is in a folder in it; nothing when there is none."""
 
     def read(self, path: str, *, last_bytes: int | None = None) -> bytes | None:
-        """A file, or its end; None when there is none."""
+        """A file up to LARGEST_FILE_BYTES of it, or its end; None when there is no regular file of the name."""
 
     def close(self) -> None:
         """Have done with it."""
@@ -55,13 +62,18 @@ class LocalFolder:
     def read(self, path: str, *, last_bytes: int | None = None) -> bytes | None:
         """See Folder."""
         try:
-            with (self._path / path).open("rb") as file:
+            # What is no regular file is left alone: a link may lead to what only this user may read, a pipe never ends.
+            with os.fdopen(os.open(self._path / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    return None
                 if last_bytes is not None:
                     file.seek(max(0, file.seek(0, 2) - last_bytes))
-                return file.read()
-        except FileNotFoundError:
+                return file.read(LARGEST_FILE_BYTES)
+        except (FileNotFoundError, IsADirectoryError):
             return None
         except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENXIO):  # a link; a socket, or a pipe
+                return None
             raise DriverError(f"{self._path / path}: {error.strerror}") from None
 
     def close(self) -> None:
@@ -122,7 +134,10 @@ def collect(folder: Folder, number: str, name: str, submitted: datetime, state: 
                 advice="See that the archive that was given is the one of this controller, and that its disk is not full.",
             )
         wait(PAUSE_S)
-    files = {one: folder.read(f"{path}/{one}") or b"" for one in folder.names(path)}
+    names = folder.names(path)
+    if len(names) > MOST_FILES:
+        raise DriverError(f"COSBench's archive has {len(names)} files in {path}: that is no workload's folder")
+    files = {one: content for one in names if (content := folder.read(f"{path}/{one}")) is not None}
     return Archived(number, name, state, files, system_log(folder, number))
 
 

@@ -11,10 +11,14 @@ from datetime import datetime
 from typing import Final
 from urllib.parse import urlencode, urlsplit
 
+from ground import http_body
 from ground.errors import DriverError
 
 TIMEOUT_S: Final = 10.0
 """For a connection and for each answer: the controller keeps all it is asked about in memory."""
+
+LARGEST_ANSWER_BYTES: Final = 4 * 1024 * 1024
+"""More of an answer is not read; its longest is the index, a line for each workload that it has not done with."""
 
 FINAL: Final = frozenset({"FINISHED", "FAILED", "TERMINATED", "CANCELLED"})
 
@@ -117,7 +121,7 @@ class Controller:
         try:
             connection.request(method, path, body or None, {"Content-Type": kind} if kind else {})
             answer = connection.getresponse()
-            text = answer.read().decode(errors="replace")
+            text = http_body.whole(answer, LARGEST_ANSWER_BYTES).decode(errors="replace")
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise Unanswered(

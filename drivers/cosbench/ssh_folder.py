@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+import stat
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
 import asyncssh
 
+from drivers.cosbench.archive import LARGEST_FILE_BYTES
 from ground.errors import DriverError
 
 CONNECT_S: Final = 20.0
@@ -64,12 +66,15 @@ class SshFolder:
         connection = await asyncssh.connect(self._host, **options)
         return connection, await connection.start_sftp_client()
 
-    async def _read(self, path: str, last_bytes: int | None) -> bytes:
+    async def _read(self, path: str, last_bytes: int | None) -> bytes | None:
+        if not stat.S_ISREG((await self._sftp.lstat(path)).permissions or 0):
+            return None  # a link or a pipe: see LocalFolder
         async with self._sftp.open(path, "rb") as file:
             if last_bytes is not None:
                 size = (await file.stat()).size or 0
                 await file.seek(max(0, size - last_bytes))
-            return await file.read()
+            found: bytes = await file.read(LARGEST_FILE_BYTES)
+            return found
 
     def _run(self, what: Coroutine[Any, Any, Answer], timeout_s: float) -> Answer:
         async def within() -> Answer:

@@ -90,3 +90,51 @@ def test_a_small_file_of_aliases_is_refused_before_it_unfolds() -> None:
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
     with pytest.raises(DocumentError, match=r"too many values|nested too deeply"):
         Document("bomb.yaml", "\n".join(lines))
+
+
+@pytest.mark.parametrize("text", ["[" * 900_000, "{a: " * 200_000, "- " * 400_000, "? " * 400_000, "a: &x [*x]"])
+def test_a_file_nested_without_end_is_refused_and_does_not_end_the_process(text: str) -> None:
+    with pytest.raises(DocumentError, match="nested too deeply") as error:
+        Document("deep.yaml", text)
+    assert len(str(error.value)) < 2000, "the line is shown around the fault only"
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("!!python/object/apply:os.system [id]", "could not determine a constructor"),
+        ("!!python/name:os.system", "could not determine a constructor"),
+        ("!!bool foo", "'foo' is not a value of YAML's type 'bool'"),
+        ('!!int ""', "'' is not a value of YAML's type 'int'"),
+        ("!!timestamp foo", "'foo' is not a value of YAML's type 'timestamp'"),
+        ("!!float x", "'x' is not a value of YAML's type 'float'"),
+        ("2001-99-99", "'2001-99-99' is not a value of YAML's type 'timestamp'"),
+        ("9" * 5000, "a number of more than 100 characters"),
+        ("0x" + "f" * 50_000, "a number of more than 100 characters"),
+        (":".join(["59"] * 9000), "a number of more than 100 characters"),
+    ],
+)
+def test_a_value_that_makes_no_plain_value_is_a_fault_at_its_place(value: str, why: str) -> None:
+    (fault,) = faults_of(f"name: x\nlength: {value}")
+    assert fault.startswith("f.yaml:2:9: ")
+    assert why in fault
+
+
+def test_a_merge_of_merges_is_refused_before_it_unfolds() -> None:
+    lines = ["a0: &a0 {x: 1}", *[f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}" for n in range(1, 9)]]
+    with pytest.raises(DocumentError, match="too many values"):
+        Document("merges.yaml", "\n".join(lines))
+
+
+def test_a_text_is_as_bounded_as_a_file_and_a_device_as_either() -> None:
+    with pytest.raises(UsageError, match="larger than 1000000 bytes"):
+        Document("f.yaml", "#" * 1_000_001)
+    with pytest.raises(UsageError, match="larger than 1000000 bytes"):
+        Document.read(Path("/dev/zero"))
+
+
+def test_a_fault_holds_nothing_that_a_terminal_obeys() -> None:
+    (fault,) = faults_of('name: x\nlength: "\\e[2J\\a1s\\u202e"\n')
+    assert "2:9" in fault
+    assert not {"\x1b", "\a", "\u202e"} & set(fault)
+    assert "\x1b" not in faults_of("name: \x1b[2J\n")[0]

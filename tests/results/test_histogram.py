@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import base64
 import math
+import struct
+import tracemalloc
+import zlib
 
 import pytest
 from hdrh.histogram import HdrHistogram
@@ -91,3 +95,21 @@ def test_an_interval_log_is_read_back_without_its_torn_last_line() -> None:
 def test_a_tag_that_the_log_format_cannot_hold_is_refused(tag: str) -> None:
     with pytest.raises(ValueError, match="tag"):
         log_line(tag, 0, 1, 1, "x")
+
+
+def test_a_histogram_that_unfolds_without_end_is_refused_before_it_does() -> None:
+    bomb = base64.b64encode(struct.pack(">ii", 0x1C849304 | 0x10, 100_000) + zlib.compress(bytes(100_000_000))).decode()
+    assert len(bomb) < 200_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidMeasurement, match="unfolds to more than"):
+            Histogram.decode(bomb)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_largest_histogram_there_can_be_is_read() -> None:
+    full = Histogram.counted((min(HIGHEST_US, int(1.0005**n) + 1), 2**40 + n) for n in range(40_000))
+    assert len(full.encode()) > 20_000
+    assert Histogram.decode(full.encode()).count == full.count

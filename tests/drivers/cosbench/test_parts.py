@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
@@ -281,6 +282,26 @@ def test_waiting_ends_as_soon_as_the_end_is_asked_for() -> None:
 
 def _nothing(_seconds: float) -> None:
     """Pass no time."""
+
+
+def test_only_regular_files_of_an_archive_are_read_and_no_more_than_a_bound_of_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "secret").write_text("what only this user may read")
+    archive = tmp_path / "archive"
+    (archive / "w1-n" / "folder").mkdir(parents=True)
+    (archive / "w1-n" / "link").symlink_to(tmp_path / "secret")
+    os.mkfifo(archive / "w1-n" / "pipe")
+    (archive / "w1-n" / "scripts.log").write_text("x" * 100)
+    (archive / "run-history.csv").write_text("w1,n,2026-11-21 00:00:00,x\n")
+    monkeypatch.setattr(drivers.cosbench.archive, "LARGEST_FILE_BYTES", 60)
+    folder = LocalFolder(str(archive))
+    when = datetime.fromisoformat("2026-11-21 00:00:00")
+    assert collect(folder, "w1", "n", when, "FINISHED", _nothing).files == {"scripts.log": b"x" * 60}
+    for number in range(100):
+        (archive / "w1-n" / f"more-{number}").touch()
+    with pytest.raises(DriverError, match="has 104 files"):
+        collect(folder, "w1", "n", when, "FINISHED", _nothing)
 
 
 def test_an_archive_is_known_by_id_name_and_submission_and_taken_when_its_last_file_is_there(

@@ -1,0 +1,67 @@
+"""XML from anywhere, such as the list of a bucket that a server answers: elements, attributes and text, and nothing else.
+
+Document types are refused, and with them entities, what they unfold to and what they would fetch; so is what is larger or
+deeper than any such answer.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from xml.parsers import expat
+
+LARGEST_BYTES = 32 * 1024 * 1024
+"""A list of a thousand names of 1024 bytes, each byte written as an entity of six, has some seven MB."""
+DEEPEST = 50
+
+
+class NotPlain(ValueError):
+    """Not XML, or more of it than is read. The message says what and where."""
+
+
+def parse(data: bytes) -> ET.Element:
+    """The root element, with names as `{namespace}name`. Raises NotPlain."""
+    if len(data) > LARGEST_BYTES:
+        raise NotPlain(f"XML of {len(data)} bytes: more than {LARGEST_BYTES} are not read")
+    return _Reader().read(data)
+
+
+class _Reader:
+    """One reading of one document."""
+
+    def __init__(self) -> None:
+        self._builder = ET.TreeBuilder()
+        self._depth = 0
+        self._parser = expat.ParserCreate(namespace_separator="}")
+        self._parser.buffer_text = True
+        self._parser.StartDoctypeDeclHandler = self._refuse
+        self._parser.EntityDeclHandler = self._refuse
+        self._parser.ExternalEntityRefHandler = self._refuse
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._builder.data
+
+    def read(self, data: bytes) -> ET.Element:
+        try:
+            self._parser.Parse(data, True)  # noqa: FBT003 - the parameter has no name
+            return self._builder.close()
+        except expat.ExpatError as error:
+            raise NotPlain(f"not XML: {error}") from None
+        except (LookupError, ValueError) as error:  # an encoding that is none, or that has more than a byte a character
+            raise error if isinstance(error, NotPlain) else NotPlain(f"not XML: {error}") from None
+
+    def _refuse(self, *_: object) -> int:
+        raise NotPlain(f"line {self._parser.CurrentLineNumber}: a document type or an entity, which no answer needs")
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise NotPlain(f"line {self._parser.CurrentLineNumber}: nested deeper than {DEEPEST} elements")
+        self._builder.start(_name(tag), {_name(name): value for name, value in attributes.items()})
+
+    def _end(self, tag: str) -> None:
+        self._depth -= 1
+        self._builder.end(_name(tag))
+
+
+def _name(name: str) -> str:
+    return f"{{{name}" if "}" in name else name

@@ -1,0 +1,93 @@
+"""What a target may answer instead of the list of a bucket: read safely by the driver's account and by the programs that verify."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+from collections.abc import Iterator
+
+import pytest
+from pydantic import SecretStr
+
+from drivers.locust import account
+from drivers.locust.account import Account
+from drivers.order import Target
+from gateways.exchange import Answer, WrongAnswer
+from gateways.verify import listed
+from ground.errors import DriverError
+
+ENTITY = b'<!DOCTYPE a [<!ENTITY e SYSTEM "file:///etc/passwd">]><ListBucketResult><Contents><Key>&e;</Key></Contents></ListBucketResult>'
+DEEP = b"[" * 200_000
+
+
+class Origin(http.server.BaseHTTPRequestHandler):
+    """Answers every GET with the body of its server, whole, without a length, or less of it than its length."""
+
+    body = b""
+    way = "whole"
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        if self.way != "without length":
+            self.send_header("Content-Length", str(len(self.body) + (self.way == "broken off")))
+        self.end_headers()
+        self.wfile.write(self.body)
+        self.close_connection = True
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the class above has it
+        """Nothing."""
+
+
+@pytest.fixture
+def origin() -> Iterator[tuple[str, type[Origin]]]:
+    class One(Origin):
+        pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), One)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", One
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_list_with_entities_is_refused_by_all_that_read_lists(origin: tuple[str, type[Origin]]) -> None:
+    url, handler = origin
+    handler.body = ENTITY
+    target = Target(api="s3", url=url, user="u", key=SecretStr("k"))
+    with pytest.raises(DriverError, match="a document type or an entity"):
+        list(Account(target, 5).objects("b"))
+    with pytest.raises(WrongAnswer, match="a document type or an entity"):
+        listed(Answer(200, {}, ENTITY), "s3")
+
+
+def test_a_list_nested_without_end_is_an_answer_that_cannot_be_read() -> None:
+    with pytest.raises(WrongAnswer, match="cannot be read"):
+        listed(Answer(200, {}, DEEP), "swift")
+
+
+@pytest.mark.parametrize(
+    ("way", "why"),
+    [
+        ("whole", "an answer of 1001 bytes: more than 1000 are not read"),
+        ("without length", "an answer that goes on after 1000 bytes"),
+        ("broken off", "1002 bytes"),
+    ],
+)
+def test_an_answer_is_read_to_its_end_but_no_further_than_its_bound(
+    origin: tuple[str, type[Origin]], monkeypatch: pytest.MonkeyPatch, way: str, why: str
+) -> None:
+    url, handler = origin
+    handler.body, handler.way = b"x" * 1001, way
+    monkeypatch.setattr(account, "LARGEST_ANSWER_BYTES", 1000)
+    target = Target(api="s3", url=url, user="u", key=SecretStr("k"))
+    with pytest.raises(DriverError, match=why):
+        list(Account(target, 5).objects("b"))
+
+
+def test_an_answer_that_breaks_off_is_never_taken_for_a_whole_one(origin: tuple[str, type[Origin]]) -> None:
+    url, handler = origin
+    handler.body, handler.way = b"<ListBucketResult/>", "broken off"
+    with pytest.raises(DriverError, match="IncompleteRead"):
+        list(Account(Target(api="s3", url=url, user="u", key=SecretStr("k")), 5).objects("b"))
