@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, PositiveInt
 
 from ground.errors import TargetError
-from ground.printed import json_object
+from ground.printed import json_object, printable
 from ground.quantities import show_bytes
 from ground.record import Record
 
@@ -62,6 +62,9 @@ FABRIC_PEERS: Final = 8
 """To so many others at most: with more hosts programs, not the network, would be measured."""
 LEAST_SENT_BYTES: Final = 2 * 10**6
 """A token bucket lets some 0.13 MB through at once: of this it is 6 %."""
+
+MOST: Final = 1e18
+"""No host does so much of anything in a second: what is above it is no figure."""
 
 DISK_JOBS: Final[Mapping[str, tuple[str, int]]] = {
     "write": ("write", SEQUENTIAL_BYTES),
@@ -197,16 +200,18 @@ def disk_figures(told: str) -> Mapping[str, tuple[float, Unit]]:
 
 
 def _jobs(told: str) -> Mapping[str, Any]:
-    return {str(job.get("jobname")): job for job in json_object("fio", told, TargetError).get("jobs", [])}
+    jobs = json_object("fio", told, TargetError).get("jobs", [])
+    if not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
+        raise TargetError(f"fio: its jobs are no list of objects in what it printed: {told[:400]!r}")
+    return {str(job.get("jobname")): job for job in jobs}
 
 
 def _side(jobs: Mapping[str, Any], name: str, operation: str) -> Mapping[str, Any]:
     """What a job read or wrote; nothing of it where the job is missing. Raises TargetError when it failed."""
     job = jobs.get(name, {})
     if job.get("error"):
-        raise TargetError(f"fio: {name}: error {job['error']}")
-    side: Mapping[str, Any] = job.get(operation, {})
-    return side
+        raise TargetError(f"fio: {name}: error {printable(job['error'])}")
+    return _object(job, operation)
 
 
 def network_arguments(address: str, rate_bit_per_s: int | None, *, reverse: bool, seconds: float = NETWORK_S) -> tuple[str, ...]:
@@ -225,17 +230,23 @@ def bits_per_s(told: str) -> float:
     """Bits a second of what `iperf3 --json` printed, as its receiver counted them. Raises TargetError."""
     answer = json_object("iperf3", told, TargetError)
     if "error" in answer:
-        raise TargetError(f"iperf3: {answer['error']}")
-    received = answer.get("end", {}).get("sum_received", {})
+        raise TargetError(f"iperf3: {printable(answer['error'])}")
+    received = _object(_object(answer, "end"), "sum_received")
     return _positive(received.get("bits_per_second"), "iperf3", "end.sum_received.bits_per_second", told)
 
 
+def _object(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The object of a name, and nothing of it where there is none."""
+    found = of.get(name)
+    return found if isinstance(found, dict) else {}
+
+
 def _positive(value: object, tool: str, name: str, told: str) -> float:
-    """A figure that was found; one that is missing or nothing is no figure."""
+    """A figure that was found; one that is missing, nothing, or beyond anything that can be is no figure."""
     try:
         number = float(str(value))
     except ValueError:
         number = 0.0
-    if number <= 0:
+    if not 0 < number < MOST:
         raise TargetError(f"{tool}: no {name} in what it printed: {told[:400]!r}")
     return number

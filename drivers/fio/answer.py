@@ -9,10 +9,11 @@ What is counted is `lat_ns.N`: the requests that were done in the window. `total
 
 from __future__ import annotations
 
+import math
 from typing import Final, Literal
 
-from ground.errors import DriverError
-from ground.printed import json_object
+from ground.errors import DriverError, InvalidMeasurement
+from ground.printed import json_object, printable
 from results.histogram import Histogram
 from results.measurement import Tally
 
@@ -25,14 +26,16 @@ def tally_of(told: str, operation: Literal["read", "write"], request_bytes: int)
     try:
         (job,) = found["jobs"]
         if job["error"]:
-            raise DriverError(f"fio: error {job['error']}: {told[: told.find('{')][-300:]}")
+            raise DriverError(f"fio: error {printable(job['error'])}: {told[: told.find('{')][-300:]}")
         side = job[operation]
         latency = side["lat_ns"]
         count, window_s = int(latency["N"]), float(side["runtime"]) / 1000
+        if not 0 < window_s < math.inf and (count or window_s):
+            raise DriverError(f"fio: {count} requests in a window of {window_s} s in what it printed: {told[:300]!r}")
         if not count:
             return Tally(operation=operation, count=0, bytes=0), window_s
         bins = {int(middle): int(many) for middle, many in latency["bins"].items()}
-        if sum(bins.values()) != count:
+        if sum(bins.values()) != count or min(bins.values()) < 0:
             raise DriverError(f"fio: its bins count {sum(bins.values())} requests where it tells {count}")
         least_us, most_us = round(latency["min"] / 1000), round(latency["max"] / 1000)
         # The middle of the first and of the last bin may be beyond what was really there.
@@ -46,6 +49,8 @@ def tally_of(told: str, operation: Literal["read", "write"], request_bytes: int)
             max_us=most_us,
             sum_us=round(float(latency["mean"]) * count / 1000),
         )
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except InvalidMeasurement as error:
+        raise DriverError(f"fio: {error} (in its bins)") from error
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise DriverError(f"fio: {error!r} in what it printed: {told[:300]!r}") from error
     return tally, window_s

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt
+from pydantic import Field
 
 from ground.errors import DriverError
 from ground.printed import json_object
@@ -51,15 +51,21 @@ class Bench(Record):
         return "rados", "--pool", self.pool, "cleanup", "--run-name", self.run
 
 
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+"""What rados counts in: 64 bits."""
+Latency = Annotated[float, Field(ge=0, le=10 * FOR_EVER_S)]
+"""In seconds: none is longer than the longest bench."""
+
+
 class Answer(Record):
     """What one `rados bench` told. Latencies are None when nothing was done."""
 
     seconds: Annotated[float, Field(gt=0)]
-    count: NonNegativeInt
-    object_bytes: NonNegativeInt
-    mean_s: NonNegativeFloat | None = None
-    min_s: NonNegativeFloat | None = None
-    max_s: NonNegativeFloat | None = None
+    count: Count
+    object_bytes: Count
+    mean_s: Latency | None = None
+    min_s: Latency | None = None
+    max_s: Latency | None = None
 
     @classmethod
     def of(cls, mode: Mode, told: str) -> Answer:
@@ -71,7 +77,7 @@ class Answer(Record):
             # Of nothing, mean and extremes are what the variables of the program began with.
             times = {f"{name}_s": float(found[word]) for name, word in _TIMES.items()} if count else {}
             return cls(seconds=float(found["total_time_run"]), count=count, object_bytes=int(found[f"{kind}_size"]), **times)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, OverflowError, TypeError, ValueError) as error:
             raise DriverError(f"rados bench {mode}: {error!r} in what it printed: {told[-300:]!r}") from error
 
 

@@ -22,7 +22,7 @@ from results.measurement import Measurement, Tally
 
 _ENDLESS_BYTES: Final = 2**50
 _PATTERNS: Final[Mapping[str, str]] = {"sequential": "seq", "uniform": "rand"}
-_LINE: Final = re.compile(r"^\s*\d+\s+(\d+)\s+[0-9.e+-]+\s")
+_LINE: Final = re.compile(r"^\s*[0-9]+\s+([0-9]{1,18})\s+[0-9.e+-]+\s")
 """`    1      1248      1251    78 MiB/s`; in 14.2 the last column has no unit."""
 
 
@@ -40,11 +40,16 @@ def marks(ran: Ran) -> list[Mark]:
 
 
 def window(marked: Sequence[Mark], warmup_s: float, runtime_s: float) -> tuple[Mark, Mark] | None:
-    """Its two ends: the first mark after the warm-up, and the first one at least the runtime later; None where they are not yet."""
+    """Its two ends: the first mark after the warm-up, and the first one at least the runtime later; None where they are not yet.
+
+    Raises DriverError when there are fewer operations at the second one than at the first.
+    """
     began = next((one for one in marked if one.seconds >= warmup_s), None)
     if began is None:
         return None
     ended = next((one for one in marked if one.seconds >= began.seconds + runtime_s), None)
+    if ended is not None and ended.count < began.count:
+        raise DriverError(f"rbd bench: it had done {began.count} operations, and {ended.count} later: its lines cannot be believed")
     return None if ended is None else (began, ended)
 
 

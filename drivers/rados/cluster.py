@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from typing import Any, Final
 
 from drivers.driver import GaveUp, Machine
 from ground.errors import TargetError
+from ground.printed import json_value
 
 CLEAN_WITHIN_S: Final = 120.0
 _POLL_S: Final = 0.5
@@ -29,13 +29,7 @@ class Cluster:
 
     def ask(self, *words: str) -> Any:
         """What `ceph` answers in JSON; some commands begin with an empty line. Raises CommandFailed, TargetError."""
-        told = self.ceph(*words, "--format", "json")
-        try:
-            return json.loads(told)
-        except ValueError as error:
-            raise TargetError(
-                f"{self.machine.name}: ceph {' '.join(words)}: what it printed is not JSON: {told[:200]!r}"
-            ) from error
+        return json_value(f"{self.machine.name}: ceph {' '.join(words)}", self.ceph(*words, "--format", "json"), TargetError)
 
     def version(self) -> str:
         """Such as `ceph version 16.2.15 (...) pacific (stable)`."""

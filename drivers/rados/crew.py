@@ -11,12 +11,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
+
+from pydantic import NonNegativeFloat, NonNegativeInt
 
 from drivers.driver import GaveUp, Machine
 from drivers.order import Kept
 from ground.errors import DriverError
 from ground.piped import Piped
+from ground.printed import json_value
+from ground.record import Record
 
 PROGRAM: Final = "/usr/local/lib/weighbridge/at_once.py"
 TICK_S: Final = 0.4
@@ -119,7 +123,7 @@ class Crew:
                 raise self._gave_up(ran, "was ended with the program that started it")
             *lines, read = (read + chunk).split(b"\n")
             for line in lines:
-                _hear(ran, json.loads(line))
+                _hear(ran, line)
             if not stopped and any(one.code for one in ran):
                 raise self._gave_up(ran, "")
 
@@ -157,10 +161,36 @@ def kept_of(ran: Sequence[Ran], name: str = "") -> tuple[Kept, ...]:
     return tuple(files)
 
 
-def _hear(ran: list[Ran], event: list[object]) -> None:
-    kind, number, seconds = event[0], int(str(event[1])), float(str(event[2]))
-    if kind == "line":
-        ran[number].lines.append((seconds, str(event[3])))
+class _Line(Record):
+    """What a command printed."""
+
+    kind: Literal["line"]
+    number: NonNegativeInt
+    seconds: NonNegativeFloat
+    text: str
+
+
+class _End(Record):
+    """How a command ended."""
+
+    kind: Literal["end"]
+    number: NonNegativeInt
+    seconds: NonNegativeFloat
+    status: int
+    cpu_s: NonNegativeFloat
+    errors: str
+
+
+def _hear(ran: list[Ran], line: bytes) -> None:
+    """Take in what at_once.py told. Raises DriverError when it is none of its lines."""
+    told = json_value(PROGRAM, line, DriverError)
+    try:
+        kind = _End if told[:1] == ["end"] else _Line
+        event = kind.model_validate(dict(zip(kind.model_fields, told, strict=True)))
+        one = ran[event.number]
+    except (IndexError, TypeError, ValueError) as error:
+        raise DriverError(f"{PROGRAM}: told what is none of its lines: {line[:300]!r}") from error
+    if isinstance(event, _Line):
+        one.lines.append((event.seconds, event.text))
     else:
-        one = ran[number]
-        one.seconds, one.code, one.cpu_s, one.errors = seconds, int(str(event[3])), float(str(event[4])), str(event[5])
+        one.seconds, one.code, one.cpu_s, one.errors = event.seconds, event.status, event.cpu_s, event.errors

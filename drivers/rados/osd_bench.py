@@ -6,6 +6,7 @@ An OSD refuses more than it would do in `osd_bench_duration` seconds: at `osd_be
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
@@ -50,10 +51,10 @@ def osd_figures(cluster: Cluster, osds: Mapping[int, str], sizes: Iterable[int])
             told = cluster.ask("tell", name, "bench", str(total), str(size))
             try:
                 rate = float(told["bytes_per_sec"])
-            except (KeyError, TypeError, ValueError) as error:
-                raise TargetError(f"{name} on {host}: {error!r} in the answer to bench: {told!r}") from error
-            if rate <= 0:
-                raise TargetError(f"{name} on {host}: no bytes_per_sec in the answer to bench: {told!r}")
+            except (KeyError, OverflowError, TypeError, ValueError) as error:
+                raise TargetError(f"{name} on {host}: {error!r} in the answer to bench: {str(told)[:300]}") from error
+            if not 0 < rate < math.inf:
+                raise TargetError(f"{name} on {host}: no bytes_per_sec in the answer to bench: {str(told)[:300]}")
             found.append(OsdFigure(host=host, number=number, request_bytes=size, bytes_per_s=rate))
     return tuple(found)
 
@@ -66,6 +67,9 @@ def _option(cluster: Cluster, name: str, option: str) -> int:
     told = cluster.ask("tell", name, "config", "get", option)
     try:
         # 14.2 answers the value alone.
-        return int(told[option] if isinstance(told, dict) else told)
-    except (KeyError, TypeError, ValueError) as error:
-        raise TargetError(f"{name}: {error!r} in the answer to config get {option}: {told!r}") from error
+        value = int(told[option] if isinstance(told, dict) else told)
+    except (KeyError, OverflowError, TypeError, ValueError) as error:
+        raise TargetError(f"{name}: {error!r} in the answer to config get {option}: {str(told)[:300]}") from error
+    if value < 1:
+        raise TargetError(f"{name}: {option} is {value}: it takes no bench", advice=f"Set {option} to 1 or more.")
+    return value
