@@ -37,8 +37,7 @@ class Daemon:
 
     def check(self) -> None:
         """Raise ServiceFailed when the daemon has died."""
-        if not self.host.alive(self.service.name):
-            raise self.failed("died")
+        check([self])
 
 
 def start(daemons: Sequence[Daemon]) -> None:
@@ -65,5 +64,19 @@ def blaming(daemons: Sequence[Daemon]) -> Iterator[None]:
 
 
 def check(daemons: Sequence[Daemon]) -> None:
-    """Raise ServiceFailed for the first daemon that has died."""
-    together([daemon.check for daemon in daemons])
+    """Raise ServiceFailed for the first daemon that has died; it names every other that has, and says when its host is gone."""
+    there = together([partial(daemon.host.alive, daemon.service.name) for daemon in daemons])
+    dead = [daemon for daemon, alive in zip(daemons, there, strict=True) if not alive]
+    if dead:
+        raise dead[0].failed(_how(dead))
+
+
+def _how(dead: Sequence[Daemon]) -> str:
+    """`died; so did container-server and object-server on store-1`: what is said of the first of those that died."""
+    first, *others = dead
+    words = "died" if first.host.stands() else "died with its host, on which nothing runs any more"
+    by_host: dict[str, list[str]] = {}
+    for one in others:
+        by_host.setdefault(one.host.name, []).append(one.service.name)
+    also = [f"{', '.join(names[:-1])} and {names[-1]} on {host}".removeprefix(" and ") for host, names in by_host.items()]
+    return f"{words}; so did {'; '.join(also)}" if also else words

@@ -127,6 +127,10 @@ class Host(ABC):
     def drop_kernel_caches(self) -> str:
         """Write back and drop page cache, dentries and inodes; returns in words what was dropped."""
 
+    def stands(self) -> bool:
+        """Whether the host itself is there still; True where its end cannot be told from that of its services."""
+        return True
+
     def module(self, name: str, *arguments: str) -> Command:
         """What runs a module of this suite on the host, as `python -m` would: on hosts that make load or ask others.
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import shutil
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from typing import Final
 
 from drivers.driver import Driver, GaveUp
 from drivers.order import CosbenchSite
-from ground.errors import DriverError, TargetError
+from ground.errors import DriverError, ServiceFailed, TargetError
 from results.attestation import Attested
 from results.manifest import Sheet
 from results.step import Pass, StepKey
@@ -25,7 +25,7 @@ from weighbridge.asking import ask_osds
 from weighbridge.budget import Allowance
 from weighbridge.clearing import buckets_of, clearing
 from weighbridge.display import Display
-from weighbridge.measuring import Measuring
+from weighbridge.measuring import Measuring, dead
 from weighbridge.opening import LOCUST, opened
 from weighbridge.pace import Pace, show_duration, work_of
 from weighbridge.passes import asked_of_hosts, wants_tools
@@ -74,6 +74,8 @@ class Conductor:
         self._measuring = Measuring(plan.suite, store, display, profiler=profiler)
         self._whole = self._measuring.whole
         self._pace = Pace.of(plan, self._whole) if pace is None else pace
+        self._given_up: set[StepKey] = set()
+        """Steps that could not be measured, and are not tried again in this go."""
         self._tries = sum(event.kind == RESUMED for event in store.events())
         self._attested_before = store.attested()
         # Buckets carry the run's own id, so that nothing but what this run made is ever touched.
@@ -83,8 +85,9 @@ class Conductor:
     def run(self) -> str:
         """Do the whole plan, or as much of it as the allowance holds; returns why not all of it, empty when it is all.
 
-        A step that cannot be measured is written down with its reason and the plan goes on; a gateway that cannot be
-        stood up ends the run with its error (ServiceFailed, CommandFailed, VerificationFailed), everything taken away.
+        A step that cannot be measured is written down with its reason and the plan goes on, after the death of a daemon on a
+        new deployment; a gateway that cannot be stood up ends the run with its error (ServiceFailed, CommandFailed,
+        VerificationFailed), everything taken away.
         """
         if self._tries:
             self._clear_what_was_left()
@@ -130,18 +133,27 @@ class Conductor:
             self._measuring.telling("cleared", deployment.layout.name)(text)
 
     def _visit(self, visit: Visit) -> None:
+        """One deployment, and another one each time that a daemon died and something is left: each death costs a workload."""
+        deployments = 1
+        while self._measured_on_one(visit, deployments):
+            deployments += 1
+
+    def _measured_on_one(self, visit: Visit, nth: int) -> bool:
+        """Measure what is left of a visit on its `nth` deployment; whether that did not last, and another one is wanted."""
         say = self._display.say
         number = self._plan.visits.index(visit) + 1
-        say(f"standing up {visit.layout}")
+        say(f"standing up {visit.layout}{' again' if nth > 1 else ''}")
         text = f"visit {number} of {len(self._plan.visits)}: repeat {visit.repeat + 1} of {self._plan.suite.repeats}"
-        self._store.event("visit", text, layout=visit.layout)
+        self._store.event("visit", text if nth == 1 else f"{text}, on deployment {nth}", layout=visit.layout)
+        again = False
         with ExitStack() as stack:
             with self._pace.doing("stand", visit):
-                deployment = stack.enter_context(self._stood_up(visit))
+                deployment = stack.enter_context(self._stood_up(visit, nth))
             for text in self._plan.left_out.get(visit.layout, ()):
                 say(text)
                 self._store.event("left out", text, layout=visit.layout)
-            self._ask_osds(deployment, visit)
+            if nth == 1:
+                self._ask_osds(deployment, visit)
             if self._tries:
                 self._clear(deployment)
             planned = self._planned[visit.layout]
@@ -150,16 +162,24 @@ class Conductor:
                 self._measuring.watching(planned, deployment) as watch,
             ):
                 for one in self._plan.passes[visit.layout] if self._aged(deployment, visit) else ():
-                    self._measure_pass(deployment, watch, visit, one)
+                    if not self._measure_pass(deployment, watch, visit, one):
+                        again = any(map(self._left, self._plan.keys(visit)))
+                        break
             say(f"taking {visit.layout} down")
-            with self._pace.doing("down", visit):
+            # In the plan a visit is taken down once: at its end.
+            with nullcontext() if again else self._pace.doing("down", visit):
                 stack.close()
         self._store.event("down", f"{deployment.label} is taken down", layout=visit.layout)
+        return again
+
+    def _left(self, key: StepKey) -> bool:
+        """Whether a step is still to be tried in this go."""
+        return key not in self._whole and key not in self._given_up
 
     @contextmanager
-    def _stood_up(self, visit: Visit) -> Iterator[Deployment]:
+    def _stood_up(self, visit: Visit, nth: int) -> Iterator[Deployment]:
         """The layout of a visit, standing and attested, with what it is written down."""
-        logs = self._store.logs / self._told_apart(f"{visit.layout}-{visit.repeat}")
+        logs = self._store.logs / self._told_apart(f"{visit.layout}-{visit.repeat}", nth)
         asked, tools = asked_of_hosts(self._suite, sameness=self._attest), wants_tools(self._suite)
         planned, say = self._planned[visit.layout], self._display.say
         with deploy(planned, self._plan.hardware, self._place, say, logs=logs, attest=asked, tools=tools) as deployment:
@@ -170,9 +190,10 @@ class Conductor:
             self._measuring.describe(deployment)
             yield deployment
 
-    def _told_apart(self, name: str) -> str:
-        """The name of files about a visit; of a visit that an interruption cut in two, those of each part are kept."""
-        return f"{name}-resumed-{self._tries}" if self._tries else name
+    def _told_apart(self, name: str, nth: int) -> str:
+        """The name of files about a visit; of a visit that an interruption or a death cut in two, those of each part are kept."""
+        words = [name, *([f"resumed-{self._tries}"] if self._tries else []), *([f"again-{nth - 1}"] if nth > 1 else [])]
+        return "-".join(words)
 
     def _ask_osds(self, deployment: Deployment, visit: Visit) -> None:
         """What each OSD does by itself, where the suite asks for it; a figure that cannot be had is a gap, and ends no run."""
@@ -216,8 +237,11 @@ class Conductor:
         self._store.add_facts([Sheet(title="age", layout=visit.layout, facts=aging.facts(order, aged, room))])
         return True
 
-    def _measure_pass(self, deployment: Deployment, watch: Watch, visit: Visit, one: Pass) -> None:
-        """All workloads of a pass by one driver; one that fails loses the rest of its workload, and the next gets a new one."""
+    def _measure_pass(self, deployment: Deployment, watch: Watch, visit: Visit, one: Pass) -> bool:
+        """All workloads of a pass by one driver; one that fails loses the rest of its workload, and the next gets a new one.
+
+        Returns False when a daemon has died, and with it the workload at hand is given up.
+        """
         wanted = [(workload, self._wanted(visit, one, workload)) for workload in one.workloads]
         waiting = deque((workload, keys) for workload, keys in wanted if keys)
         while waiting:
@@ -228,17 +252,29 @@ class Conductor:
                         self._measure_workload(deployment, watch, driver, visit, work_of(one, workload), workload, keys)
                         waiting.popleft()
             except (DriverError, TargetError) as error:
-                self._display.say(error.message)
-                self._store.event("failed", str(error), layout=visit.layout)
-                if isinstance(error, GaveUp):
-                    self._measuring.keep(f"{_called(visit, one)}-failed-{self._measuring.order}", error.kept)
+                # A driver that fails since its gateway has died is not what is to be told of first.
+                died = error if isinstance(error, ServiceFailed) else dead(deployment)
+                told = error if died is None else died
+                self._display.say(told.message)
+                self._store.event("failed", str(told), layout=visit.layout)
+                if told is not error:
+                    self._store.event("failed", str(error), layout=visit.layout)
+                for gave_up in (error, error.__cause__):
+                    if isinstance(gave_up, GaveUp):
+                        self._measuring.keep(f"{_called(visit, one)}-failed-{self._measuring.order}", gave_up.kept)
                 if waiting:
                     # What was asked for and not measured is written down as just that: never lost, never a number.
-                    self._measuring.not_measured(waiting.popleft()[1], error)
+                    workload, keys = waiting.popleft()
+                    why = "an earlier step failed" if died is None else "the gateway was not whole any more"
+                    self._measuring.not_measured(keys, told, why=why)
+                    self._given_up.update(filter(self._left, keys_of(visit, one, workload)))
+                if isinstance(died, ServiceFailed):
+                    return False
+        return True
 
     def _wanted(self, visit: Visit, one: Pass, workload: Workload) -> deque[StepKey]:
         """The steps of a workload that are still to be measured. Who measures one takes it away, so that what is left is left."""
-        return deque(key for key in keys_of(visit, one, workload) if key not in self._whole)
+        return deque(filter(self._left, keys_of(visit, one, workload)))
 
     @contextmanager
     def _driving(self, deployment: Deployment, visit: Visit, one: Pass) -> Iterator[Driver]:

@@ -6,10 +6,11 @@ import base64
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from pathlib import Path
 
 from drivers.driver import Driver, Heard
 from drivers.order import Cleaned, Cleanup, Kept, Prepare, Progress, Step
-from ground.errors import DriverError, TargetError, WeighbridgeError
+from ground.errors import DriverError, ServiceFailed, TargetError, WeighbridgeError
 from ground.quantities import show_bytes
 from results.manifest import ConfigFile, Sheet
 from results.step import StepKey, StepResult
@@ -93,26 +94,41 @@ class Measuring:
     ) -> StepResult:
         """One step, on the disk before anything else is done.
 
-        Raises DriverError or TargetError, when it has been written down with the reason, or what follows it has failed.
+        A gateway is looked at before and after: a step in which one of its daemons died is not valid, whatever it gave, and the
+        first of its notes names the daemon. Raises DriverError or TargetError, when it has been written down with the reason, or
+        what follows it has failed; ServiceFailed when a daemon has died, whatever else failed for it (that is then its cause).
         """
         self._display.begins(key, self._settled + 1)
+        before = dead(deployment)
+        if before is not None:  # it died while the workload was prepared, or what came before was settled: not in this step
+            note = f"not measured: {self._in_words(before)}"
+            self._write(StepResult(key=key, measurement=None, valid=False, notes=(note,), order=self._order))
+            raise before
         try:
             result, kept = self._measure(planned, deployment, watch, driver, workload, key)
         except (DriverError, TargetError) as error:
-            self._write(StepResult(key=key, measurement=None, valid=False, notes=(error.message,), order=self._order))
+            died = dead(deployment)
+            notes = (error.message,) if died is None else (self._in_this_step(died), error.message)
+            self._write(StepResult(key=key, measurement=None, valid=False, notes=notes, order=self._order))
+            if died is not None:
+                raise died from error
             raise
+        died = dead(deployment)
+        if died is not None:
+            result = result.model_copy(update={"valid": False, "notes": (self._in_this_step(died), *result.notes)})
         self._write(result)
         # Only now: a disk that is full of a tool's own files costs those, and no step.
         self.keep(key.file_name, kept)
+        if died is not None:
+            raise died  # nothing is deleted or settled by a gateway that is not whole: it could take hours
         self._cleaned(deployment, driver.cleanup(Cleanup(workload=workload, what="written"), self._display.progress))
         self.note("settled", deployment, deployment.standing.settle())
-        deployment.check()
         return result
 
     def not_measured(self, keys: Iterable[StepKey], error: WeighbridgeError, *, why: str = "an earlier step failed") -> None:
         """Write steps down that were asked for and are not measured, and why: never lost, never a number."""
         for key in keys:
-            note = f"not measured, since {why}: {error.message}"
+            note = f"not measured, since {why}: {self._in_words(error)}"
             self._write(StepResult(key=key, measurement=None, valid=False, notes=(note,), order=self._order))
 
     def keep(self, folder: str, kept: Sequence[Kept]) -> None:
@@ -163,6 +179,19 @@ class Measuring:
         tiers = {name: need.tier for name, need in planned.gateway.needs().items()}
         return self._profiler.step(deployment, tiers, key)
 
+    def _in_this_step(self, died: TargetError) -> str:
+        """What died in a step, in words."""
+        when = "in this step" if isinstance(died, ServiceFailed) else "the gateway was not whole when this step ended:"
+        return f"{when} {self._in_words(died)}"
+
+    def _in_words(self, error: WeighbridgeError) -> str:
+        """An error as a note; of a daemon that died without the last lines of its log, which is named as in the run folder."""
+        if not isinstance(error, ServiceFailed):
+            return error.message
+        log = Path(error.log)
+        log = log.relative_to(self._store.folder) if log.is_relative_to(self._store.folder) else log
+        return f"{error.service} on {error.host} {error.what} (its log: {log})"
+
     def _cleaned(self, deployment: Deployment, cleaned: Cleaned) -> None:
         self.keep(f"cleanup-{self._order}", cleaned.kept)
         text = f"{cleaned.deleted} objects deleted"
@@ -179,6 +208,15 @@ class Measuring:
             self.whole.add(result.key)
         self._written(result)
         self._display.ended(result)
+
+
+def dead(deployment: Deployment) -> TargetError | None:
+    """What is said of a gateway that is not whole: of what has died, or that it does not answer; None when nothing is amiss."""
+    try:
+        deployment.check()
+    except TargetError as error:
+        return error
+    return None
 
 
 def whole(steps: Iterable[StepResult]) -> set[StepKey]:

@@ -47,12 +47,14 @@ class StubStanding(Standing):
 
     def check(self) -> None:
         self.gateway.checks += 1
-        if self.gateway.checks == self.gateway.dies_at:
+        if self.gateway.checks == self.gateway.dies_at or 0 < self.gateway.dies_from <= self.gateway.checks:
             raise ServiceFailed("gateway-1", "stub", "has died", log="stub.out", tail=["out of memory"])
 
 
 class StubGateway(Gateway):
-    """Starts one process that does nothing. `did` is what was asked of it; `dies_at` the number of the check that fails."""
+    """Starts one process that does nothing. `did` is what was asked of it; `dies_at` the number of the check that
+    fails, `dies_from` that of the first of all that fail.
+    """
 
     kind = "stub"
     releases: ClassVar = {"1": Image(name="none", suite="none", packages=())}
@@ -64,6 +66,7 @@ class StubGateway(Gateway):
         self.did: list[str] = []
         self.checks = 0
         self.dies_at = 0
+        self.dies_from = 0
         self.fails_to_start = False
         self.unknown_option = ""
         self.answers: tuple[Any, ...] = ("swift",)

@@ -14,6 +14,8 @@ from weighbridge.conductor import Conductor
 from weighbridge.measuring import Measuring
 from weighbridge.testing import FAKE_DRIVER, Run
 
+DIED = "stub on gateway-1 has died (its log: stub.out)"
+
 
 class Seen:
     """A display that remembers."""
@@ -89,15 +91,53 @@ def test_a_gateway_that_does_not_come_up_ends_the_run_and_leaves_nothing(run: Ru
     assert not list(run.place.deployments.iterdir())
 
 
-def test_a_gateway_that_dies_costs_the_steps_left_and_not_those_measured(run: Run) -> None:
-    run.gateways["rgw-a"].dies_at = 1
+def test_a_step_in_which_a_daemon_died_is_not_valid_and_the_next_workload_gets_a_new_deployment(run: Run) -> None:
+    run.gateways["rgw-a"].dies_at = 2  # the look behind the first step
     store, seen = conduct(run)
-    by_layout = {name: [step for step in store.steps() if step.key.layout == name] for name in run.gateways}
-    assert [step.valid for step in by_layout["rgw-a"]] == [True, False, True]
-    assert "not measured" in by_layout["rgw-a"][1].notes[0]
-    assert "has died" in by_layout["rgw-a"][1].notes[0]
-    assert all(step.valid for step in by_layout["swift-b"])
+    first, second, third = (step for step in store.steps() if step.key.layout == "rgw-a")
+    assert first.measurement is not None
+    assert not first.valid
+    assert first.notes == (f"in this step {DIED}",)
+    assert second.measurement is None
+    assert second.notes == (f"not measured, since the gateway was not whole any more: {DIED}",)
+    assert third.valid
+    assert run.gateways["rgw-a"].did == ["up", "drop", "up", "drop", "settle"]
+    visits = [event.text for event in store.events() if event.kind == "visit" and event.layout == "rgw-a"]
+    assert [text.rpartition(", ")[2] for text in visits] == ["visit 1 of 2: repeat 1 of 1", "on deployment 2"]
+    assert all(step.valid for step in store.steps() if step.key.layout == "swift-b")
     assert len(seen.results) == 6
+    assert {path.name for path in store.logs.iterdir()} >= {"rgw-a-0", "rgw-a-0-again-1"}
+    assert not list(run.place.deployments.iterdir())
+
+
+def test_a_daemon_that_dies_between_two_steps_is_not_said_to_have_died_in_one(run: Run) -> None:
+    run.gateways["rgw-a"].dies_at = 3  # the look before the second step
+    store, _ = conduct(run)
+    first, second, third = (step for step in store.steps() if step.key.layout == "rgw-a")
+    assert (first.valid, third.valid) == (True, True)
+    assert second.measurement is None
+    assert second.notes == (f"not measured: {DIED}",)
+
+
+def test_a_gateway_whose_daemons_always_die_ends_its_visits_and_no_others(run: Run) -> None:
+    gateway = run.gateways["rgw-a"]
+    gateway.dies_from = 2
+    store, _ = conduct(run)
+    assert [step.key.layout for step in store.steps() if step.valid] == ["swift-b"] * 3
+    assert len(store.steps()) == 6
+    assert gateway.did.count("up") == 2
+
+
+def test_a_driver_that_fails_since_a_daemon_died_is_told_of_behind_it(run: Run) -> None:
+    run.gateways["rgw-a"].dies_at = 2
+    store, seen = conduct(run, "--fail", "step")
+    first = store.steps()[0]
+    assert first.measurement is None
+    assert first.notes[0] == f"in this step {DIED}"
+    assert first.notes[1].startswith("the driver could not do 'step'")
+    assert any(text.startswith("gateway-1: stub: has died") for text in seen.said)
+    assert "not measured, since the gateway was not whole any more" in store.steps()[1].notes[0]
+    assert any("could not do 'step'" in event.text for event in store.events() if event.kind == "failed")
 
 
 @pytest.mark.parametrize("order", ["prepare", "step"])

@@ -211,7 +211,7 @@ def test_osds_that_were_asked_before_an_interruption_are_not_asked_again(tmp_pat
 
 def test_what_could_not_be_measured_is_tried_again_and_its_order_goes_on(tmp_path: Path) -> None:
     run = Run(tmp_path)
-    run.gateways["rgw-a"].dies_at = 1
+    run.gateways["rgw-a"].dies_at = 2  # in the first step
     store = run.store()
     conduct(run, store, Watched())
     lost = [key for key, step in store.latest().items() if step.measurement is None]
@@ -385,7 +385,7 @@ def test_a_run_that_was_interrupted_or_whose_disk_was_full_says_how_to_go_on_and
 @pytest.mark.usefixtures("kinds")
 def test_steps_that_were_lost_are_told_with_how_to_try_them_again(tmp_path: Path) -> None:
     run = Run(tmp_path)
-    run.gateways["rgw-a"].dies_at = 1
+    run.gateways["rgw-a"].dies_at = 2  # in the first step
     screen = io.StringIO()
     plan = run.plan()
     out = run.folder / "runs"

@@ -49,6 +49,7 @@ class LabHost(Host):
         self.disks = tuple(disk.path for disk in bundle.disks)
         self.bundle = bundle
         self.pid = pid
+        self._first = Process.of(pid)
         self._root = Path(f"/proc/{pid}/root")
         self._runc = runc
         self._cgroups = cgroups
@@ -209,10 +210,16 @@ class LabHost(Host):
         process = self._services.get(service)
         return process is not None and Process.of(process.pid) == process
 
+    def stands(self) -> bool:
+        """Whether the container's first process is there: with it go all others, mounts and NIC."""
+        return self._first is not None and Process.of(self.pid) == self._first
+
     # what it is and has used --------------------------------------------------------------------------------------------------
 
     def counters(self) -> Counters:
         """What the host has used since it started. Raises TargetError when the host is gone."""
+        if not self.stands():
+            raise TargetError(f"{self.name}: the host is gone: its first process has ended")
         return counters(self._cgroups, self.bundle.cgroup, self.pid, [disk.minor for disk in self.bundle.disks], self._before)
 
     def drop_kernel_caches(self) -> str:
