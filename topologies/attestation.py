@@ -299,7 +299,7 @@ def _pairs(names: Sequence[str], client: str, needs: Mapping[str, HostNeed]) -> 
 def serve(host: Host, stack: ExitStack, port: int = ceilings.IPERF_PORT) -> None:
     """Have iperf3 listen on a host until the stack is left; one serves one client at a time. Raises CommandFailed."""
     log = host.log("attest-iperf3.out")
-    argv = (*host.tool("iperf3"), "--server", "--forceflush", "--port", str(port))
+    argv = (*host.tool("iperf3"), "--server", "--forceflush", "--bind", host.address, "--port", str(port))
     server = stack.enter_context(host.spawn(argv, stderr=log))
     stack.callback(server.kill)
     if server.stdout is None:

@@ -1,8 +1,14 @@
-"""Credentials of gateways that already run: from the environment or the usual AWS files, never from a layout."""
+"""Credentials of gateways that already run: from the environment or the usual AWS files, never from a layout.
+
+Files are taken that only their owner may read: keys that others may read are theirs as well.
+"""
 
 from __future__ import annotations
 
+import shlex
+import stat
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr, ValidationError
@@ -97,6 +103,13 @@ def _s3(settings: Settings, environment: Mapping[str, str]) -> Endpoint | None:
     )
 
 
+def _see_who_may_read(path: Path) -> None:
+    """Raise UsageError when others than its owner may read a file that holds keys."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise UsageError(f"s3: {path} has keys, and others may read it (mode {mode:04o}): chmod 600 {shlex.quote(str(path))}")
+
+
 def _keys(s3: S3, environment: Mapping[str, str]) -> Credentials:
     """By botocore's own readers of the environment and of the AWS files, and by no other of its chain: some ask the network."""
     from botocore import credentials  # noqa: PLC0415 - a quarter of a second of imports
@@ -106,17 +119,19 @@ def _keys(s3: S3, environment: Mapping[str, str]) -> Credentials:
     named = profile or environment.get("AWS_PROFILE") or "default"
     shared = environment.get("AWS_SHARED_CREDENTIALS_FILE") or "~/.aws/credentials"
     config = environment.get("AWS_CONFIG_FILE") or "~/.aws/config"
-    files: list[Any] = [
-        credentials.SharedCredentialProvider(creds_filename=shared, profile_name=named),
-        credentials.ConfigProvider(config_filename=config, profile_name=named),
+    files: list[tuple[Any, str]] = [
+        (credentials.SharedCredentialProvider(creds_filename=shared, profile_name=named), shared),
+        (credentials.ConfigProvider(config_filename=config, profile_name=named), config),
     ]
-    readers: list[Any] = [] if profile else [credentials.EnvProvider(environ=environment)]
+    readers: list[tuple[Any, str]] = [] if profile else [(credentials.EnvProvider(environ=environment), "")]
     if s3.credentials != "environment":
         readers += files
     try:
-        for reader in readers:
+        for reader, file in readers:
             found: Credentials | None = reader.load()
             if found is not None:
+                if file:
+                    _see_who_may_read(Path(file).expanduser())
                 return found
     except BotoCoreError as error:
         raise UsageError(f"s3: {error}") from error

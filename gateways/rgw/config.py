@@ -33,11 +33,13 @@ def url(address: str, port: int) -> str:
     return f"http://{address}" if port == _HTTP_PORT else f"http://{address}:{port}"
 
 
-def frontend(settings: RadosgwSettings, port: int, *, native: bool = False) -> str:
-    """The value of `rgw_frontends` of the radosgw on `port`; `native`: it speaks FastCGI itself."""
+def frontend(settings: RadosgwSettings, address: str, port: int, *, native: bool = False) -> str:
+    """The value of `rgw_frontends` of the radosgw that listens on this address alone; `native`: it speaks FastCGI itself."""
     if native:
-        return f"fastcgi socket_port={port} socket_host=0.0.0.0"
-    words = [settings.frontend, f"port={port}", f"tcp_nodelay={int(settings.tcp_nodelay)}"]
+        return f"fastcgi socket_port={port} socket_host={address}"
+    # Beast would take an address in `port` for no number, and civetweb does not know `endpoint`.
+    where = f"port={address}:{port}" if settings.frontend == "civetweb" else f"endpoint={address}:{port}"
+    words = [settings.frontend, where, f"tcp_nodelay={int(settings.tcp_nodelay)}"]
     if settings.frontend == "civetweb":
         words.append(f"num_threads={settings.threads}")
     words += [f"{name}={value}" for name, value in settings.frontend_options.items()]
@@ -146,5 +148,6 @@ def _sections(settings: Settings, roster: Roster, fsid: str, *, native: bool) ->
         # radosgw would give Swift clients a storage URL with its own port where the front's is 80: they would go past the front.
         sections["client"] = {**sections["client"], "rgw_swift_url": url(roster.front.address, roster.front_port)}
     for radosgw in roster.radosgws:
-        sections[radosgw.name] = {"public_addr": radosgw.address, "rgw_frontends": frontend(rgw, radosgw.port, native=native)}
+        front = frontend(rgw, radosgw.address, radosgw.port, native=native)
+        sections[radosgw.name] = {"public_addr": radosgw.address, "rgw_frontends": front}
     return sections

@@ -86,10 +86,13 @@ def facts(
     wanted = (*_OSD_OPTIONS, *_STORE_OPTIONS[settings.osd.objectstore])
     for what, ceph, names in (("rgw", gateways[0], _RGW_OPTIONS), ("osd", osds[0], wanted)):
         for name, value in _values(ceph, [name for name in names if name not in lacks]).items():
-            found[f"{what}: {name}"] = f"{value} ({show_bytes(int(value))})" if name in _BYTES else value
+            shown = f"{value} ({show_bytes(int(value))})" if name in _BYTES else value
+            # An address is of this deployment alone, and facts are compared: the host's name says the same.
+            found[f"{what}: {name}"] = shown.replace(f"{ceph.host.address}:", f"{ceph.host.name}:")
     if len(gateways) > 1:
         for one in gateways[1:]:
-            found[f"{one.name}: rgw_frontends"] = _values(one, ["rgw_frontends"])["rgw_frontends"]
+            value = _values(one, ["rgw_frontends"])["rgw_frontends"]
+            found[f"{one.name}: rgw_frontends"] = value.replace(f"{one.host.address}:", f"{one.host.name}:")
     found |= _queue(osds, media)
     found |= _extra(settings, osds, gateways, mon)
     return found

@@ -17,7 +17,7 @@ from gateways.gateway import Endpoint, Gateway, Say
 from gateways.host import Host
 from gateways.ports import DEADLINE_S, await_ports
 from gateways.swift import scopes
-from gateways.swift.files import Secrets, files
+from gateways.swift.files import Secrets, files, put
 from gateways.swift.roster import Roster
 from gateways.swift.settings import SERVERS
 from gateways.together import together
@@ -132,7 +132,7 @@ class Change:
         for one in self.affected:
             host, own = one.host, self.files[one.host.name]
             for path in self._reads(one):
-                host.put(path, own[path])
+                put(host, path, own[path])
                 self.stood.files[host.name][path] = own[path]
 
     def _start_servers(self, servers: Sequence[Daemon]) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from gateways import ini
 from gateways.front import Front
 from gateways.gateway import Rendered
+from gateways.host import Host
 from gateways.swift import config
 from gateways.swift.releases import RELEASES
 from gateways.swift.roster import Roster
@@ -49,6 +50,14 @@ def files(release: str, settings: Settings, roster: Roster, secret: Secrets, fro
     if front is not None and roster.front is not None:
         found[roster.front.name] |= front.files(roster.front.address, roster.backends)
     return found
+
+
+def put(host: Host, path: str, text: str) -> None:
+    """Write one of them on its host. Those of Swift are for its own user alone: some hold secrets. Raises TargetError."""
+    if path.startswith("/etc/swift/"):
+        host.put(path, text, mode=0o600, owner="swift")
+    else:
+        host.put(path, text)
 
 
 def shown(texts: Mapping[str, Mapping[str, str]], secret: Secrets) -> tuple[Rendered, ...]:

@@ -16,7 +16,7 @@ from gateways.ports import await_ports
 from gateways.swift import beneath, config
 from gateways.swift.change import Stood, told
 from gateways.swift.facts import LOG
-from gateways.swift.files import Secrets, files
+from gateways.swift.files import Secrets, files, put
 from gateways.swift.roster import Roster
 from gateways.swift.settings import SERVERS
 from gateways.swift.standing import SwiftStanding
@@ -87,7 +87,7 @@ class Rise:
     def _prepare(self, host: Host, script: Sequence[str] = ()) -> None:
         """Configuration, folders and a log for one host; `script` is done besides. Its syslog listens when this returns."""
         for path, text in self.files[host.name].items():
-            host.put(path, text)
+            put(host, path, text)
         syslog = Service("syslog", (*program.ship(host, "gateways.swift.write_syslog"), f"/var/log/host/{LOG}"))
         self._start([Daemon(host, syslog)])
         lines = [
@@ -146,7 +146,7 @@ class Rise:
         host = self.hosts[self.roster.front.name]
         if host.name not in {one.name for one in (*self.caches, *self.stores)}:
             for path, text in self.files[host.name].items():
-                host.put(path, text)
+                put(host, path, text)
         daemons = self.front.daemons(host)
         self._start(daemons)
         await_ports(self.client, daemons, self.say)

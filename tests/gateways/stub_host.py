@@ -23,6 +23,7 @@ class StubHost(Host):
         self.address = address
         self.disks = ("/dev/wb0", "/dev/wb1") if name.startswith("store") else ()
         self.files: dict[str, str | bytes] = {}
+        self.modes: dict[str, tuple[int, str]] = {}
         self.services: dict[str, Service] = {}
         self.dead: set[str] = set()
         self._folder = folder
@@ -32,6 +33,7 @@ class StubHost(Host):
 
     def put(self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root") -> None:
         self.files[path] = content
+        self.modes[path] = (mode, owner)
 
     def run(
         self, argv: Sequence[str], *, stdin: str | bytes = b"", env: Mapping[str, str] | None = None, timeout_s: float = 60

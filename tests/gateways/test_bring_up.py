@@ -239,3 +239,22 @@ def test_a_dead_daemon_is_blamed_for_a_wrong_answer(stage: Stage) -> None:
     stage.hosts["store-2"].dead.add("object-server")
     with pytest.raises(ServiceFailed, match="store-2: object-server: died"):
         stage.swift()
+
+
+def test_files_with_secrets_are_for_their_daemons_alone_and_no_two_deployments_share_one(tmp_path: Path) -> None:
+    found: list[set[str]] = []
+    for number in range(2):
+        (tmp_path / str(number)).mkdir()
+        stage = Stage(tmp_path / str(number))
+        endpoints = (*stage.rgw().endpoints, *stage.swift().endpoints)
+        secrets = {one.key.get_secret_value() for one in endpoints}
+        for host in stage.hosts.values():
+            for path, content in host.files.items():
+                keys = re.findall(r"^(?:key|swift_hash_path_\w+) = (\S+)$", str(content), re.MULTILINE)
+                secrets.update(keys)
+                if keys or any(secret in str(content) for secret in secrets):
+                    assert host.modes[path] == (0o600, "swift" if path.startswith("/etc/swift/") else "root"), path
+        assert len(secrets) >= 3 + 2 + 6, "two APIs of RGW, one of Swift, its prefix and suffix, cephx keys"
+        assert not [what for _, what in stage.events if any(secret in what for secret in secrets)], "on a command line"
+        found.append(secrets)
+    assert not found[0] & found[1]

@@ -211,6 +211,8 @@ def test_s3_keys_come_from_the_environment_or_the_aws_files_as_the_layout_says(t
         "[lab]\naws_access_key_id = LA\naws_secret_access_key = LS\naws_session_token = LT\n"
     )
     (tmp_path / "config").write_text("[profile site]\naws_access_key_id = SA\naws_secret_access_key = SS\n")
+    (tmp_path / "credentials").chmod(0o600)
+    (tmp_path / "config").chmod(0o400)
     files = {"AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "credentials"), "AWS_CONFIG_FILE": str(tmp_path / "config")}
     keys = {"AWS_ACCESS_KEY_ID": "EA", "AWS_SECRET_ACCESS_KEY": "ES", "AWS_SESSION_TOKEN": "ET"}
     assert s3_of("environment", {**files, **keys}) == ("EA", "ES", "ET")
@@ -218,6 +220,19 @@ def test_s3_keys_come_from_the_environment_or_the_aws_files_as_the_layout_says(t
     assert s3_of("aws", files) == ("DA", "DS", None)
     assert s3_of("aws", {**files, "AWS_PROFILE": "site"}) == ("SA", "SS", None)
     assert s3_of("profile lab", {**files, **keys}) == ("LA", "LS", "LT")
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620])
+def test_a_file_of_keys_that_others_may_read_is_refused_with_what_to_do(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "its credentials"
+    path.write_text("[default]\naws_access_key_id = DA\naws_secret_access_key = planted\n")
+    path.chmod(mode)
+    files = {"AWS_SHARED_CREDENTIALS_FILE": str(path), "AWS_CONFIG_FILE": "/nowhere/d"}
+    with pytest.raises(UsageError) as error:
+        s3_of("aws", files)
+    assert f"others may read it (mode {mode:04o}): chmod 600 '{path}'" in error.value.message
+    assert "planted" not in str(error.value)
+    assert s3_of("environment", {**files, "AWS_ACCESS_KEY_ID": "EA", "AWS_SECRET_ACCESS_KEY": "ES"}) == ("EA", "ES", None)
 
 
 @pytest.mark.parametrize(

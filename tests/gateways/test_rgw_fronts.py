@@ -115,7 +115,8 @@ def test_a_radosgw_without_fastcgi_answers_http_behind_the_front(fronted: Fronte
     standing = fronted.up({"apache": {"path": "fastcgi"}}, "apache")
     assert not any(fronted.natives)
     assert standing.facts["FastCGI of radosgw"] == "none in this release's program"
-    assert "rgw_frontends = beast port=8000" in str(fronted.stage.hosts["gateway-1"].files["/etc/ceph/ceph.conf"])
+    host = fronted.stage.hosts["gateway-1"]
+    assert f"rgw_frontends = beast endpoint={host.address}:8000" in str(host.files["/etc/ceph/ceph.conf"])
 
 
 def test_a_radosgw_with_fastcgi_is_spoken_to_directly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,8 +124,9 @@ def test_a_radosgw_with_fastcgi_is_spoken_to_directly(tmp_path: Path, monkeypatc
     standing = fronted.up({"apache": {"path": "fastcgi"}}, "apache")
     assert all(fronted.natives)
     assert standing.facts["FastCGI of radosgw"] == "yes: Apache speaks to it directly"
-    conf = str(fronted.stage.hosts["gateway-1"].files["/etc/ceph/ceph.conf"])
-    assert "rgw_frontends = fastcgi socket_port=8000 socket_host=0.0.0.0" in conf
+    host = fronted.stage.hosts["gateway-1"]
+    conf = str(host.files["/etc/ceph/ceph.conf"])
+    assert f"rgw_frontends = fastcgi socket_port=8000 socket_host={host.address}" in conf
     assert "rgw_print_continue = false" in conf
 
 

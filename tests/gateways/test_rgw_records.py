@@ -69,12 +69,13 @@ def test_the_keyring_names_every_daemon_once() -> None:
 
 
 def test_nagle_is_off_unless_the_layout_wants_it() -> None:
-    assert frontend(RadosgwSettings(), 8000) == "beast port=8000 tcp_nodelay=1"
-    assert frontend(RadosgwSettings(tcp_nodelay=False), 8000) == "beast port=8000 tcp_nodelay=0"
+    assert frontend(RadosgwSettings(), "10.0.0.1", 8000) == "beast endpoint=10.0.0.1:8000 tcp_nodelay=1"
+    assert frontend(RadosgwSettings(tcp_nodelay=False), "10.0.0.1", 8000) == "beast endpoint=10.0.0.1:8000 tcp_nodelay=0"
 
 
 def test_civetweb_gets_a_thread_a_connection() -> None:
-    assert frontend(RadosgwSettings(frontend="civetweb", threads=100), 8001) == "civetweb port=8001 tcp_nodelay=1 num_threads=100"
+    settings = RadosgwSettings(frontend="civetweb", threads=100)
+    assert frontend(settings, "10.0.0.1", 8001) == "civetweb port=10.0.0.1:8001 tcp_nodelay=1 num_threads=100"
 
 
 def test_crush_sees_hosts_apart_though_they_share_a_kernel() -> None:
@@ -153,7 +154,7 @@ def test_several_radosgw_have_a_name_a_section_and_a_port_each() -> None:
     settings = {"radosgw": {"daemons": 2, "port": 8100}}
     sections = conf(settings, haproxy="gateway-1")
     assert [name for name in sections if name.startswith("client.rgw")] == ["client.rgw.gateway-1.0", "client.rgw.gateway-1.1"]
-    assert sections["client.rgw.gateway-1.1"]["rgw_frontends"] == "beast port=8101 tcp_nodelay=1"
+    assert sections["client.rgw.gateway-1.1"]["rgw_frontends"] == f"beast endpoint={SITES['gateway-1'].address}:8101 tcp_nodelay=1"
     keys = next(one.text for one in rgw(settings, haproxy="gateway-1").render(SITES) if one.path == KEYRING)
     assert keys.count("[client.rgw.gateway-1.") == 2
 
@@ -327,4 +328,4 @@ def test_sizes_of_the_gateway_reach_ceph_in_bytes() -> None:
 
 
 def test_a_radosgw_with_fastcgi_is_asked_for_it_at_the_port_that_the_front_knows() -> None:
-    assert frontend(RadosgwSettings(), 8001, native=True) == "fastcgi socket_port=8001 socket_host=0.0.0.0"
+    assert frontend(RadosgwSettings(), "10.0.0.1", 8001, native=True) == "fastcgi socket_port=8001 socket_host=10.0.0.1"

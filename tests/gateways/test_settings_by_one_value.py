@@ -10,8 +10,8 @@ from gateways.rgw.settings import RadosgwSettings
 
 def test_more_words_of_the_web_server_come_after_our_own() -> None:
     said = {"frontend_options": {"request_timeout_ms": 0, "max_connection_backlog": 128}}
-    assert frontend(RadosgwSettings.model_validate(said), 8000) == (
-        "beast port=8000 tcp_nodelay=1 request_timeout_ms=0 max_connection_backlog=128"
+    assert frontend(RadosgwSettings.model_validate(said), "10.0.0.1", 8000) == (
+        "beast endpoint=10.0.0.1:8000 tcp_nodelay=1 request_timeout_ms=0 max_connection_backlog=128"
     )
 
 

@@ -103,6 +103,7 @@ class Site:
             f"[theirs]\naws_access_key_id = {self.s3.user}\naws_secret_access_key = {self.s3.key.get_secret_value()}\n"
             "[session]\naws_access_key_id = {}\naws_secret_access_key = {}\naws_session_token = {}\n".format(*self.session)
         )
+        (folder / "credentials").chmod(0o600)
 
     def inside(self, *argv: str) -> list[str]:
         """A command in the client's network, with a name server of ours."""
