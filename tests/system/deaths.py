@@ -1,0 +1,122 @@
+"""Runs in which a daemon, or a whole host, is killed while a step is in its window: by its number, found in its very container."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from results.store import RunStore
+from topologies.lab.cgroup import TREE, Cgroups
+from topologies.lab.leftovers import find
+from topologies.lab.runc import Container, Runc
+from weighbridge.surroundings import place
+
+IN_WINDOW = '"phase":"measure"'
+"""What telemetry of a step has in it as soon as its window is open."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run that has come to its end: its folder, the exit status of its command, and what that printed."""
+
+    store: RunStore
+    code: int
+    printed: str
+
+
+def kill(host: str, pattern: str) -> Callable[[], None]:
+    """What kills the processes of a host whose command lines the pattern is found in."""
+
+    def doing() -> None:
+        container = _container(host)
+        numbers = Cgroups().pids(f"/{TREE}/{container.deployment}/{host}")
+        found = [pid for pid in numbers if re.search(pattern, _command_line(pid))]
+        assert found, [_command_line(pid) for pid in numbers]
+        for pid in found:
+            os.kill(pid, signal.SIGKILL)
+
+    return doing
+
+
+def take_host(host: str) -> Callable[[], None]:
+    """What ends a host with all that runs on it, as when its power goes."""
+
+    def doing() -> None:
+        Runc(place().state / "runc").delete(_container(host).id)
+
+    return doing
+
+
+def compare(folder: Path, suite: str, layout: str, deaths: Mapping[str, Callable[[], None]], *arguments: str) -> Ended:
+    """`weighbridge compare` of one layout, in which each death happens once, in the window of the first step of the workload
+    that it is named by.
+    """
+    (folder / "deaths.yaml").write_text(suite)
+    out = folder / "runs"
+    command = [sys.executable, "-m", "weighbridge", "compare", "--no-attest", "--suite", str(folder / "deaths.yaml")]
+    output = folder / "output"
+    with output.open("w") as file:
+        run = subprocess.Popen(
+            [*command, "--layouts", layout, "--out", str(out), *arguments], stdout=file, stderr=subprocess.STDOUT
+        )
+    left = dict(deaths)
+    try:
+        deadline = time.monotonic() + 400
+        while run.poll() is None:
+            assert time.monotonic() < deadline, output.read_text()
+            for workload in list(left):
+                if any(IN_WINDOW in path.read_text() for path in out.glob(f"*/telemetry/*.{workload}.*")):
+                    left.pop(workload)()
+            time.sleep(0.02)
+    finally:
+        if run.poll() is None:
+            run.send_signal(signal.SIGINT)
+            run.wait(timeout=60)
+    assert not left, output.read_text()
+    (made,) = out.iterdir()
+    return Ended(RunStore.open(made), run.returncode, output.read_text())
+
+
+def left_behind(store: RunStore) -> list[str]:
+    """What is left of a run's deployments: things that the lab knows of, and processes that one of their labels is said to."""
+    labels = {event.text.split()[0] for event in store.events() if event.kind in ("up", "down")}
+    where = place()
+    found = [str(one) for one in find(home=where.home, state=where.state)]
+    for process in Path("/proc").glob("[0-9]*"):
+        said = _read(process / "cmdline") + _read(process / "environ") + _read(process / "mounts")
+        found += [f"process {process.name}: {label}" for label in labels if label.encode() in said]
+    return found
+
+
+def failures(store: RunStore, workload: str) -> Mapping[str, int]:
+    """Failed operations of all steps of a workload, by class."""
+    found: dict[str, int] = {}
+    for step in store.steps():
+        tallies: Sequence[object] = step.measurement.tallies if step.key.workload == workload and step.measurement else ()
+        for tally in tallies:
+            for kind, count in tally.errors.items():  # type: ignore[attr-defined]
+                found[kind] = found.get(kind, 0) + count
+    return found
+
+
+def _container(host: str) -> Container:
+    (found,) = (one for one in Runc(place().state / "runc").containers() if one.host == host)
+    return found
+
+
+def _command_line(pid: int) -> str:
+    return _read(Path(f"/proc/{pid}/cmdline")).replace(b"\0", b" ").decode(errors="replace")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""  # it ended while it was looked at

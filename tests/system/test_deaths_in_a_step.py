@@ -1,0 +1,127 @@
+"""Daemons of real gateways, and a whole host, killed while a step is in its window: what the run says of it, and what it leaves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from deaths import Ended, compare, failures, kill, left_behind, take_host
+
+pytestmark = pytest.mark.system
+
+
+@dataclass(frozen=True)
+class Death:
+    """`said` is what the step's first note says; `seen` classes of failures that clients then saw, none where they see none."""
+
+    happens: Callable[[], None]
+    said: str
+    seen: frozenset[str] = frozenset()
+
+
+DEATHS: Mapping[str, Mapping[str, Death]] = {
+    "swift": {
+        # tempauth keeps its tokens there and nowhere else: none of them is good any more, and no new one either
+        "memcached": Death(kill("gateway-1", "^memcached "), "memcached on gateway-1 died", frozenset({"http-401"})),
+        # two of three replicas are left, and clients see no failure at all: nothing but the look behind the step tells
+        "host": Death(take_host("store-2"), "on store-2 died with its host, on which nothing runs any more"),
+    },
+    "rgw-haproxy": {
+        "osd": Death(kill("store-2", "^ceph-osd "), "osd.1 on store-2 died"),
+        "radosgw": Death(kill("gateway-1", r"^radosgw .*gateway-1\.1\b"), "radosgw.1 on gateway-1 died"),
+        "haproxy": Death(kill("gateway-1", "^haproxy "), "haproxy on gateway-1 died", frozenset({"connect", "reset"})),
+    },
+    "rgw-apache-fastcgi": {
+        "apache": Death(kill("gateway-1", "^[^ ]*apache2 "), "apache on gateway-1 died", frozenset({"connect", "reset"})),
+    },
+}
+AFTER = "after"
+"""A workload of the same run in which nothing dies."""
+
+
+def suite(names: list[str]) -> str:
+    workloads = "".join(
+        f"""
+  - name: {name}
+    objects: {{size: 64KiB, containers: 1, per_container: 20}}
+    operations: {{read: 50, write: 50}}
+    workers: {"[2, 3]" if name in ("memcached", "osd") else "[2]"}
+    runtime: 3s
+    warmup: 0s
+"""
+        for name in names
+    )
+    return f"name: deaths\nabout: Short steps in which something dies\napi: [swift]\nworkloads:{workloads}"
+
+
+@pytest.fixture(scope="module", params=list(DEATHS))
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Ended]:
+    layout = request.param
+    names = [*DEATHS[layout], *([AFTER] if layout == "swift" else [])]
+    deaths = {name: death.happens for name, death in DEATHS[layout].items()}
+    return layout, compare(tmp_path_factory.mktemp("deaths"), suite(names), layout, deaths, "--no-charts")
+
+
+def test_a_step_in_which_a_daemon_died_is_kept_and_not_valid_and_names_the_daemon_its_host_and_its_log(
+    run: tuple[str, Ended],
+) -> None:
+    layout, ended = run
+    first = {}
+    for step in ended.store.steps():
+        first.setdefault(step.key.workload, step)
+    for name, death in DEATHS[layout].items():
+        step = first[name]
+        assert not step.valid
+        assert death.said in step.notes[0], step.notes
+        assert step.notes[0].startswith("in this step ")
+        log = step.notes[0].rpartition("(its log: ")[2].partition(")")[0]
+        assert (ended.store.folder / log).exists(), log
+        assert step.measurement is not None, step.notes
+        assert death.said in ended.printed.replace("\n", " ")
+
+
+def test_failures_that_clients_saw_are_counted_by_class_and_never_as_successes(run: tuple[str, Ended]) -> None:
+    layout, ended = run
+    for name, death in DEATHS[layout].items():
+        seen = failures(ended.store, name)
+        assert set(seen) <= {*death.seen, "reset"}, (name, seen)
+        assert bool(death.seen) <= bool(seen), (name, seen)
+    for step in ended.store.steps():
+        if step.measurement is not None:
+            for tally in step.measurement.tallies:
+                counted = sum(one.count for one in step.measurement.seconds if one.operation == tally.operation)
+                assert counted == tally.count
+
+
+def test_the_run_goes_on_with_the_next_workload_on_a_new_deployment_and_loses_no_other(run: tuple[str, Ended]) -> None:
+    layout, ended = run
+    steps = ended.store.steps()
+    workloads = list(dict.fromkeys(step.key.workload for step in steps))
+    assert workloads == [*DEATHS[layout], *([AFTER] if layout == "swift" else [])]
+    assert ended.store.manifest.state == "done"
+    events = [event.kind for event in ended.store.events() if event.kind in ("visit", "up", "down")]
+    assert events == ["visit", "up", "down"] * len(workloads)
+    lost = [step for step in steps if step.measurement is None]
+    assert all(step.notes[0].startswith("not measured, since the gateway was not whole any more: ") for step in lost)
+    assert [step.key.workers for step in lost] == ([3] if layout != "rgw-apache-fastcgi" else [])
+    assert ended.code == (3 if lost else 4)
+    assert all(step.measurement is not None and not failures(ended.store, AFTER) for step in steps if step.key.workload == AFTER)
+
+
+def test_its_report_can_be_made_again_and_says_what_died(run: tuple[str, Ended]) -> None:
+    layout, ended = run
+    command = [sys.executable, "-m", "weighbridge", "report", "--no-charts", str(ended.store.folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode in (0, 4), done.stdout + done.stderr
+    report = (ended.store.folder / "derived" / "report.html").read_text()
+    assert all(death.said in report for death in DEATHS[layout].values())
+
+
+def test_nothing_is_left_on_the_machine(run: tuple[str, Ended]) -> None:
+    assert left_behind(run[1].store) == []
