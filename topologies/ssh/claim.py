@@ -1,0 +1,143 @@
+"""The claim on a real host: one deployment stands there at a time, and what it takes or changes is written down before it does.
+
+It is a file below the folder of deployments on the host itself, so that it is found from any machine, and by whoever comes after a
+conductor that was killed.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pydantic import ValidationError
+
+from ground.errors import TargetError, UsageError
+from ground.record import Record
+from topologies.ssh.claim_there import FILE
+from topologies.ssh.disks import RealDisk
+from topologies.ssh.kernel import Former
+from topologies.ssh.shell import Shell
+from topologies.ssh.there import ask
+
+
+class Claimed(Record):
+    """What a deployment has of a real host. Its conductor is process `pid` of the machine whose host name is `conductor`."""
+
+    deployment: str
+    conductor: str
+    pid: int
+    started: int = 0
+    """When that process started, in ticks since its machine was booted: a number that is given again starts later. 0: not known."""
+    user: str
+    since: str
+    """UTC, ISO 8601."""
+    run: str = ""
+    """Folder of the run that it is part of, on the conductor's machine."""
+    folder: str
+    """`Access.folder` of the hardware: below it is all that the deployment put on the host."""
+    boot: str = ""
+    """Which boot of the host it is of: processes and kernel settings do not outlive one."""
+    disks: tuple[RealDisk, ...] = ()
+    """Disks that it may have written on."""
+    former: Former | None = None
+    """What the host's kernel was set to before; None: nothing was to be changed."""
+    holder: int | None = None
+    """Process on the host that holds the deployment's view; None: it was not started yet."""
+    holder_started: int | None = None
+    """When that process started, in ticks since the host was booted."""
+
+    @property
+    def by(self) -> str:
+        """Who made it, in words."""
+        run = f", for {self.run}" if self.run else ""
+        return f"process {self.pid} of {self.user} on {self.conductor}{run}"
+
+    def conducted_by(self, here: str) -> bool:
+        """Whether its conductor is alive on this machine, whose host name is `here`."""
+        if self.conductor != here:
+            return False
+        begun = started_at(self.pid)
+        return begun is not None and self.started in (0, begun)
+
+
+def started_at(pid: int) -> int | None:
+    """When a process of this machine started, in ticks since the boot; None when there is none of that number."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - a file of the kernel
+            return int(file.read().rpartition(")")[2].split()[19])
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def mine(deployment: str, folder: str, *, since: str, run: str = "") -> Claimed:
+    """The claim that this process makes."""
+    import getpass  # noqa: PLC0415 - asked for once in a deployment
+    import socket  # noqa: PLC0415
+
+    return Claimed(
+        deployment=deployment,
+        conductor=socket.gethostname(),
+        pid=os.getpid(),
+        started=started_at(os.getpid()) or 0,
+        user=getpass.getuser(),
+        since=since,
+        run=run,
+        folder=folder,
+    )
+
+
+def take(shell: Shell, claimed: Claimed) -> Claimed:
+    """Claim a host; returns the claim as it is written there.
+
+    Raises UsageError when another deployment stands there, TargetError.
+    """
+    answer = _asked(shell, "take", claimed.folder, claimed)
+    if "taken" in answer:
+        first = _read(shell, claimed.folder, answer["taken"])
+        raise UsageError(
+            f"{shell.name} ({shell.address}): {first.deployment} stands there since {first.since} ({first.by}), and only one "
+            "deployment stands on a host at a time",
+            advice="Wait for that run or end it: it takes its deployment away. What a killed one left is taken away by "
+            "`weighbridge down --hardware FILE`.",
+        )
+    return _read(shell, claimed.folder, answer["claim"])
+
+
+def read(shell: Shell, folder: str) -> Claimed | None:
+    """The claim on a host; None where there is none. Raises TargetError where it cannot be read."""
+    answer = _asked(shell, "read", folder)
+    return _read(shell, folder, answer["claim"]) if "claim" in answer else None
+
+
+def write(shell: Shell, claimed: Claimed) -> None:
+    """Write down what is about to be taken or changed. Raises TargetError where the claim is not this deployment's (any more)."""
+    answer = _asked(shell, "write", claimed.folder, claimed)
+    if "claim" not in answer:
+        raise TargetError(
+            f"{shell.name} ({shell.address}): the claim of {claimed.deployment} is gone from {claimed.folder}",
+            advice="Was it taken away by another `weighbridge down` meanwhile?",
+        )
+
+
+def release(shell: Shell, claimed: Claimed) -> None:
+    """Give a host back: nothing of the deployment is left there. A claim that is gone, or another's, is left as it is."""
+    _asked(shell, "release", claimed.folder, claimed)
+
+
+def _asked(shell: Shell, verb: str, folder: str, claimed: Claimed | None = None) -> dict[str, str]:
+    given = None if claimed is None else claimed.model_dump(mode="json")
+    answer: dict[str, str] = ask(shell, "claim", verb, folder, given=given)
+    return answer
+
+
+def _read(shell: Shell, folder: str, text: str) -> Claimed:
+    try:
+        return Claimed.model_validate_json(text)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_context=False)[0]
+        where = ".".join(str(part) for part in fault["loc"])
+        raise TargetError(
+            f"{shell.name} ({shell.address}): {folder}/{FILE} is not a claim of a deployment: {where}: {fault['msg']}".replace(
+                ": :", ":"
+            ),
+            advice="Was it written by another version of weighbridge? Take what it tells of away by that one, or by hand.",
+        ) from None
