@@ -49,8 +49,9 @@ IMAGE: Final = Image(
     ),
 )
 
-_SYSTEMD = ("/lib/systemd/systemd", "--system")
-_PLAIN = ("/bin/sh", "-c", "mkdir -p /run/sshd; exec /usr/sbin/sshd -D -E /var/log/host/sshd.log")
+# Both close the descriptors that they are started with, and disks free themselves with the last of those: another keeps them.
+_SYSTEMD = ("/bin/sh", "-c", "sleep infinity & exec /lib/systemd/systemd --system")
+_PLAIN = ("/bin/sh", "-c", "sleep infinity & mkdir -p /run/sshd; exec /usr/sbin/sshd -D -E /var/log/host/sshd.log")
 
 
 @dataclass(frozen=True)
