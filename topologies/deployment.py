@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
+
+from pydantic import ValidationError
 
 from gateways.gateway import Endpoint, Gateway, Say, Standing
 from gateways.host import Host
 from ground.errors import CommandFailed, MissingMeans, ServiceFailed, UsageError
 from ground.record import Record
 from ground.scope import Scope
+from ground.undisturbed import undisturbed
 from topologies.attestation import IMAGE as TOOLS
 from topologies.attestation import Asked, Attestation
 from topologies.attestation import attest as attestation_of
@@ -51,6 +56,18 @@ class Place(Record):
     def deployments(self) -> Path:
         """A folder for each deployment that stands."""
         return self.home / "deployments"
+
+
+CONDUCTOR = "conductor.json"
+"""Name of the file, in a deployment's folder, that says whose it is from its first moment on."""
+
+
+class Conducted(Record):
+    """A deployment's folder, by the process that made it. `since` is UTC, ISO 8601."""
+
+    deployment: str
+    pid: int
+    since: str
 
 
 class Stands(Record):
@@ -188,13 +205,13 @@ def deploy(
         ours = hardware.kind in ATTESTED
         raise_hosts = _raiser(planned.gateway, hardware, place, names, say, tools=ours and (tools or bool(asked)))
         started = time.monotonic()
-        folder.mkdir(parents=True, mode=0o700)
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        _make(folder)
+        stack.callback(undisturbed, partial(shutil.rmtree, folder, ignore_errors=True))
         hosts = raise_hosts(label, folder)
         kept = place.home / "logs" / label if logs is None else logs
         if logs is not None:
-            stack.callback(_keep_logs, hosts, kept)
-        stack.callback(hosts.close)
+            stack.callback(undisturbed, partial(_keep_logs, hosts, kept))
+        stack.callback(undisturbed, hosts.close)
         attestation = attestation_of(hosts, hardware, planned.gateway.needs(), say, asked) if ours and asked else None
         client = hosts.hosts[hardware.clients[0]]
         try:
@@ -258,9 +275,10 @@ def _refusals(planneds: Sequence[Planned], hardware: Hardware, place: Place, say
     folder = place.deployments / label
     found: dict[str, UsageError] = {}
     with ExitStack() as stack:
-        folder.mkdir(parents=True, mode=0o700)
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        hosts = stack.enter_context(raise_hosts(label, folder))
+        _make(folder)
+        stack.callback(undisturbed, partial(shutil.rmtree, folder, ignore_errors=True))
+        hosts = raise_hosts(label, folder)
+        stack.callback(undisturbed, hosts.close)
         for planned in planneds:
             try:
                 # Each writes all files that its programs then read: what the one before wrote there is gone.
@@ -304,6 +322,21 @@ def toolbox(place: Place, say: Say) -> Path:
     except CommandFailed as error:
         advice = "the tools that hosts are attested with could not be had; without attestation they are not wanted"
         raise CommandFailed(error.host, error.argv, error.code, error.output, advice=advice) from error
+
+
+def conducted(place: Place) -> tuple[Conducted, ...]:
+    """The folders of deployments that are there, also of processes that are gone; one that does not say whose it is is left out."""
+    found = []
+    for path in sorted(place.deployments.glob(f"*/{CONDUCTOR}")):
+        with suppress(OSError, ValidationError):  # it goes while it is looked at, or its process was killed as it wrote
+            found.append(Conducted.model_validate_json(path.read_bytes()))
+    return tuple(found)
+
+
+def _make(folder: Path) -> None:
+    folder.mkdir(parents=True, mode=0o700)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    (folder / CONDUCTOR).write_text(Conducted(deployment=folder.name, pid=os.getpid(), since=now).model_dump_json())
 
 
 def _write(folder: Path, planned: Planned, hardware: Hardware, hosts: Hosts, standing: Standing) -> None:

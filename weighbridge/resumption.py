@@ -5,6 +5,7 @@ and what its last process has left standing here.
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +13,7 @@ from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
 
@@ -24,12 +25,15 @@ from results.hold import Holder
 from results.manifest import Manifest
 from results.step import StepKey
 from results.store import RunStore
-from topologies.deployment import Place
+from topologies.deployment import Conducted, Place, conducted
 from topologies.loader import Planned, planned_again
 from weighbridge.conductor import BUDGET, RESUMED
 from weighbridge.facts import facts_of_machine
 from weighbridge.measuring import whole
 from weighbridge.plan import Plan
+
+if TYPE_CHECKING:
+    from topologies.lab.claim import Claimed
 
 ALL: Final = "all"
 KERNEL: Final = "sysctl kernel.osrelease"
@@ -119,18 +123,27 @@ def unlike(run: Begun, place: Place) -> tuple[Unlike, ...]:
     return tuple(found)
 
 
-def take_away_leftovers(holders: Collection[Holder], place: Place, say: Say) -> None:
+def take_away_leftovers(holders: Collection[Holder], place: Place, say: Say, *, lab: bool = True) -> None:
     """Take away what stands of a process that wrote to the run, if it was killed. Of others nothing is touched.
 
-    Raises UsageError while that deployment's hosts are still at work, TargetError when something cannot be taken away.
+    `lab`: its hosts were containers; programs on others have ended with it. Raises UsageError while that deployment's hosts are
+    still at work, TargetError when something cannot be taken away.
     """
-    from topologies.lab import leftovers  # noqa: PLC0415 - the lab is wanted only where there is one
-    from topologies.lab.claim import claims  # noqa: PLC0415
+    left: list[Claimed | Conducted] = [*conducted(place)]
+    if lab:
+        from topologies.lab import leftovers  # noqa: PLC0415 - the lab is wanted only where there is one
+        from topologies.lab.claim import claims  # noqa: PLC0415
 
-    for claimed in claims(place.state):
-        if any(claimed.pid == one.pid and claimed.since >= one.since for one in holders):
-            removed = leftovers.remove(claimed.deployment, home=place.home, state=place.state)
-            say(f"removed {claimed.deployment}, which was left standing: {len(removed)} things")
+        left += claims(place.state)
+    ours = [one for one in left if any(one.pid == holder.pid and one.since >= holder.since for holder in holders)]
+    for deployment in dict.fromkeys(one.deployment for one in ours):
+        if lab:
+            removed = leftovers.remove(deployment, home=place.home, state=place.state)
+            say(f"removed {deployment}, which was left standing: {len(removed)} things")
+        elif not any(one.deployment == deployment and Path(f"/proc/{one.pid}").exists() for one in ours):
+            # Whoever has that number now may be at work with a deployment of its own.
+            shutil.rmtree(place.deployments / deployment)
+            say(f"removed {deployment}, which was left")
 
 
 def spent_s(store: RunStore) -> float:

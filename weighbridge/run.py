@@ -117,8 +117,7 @@ def resume(
         require(plan.hardware, doing.where)
         # Of a run that was killed after its last step only what it left standing is wanted.
         passed_over = () if left.done else resumption.refuse_unlike(left, doing.where, despite)
-        if plan.hardware.kind == "lab":
-            resumption.take_away_leftovers(holders, doing.where, doing.say)
+        resumption.take_away_leftovers(holders, doing.where, doing.say, lab=plan.hardware.kind == "lab")
         if not left.done:
             _check(plan, left.planned, doing)
         was = f"{store.manifest.state}: {store.manifest.error}" if store.manifest.error else store.manifest.state
@@ -173,12 +172,12 @@ def _conduct(left: Begun, doing: Doing, allowance: Allowance | None, begun: Call
                 pace=pace,
                 allowance=allowance,
             ).run()
+        store.event("ended", "done")
+        store.set_state("done")
     except BaseException as error:
         ended(store, "interrupted" if isinstance(error, Interrupted) else "failed", str(error))
         doing.say(f"what was measured is kept; to go on: weighbridge resume {store.folder}")
         raise
-    store.event("ended", "done")
-    store.set_state("done")
     latest = store.latest()
     if why:
         measured = whole(latest.values())

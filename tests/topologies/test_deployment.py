@@ -1,3 +1,5 @@
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -5,7 +7,9 @@ import pytest
 from gateways.gateway import Say, Standing
 from gateways.host import Host, Service
 from ground.errors import CommandFailed, ServiceFailed
-from topologies.deployment import deploy, standing
+from topologies.deployment import Conducted, conducted, deploy, standing
+from topologies.fake import FakeHost
+from weighbridge.interruption import Interrupted, interruptible
 from weighbridge.testing import Run, StubGateway
 
 
@@ -84,3 +88,41 @@ def test_tools_that_cannot_be_had_end_it_before_a_host_stands_and_say_what_they_
     with pytest.raises(CommandFailed, match=r"Unable to fetch\nthe tools .* without attestation they are not wanted"):
         deploy(run.planned[0], lab, run.place, lambda text: None, attest=True)
     assert not run.place.deployments.exists()
+
+
+def test_a_signal_while_it_is_taken_away_comes_when_all_of_it_is_gone(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[str] = []
+    real = FakeHost.close
+
+    def close(host: FakeHost) -> None:
+        if not closed:
+            os.kill(os.getpid(), signal.SIGTERM)
+        real(host)
+        closed.append(host.name)
+
+    monkeypatch.setattr(FakeHost, "close", close)
+    with interruptible():
+        deployment = deploy(run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs")
+        gateway = deployment.hosts["gateway-1"]
+        with pytest.raises(Interrupted):
+            deployment.close()
+    assert closed == ["client-1", "gateway-1"]
+    assert not gateway.alive("stub")
+    assert (tmp_path / "logs" / "gateway-1").is_dir()
+    assert not list(run.place.deployments.iterdir())
+
+
+def test_whose_a_deployment_is_is_written_down_from_its_first_moment_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Conducted] = []
+    real = FakeHost.__init__
+
+    def made(host: FakeHost, name: str, address: str, folder: Path) -> None:
+        seen.extend(conducted(run.place))
+        real(host, name, address, folder)
+
+    monkeypatch.setattr(FakeHost, "__init__", made)
+    with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
+        assert {(one.deployment, one.pid) for one in seen} == {(deployment.label, os.getpid())}
+    assert conducted(run.place) == ()

@@ -1,0 +1,292 @@
+"""The whole command killed or ended at points spread over all of a run: what can be read then, what `resume` does, what is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from results import derivation
+from results import store as storing
+from results.chart_theme import LIGHT
+from results.gallery import Gallery
+from results.resource_chart import resource_chart
+from results.store import RunStore
+from topologies import loader
+from topologies.fake import FakeHost, FakeHosts
+from weighbridge import telemetry
+from weighbridge.command import main
+from weighbridge.run import Doing
+from weighbridge.testing import FAKE_DRIVER, StubGateway
+
+SUITE = """
+name: trial
+about: As short as it can be
+api: [swift]
+workloads:
+  - name: small
+    objects: {size: 4KiB}
+    operations: {read: 1}
+    workers: [1, 4]
+    runtime: 2s
+"""
+LAYOUT = "name: {name}\nabout: A stub\ngateway: stub\nrelease: '1'\nplace: {{}}\n"
+LAYOUTS = ("rgw-a", "swift-b")
+STEPS = 4
+MARK = "WB_TEST_OF_KILLS"
+"""In the environment of the run, and so of every process that it starts."""
+
+
+@dataclass
+class Fuse:
+    """Signals the process it is in when something has happened `times` times."""
+
+    number: int
+    times: int = 1
+    burnt: list[int] = field(default_factory=list)
+
+    def burn(self) -> None:
+        self.times -= 1
+        if self.times == 0:
+            self.burnt.append(self.number)
+            os.kill(os.getpid(), self.number)
+
+
+Hook = Callable[[pytest.MonkeyPatch, Fuse], None]
+
+
+def after(owner: Any, name: str, when: Callable[..., bool] = lambda *_, **__: True) -> Hook:
+    """A hook: the fuse burns when the function has returned, if `when` says so of its arguments."""
+
+    def hook(patch: pytest.MonkeyPatch, fuse: Fuse) -> None:
+        real = getattr(owner, name)
+
+        def hooked(*arguments: Any, **named: Any) -> Any:
+            value = real(*arguments, **named)
+            if when(*arguments, **named):
+                fuse.burn()
+            return value
+
+        patch.setattr(owner, name, hooked)
+
+    return hook
+
+
+def before(owner: Any, name: str, when: Callable[..., bool] = lambda *_, **__: True) -> Hook:
+    """The same, before the function is called."""
+
+    def hook(patch: pytest.MonkeyPatch, fuse: Fuse) -> None:
+        real = getattr(owner, name)
+
+        def hooked(*arguments: Any, **named: Any) -> Any:
+            if when(*arguments, **named):
+                fuse.burn()
+            return real(*arguments, **named)
+
+        patch.setattr(owner, name, hooked)
+
+    return hook
+
+
+def event(kind: str) -> Hook:
+    return after(RunStore, "event", lambda _store, told, *_, **__: told == kind)
+
+
+def half_a_line(patch: pytest.MonkeyPatch, fuse: Fuse) -> None:
+    """The fuse burns when half of a step's line is written."""
+    real = storing._write_all
+
+    def hooked(descriptor: int, data: bytes) -> None:
+        if b'"measurement":{' in data:
+            os.write(descriptor, data[: len(data) // 2])
+            fuse.burn()
+            os.ftruncate(descriptor, os.fstat(descriptor).st_size - len(data) // 2)
+        real(descriptor, data)
+
+    patch.setattr(storing, "_write_all", hooked)
+
+
+def named(name: str) -> Callable[..., bool]:
+    return lambda path, *_: path.name == name
+
+
+@dataclass(frozen=True)
+class Point:
+    """`times`: how often it is passed until the fuse burns; `whole`: steps that are whole then."""
+
+    name: str
+    hook: Hook
+    times: int
+    whole: int
+
+
+# Hosts are raised once before the run, to check files of both layouts, and then once a visit; two of them.
+POINTS = [
+    Point("while hosts are raised", after(FakeHost, "__init__"), 3, 0),
+    Point("while the gateway comes up", after(FakeHost, "start"), 1, 0),
+    Point("while a workload is prepared", event("prepared"), 1, 0),
+    Point("in warm-up", after(telemetry.Recording, "__enter__"), 1, 0),
+    Point("in the window of the second step", after(telemetry.Recording, "heard"), 5, 1),
+    Point("before a step's line", before(storing, "append_line", lambda path, _: path.name == "steps.jsonl"), 2, 1),
+    Point("in the middle of a step's line", half_a_line, 2, 1),
+    Point("just after a step's line", after(storing, "append_line", lambda path, _: path.name == "steps.jsonl"), 2, 2),
+    Point("while cleaning up", event("cleaned"), 3, 2),
+    Point("before taking down", before(FakeHosts, "close"), 3, 2),
+    Point("while taking down", before(FakeHost, "close"), 4, 2),
+    Point("between visits", event("down"), 1, 2),
+    Point("before the last line", before(RunStore, "set_state"), 1, 4),
+    Point("while the report is derived", after(derivation, "write_whole", named("summary.csv")), 1, 4),
+]
+
+
+@pytest.fixture
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, ...]]:
+    """A place of its own, two layouts, and what compares them, by a driver that makes its measurements up."""
+    monkeypatch.setattr(loader, "KINDS", {"stub": StubGateway})
+    monkeypatch.setattr(Doing.__init__, "__defaults__", (None, None, True, FAKE_DRIVER))
+    # Pictures have tests of their own, and take longer than all the rest.
+    monkeypatch.setattr(derivation, "gallery", lambda *_: Gallery(charts=(), figures=(), resources=resource_chart((), (), LIGHT)))
+    monkeypatch.setenv("WEIGHBRIDGE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("WEIGHBRIDGE_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv(MARK, str(tmp_path))
+    (tmp_path / "suite.yaml").write_text(SUITE)
+    files = []
+    for name in LAYOUTS:
+        files.append(tmp_path / f"{name}.yaml")
+        files[-1].write_text(LAYOUT.format(name=name))
+    yield (
+        *("compare", "--suite", f"{tmp_path}/suite.yaml", "--layouts", ",".join(map(str, files)), "--hardware", "loopback"),
+        *("--no-attest", "--no-charts", "--out", f"{tmp_path}/runs"),
+    )
+    assert marked(tmp_path) == []
+
+
+def command(*words: str) -> int:
+    """The command as a person has it, in this process; its exit status."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["weighbridge", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def signalled(words: tuple[str, ...], point: Point, number: int, output: Path) -> int:
+    """The wait status of the command in a process of its own that is signalled at a point."""
+    child = os.fork()
+    if not child:
+        code = 70
+        with suppress(BaseException):
+            sys.stdout = sys.stderr = output.open("w")
+            for one in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(one, signal.default_int_handler if one == signal.SIGINT else signal.SIG_DFL)
+            fuse = Fuse(number, point.times)
+            point.hook(pytest.MonkeyPatch(), fuse)
+            code = command(*words)
+            code = code if fuse.burnt else 71
+        sys.stdout.flush()
+        os._exit(code)
+    return os.waitpid(child, 0)[1]
+
+
+def only(folder: Path) -> Path:
+    (found,) = (folder / "runs").iterdir()
+    return found
+
+
+def marked(folder: Path, within_s: float = 5.0) -> list[str]:
+    """Processes but this one that a run below the folder has started; the kernel may take a moment to end them."""
+    deadline = time.monotonic() + within_s
+    while True:
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if (
+                    f"{MARK}={folder}".encode() in (process / "environ").read_bytes().split(b"\0")
+                    and int(process.name) != os.getpid()
+                ):
+                    found.append(f"{process.name} {(process / 'cmdline').read_bytes()!r}")
+        if not found or time.monotonic() > deadline:
+            return found
+        time.sleep(0.02)
+
+
+def whole_lines(folder: Path) -> bytes:
+    """The lines of steps that are whole."""
+    path = folder / "steps.jsonl"
+    text = path.read_bytes() if path.exists() else b""
+    return text[: text.rfind(b"\n") + 1]
+
+
+def deployments(folder: Path) -> list[Path]:
+    return sorted((folder / "home" / "deployments").glob("*"))
+
+
+def assert_all_there_and_nothing_else(folder: Path, lines: bytes) -> None:
+    """Every step once, those of before byte for byte; nothing that a killed process began is left."""
+    store = RunStore.open(only(folder))
+    assert (store.folder / "steps.jsonl").read_bytes().startswith(lines)
+    assert Counter((step.key.layout, step.key.workers) for step in store.steps()) == {
+        (layout, workers): 1 for layout in LAYOUTS for workers in (1, 4)
+    }
+    assert [step.order for step in store.steps()] == list(range(STEPS))
+    assert all(step.valid for step in store.steps())
+    assert store.manifest.state == "done"
+    assert (store.derived / "report.html").exists()
+    assert deployments(folder) == []
+    assert not list(store.folder.rglob("*.part"))
+
+
+@pytest.mark.parametrize("point", POINTS, ids=[point.name for point in POINTS])
+def test_a_run_that_is_killed_can_be_read_and_gone_on_with_and_leaves_nothing(
+    tmp_path: Path, told: tuple[str, ...], point: Point
+) -> None:
+    status = signalled(told, point, signal.SIGKILL, tmp_path / "output")
+    assert os.WIFSIGNALED(status), (status, (tmp_path / "output").read_text())
+    assert marked(tmp_path) == []
+    folder = only(tmp_path)
+    lines = whole_lines(folder)
+    assert lines.count(b"\n") == point.whole
+    assert command("report", "--no-charts", str(folder)) in (0, 4)
+    assert (folder / "derived" / "report.html").exists()
+    assert command("resume", "--no-charts", str(folder)) == 0
+    assert_all_there_and_nothing_else(tmp_path, lines)
+
+
+# What comes after a run has ended is no part of it: making its report can be cut short and asked for again.
+IN_THE_RUN = [point for point in POINTS if not point.name.startswith("while the report")]
+
+
+@pytest.mark.parametrize(
+    ("point", "number"),
+    [(point, (signal.SIGINT, signal.SIGTERM)[index % 2]) for index, point in enumerate(IN_THE_RUN)],
+    ids=[point.name for point in IN_THE_RUN],
+)
+def test_a_run_that_is_asked_to_end_takes_everything_away_and_says_so(
+    tmp_path: Path, told: tuple[str, ...], point: Point, number: int
+) -> None:
+    status = signalled(told, point, number, tmp_path / "output")
+    printed = (tmp_path / "output").read_text()
+    assert os.waitstatus_to_exitcode(status) == 128 + number, printed
+    assert marked(tmp_path) == []
+    assert deployments(tmp_path) == []
+    folder = only(tmp_path)
+    store = RunStore.open(folder)
+    assert store.manifest.state == "interrupted"
+    assert store.events()[-1].text == f"interrupted: {signal.Signals(number).name}"
+    assert f"to go on: weighbridge resume {folder}" in printed
+    # What was begun to be written down is written to its end or not at all: a signal is no reason to lose a step.
+    assert len(store.steps()) == whole_lines(folder).count(b"\n") >= point.whole
+    assert all((store.logs / f"{step.key.layout}-0" / "gateway-1").is_dir() for step in store.steps())
+    if point.name in ("in the middle of a step's line", "while taking down"):
+        assert command("resume", "--no-charts", str(folder)) == 0
+        assert_all_there_and_nothing_else(tmp_path, whole_lines(folder))
