@@ -1,4 +1,4 @@
-"""What the parts that look at, take and give back a real host ask of the way to it: a script, as root, outside of any deployment."""
+"""What the parts that look at, take and give back a real host ask of the way to it: scripts as root, outside of any deployment."""
 
 from __future__ import annotations
 

@@ -1,0 +1,143 @@
+"""The real hosts of one deployment: limited, told of, and given back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from gateways.host import Host
+from gateways.together import together
+from ground.errors import TargetError, WeighbridgeError
+from topologies.hardware import Hardware
+from topologies.hosts import LIMITED, Hosts, Limited
+from topologies.ssh import ending
+from topologies.ssh.claim import Claimed
+from topologies.ssh.connection import Connection
+from topologies.ssh.disks import RealDisk
+from topologies.ssh.event_loop import EventLoop
+from topologies.ssh.host import SshHost
+from topologies.ssh.kernel import Look
+
+AGAIN_S = 8.0
+"""How long a host that stopped answering is tried once more before it is left as it is."""
+
+
+@dataclass
+class Taken:
+    """One host on its way: what is known of it so far."""
+
+    connection: Connection
+    systemd: bool = False
+    looked: Look | None = None
+    disks: tuple[RealDisk, ...] = ()
+    packages: dict[str, str] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)
+    """More of what it is, for facts."""
+    claim: Claimed | None = None
+    """What was claimed there; None: nothing, or it was given back."""
+    host: SshHost | None = None
+
+
+class SshHosts(Hosts):
+    """Real hosts that are claimed for a deployment; some may be raised yet."""
+
+    def __init__(self, deployment: str, hardware: Hardware, loop: EventLoop, taken: Mapping[str, Taken]) -> None:
+        self.deployment = deployment
+        self.hosts: dict[str, Host] = {}
+        self._hardware = hardware
+        self._loop = loop
+        self._taken = taken
+
+    def stand(self) -> None:
+        """All hosts are raised: from now on they can be asked for by name."""
+        self.hosts.update({name: one.host for name, one in self._taken.items() if one.host is not None})
+
+    # limits ------------------------------------------------------------------------------------------------------------------
+
+    def limit(self, what: Collection[Limited] = LIMITED) -> None:
+        """Put the CPU and disk limits of the hardware on. A NIC is what it is. Raises CommandFailed or TargetError."""
+        together([partial(self._limit, name, one, what, lift=False) for name, one in self._taken.items()])
+
+    def unlimit(self, what: Collection[Limited] = LIMITED) -> None:
+        """Take limits off again that `limit` put on. Raises CommandFailed or TargetError."""
+        together([partial(self._limit, name, one, what, lift=True) for name, one in self._taken.items()])
+
+    def _limit(self, name: str, one: Taken, what: Collection[Limited], *, lift: bool) -> None:
+        if one.host is None:
+            return
+        services, spec = one.host.services, self._hardware.hosts[name]
+        script = (services.unlimit if lift else services.limit)(spec, one.host.disks, what)
+        if script:
+            one.connection.sh(script)
+
+    # facts -------------------------------------------------------------------------------------------------------------------
+
+    def facts(self) -> Mapping[str, str]:
+        """What the hosts are, kernel settings and limits as they are read back. Raises CommandFailed or TargetError."""
+        facts = {"hosts": "real hosts over SSH", "mtu": str(self._hardware.network.mtu)}
+        for name, told in zip(self._taken, together([partial(_facts_of, one) for one in self._taken.values()]), strict=True):
+            facts |= {f"{what} {name}": words for what, words in told.items()}
+        plain = [name for name, one in self._taken.items() if not one.systemd]
+        if plain:
+            facts["hosts without systemd"] = f"{', '.join(plain)}: their CPU and memory are those of the whole host"
+        return facts
+
+    # taking away -------------------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Give all hosts back. May be called more than once. Raises TargetError naming what stayed and where."""
+        faults = [error for error in together([partial(self._give_back, one) for one in self._taken.values()]) if error]
+        for one in self._taken.values():
+            one.connection.close()
+        self._loop.close()
+        if faults:
+            advice = "what stayed is taken away by `weighbridge down --hardware FILE` as soon as its host answers"
+            raise TargetError("\n".join(error.message for error in faults), advice=advice)
+
+    def _give_back(self, one: Taken) -> WeighbridgeError | None:
+        if one.claim is None:
+            return None
+        shell = one.connection
+        try:
+            if one.host is not None:
+                one.host.let_go()
+        except (WeighbridgeError, OSError):
+            # Its logs cannot be had; that must not keep what makes them there. Why is told by what follows, if it goes on.
+            pass
+        try:
+            if shell.lost:
+                shell.renew(AGAIN_S)
+            ending.give_back(shell, one.claim)
+        except WeighbridgeError as error:
+            return error
+        one.claim = None
+        return None
+
+
+def _facts_of(one: Taken) -> dict[str, str]:
+    told = dict(one.words)
+    if one.looked is not None:
+        look = one.looked
+        speed = "" if look.speed_mbit_s is None else f", {look.speed_mbit_s} Mbit/s"
+        told["kernel"] = look.kernel
+        told["machine"] = f"{look.cpu or 'CPU of unknown model'}, {look.cpus} CPUs, {look.memory_bytes / 2**30:.1f} GiB"
+        told["nic"] = f"{look.nic}, MTU {look.mtu} as found{speed}"
+    if one.disks:
+        told["disks"] = "; ".join(map(str, one.disks))
+    former = one.claim.former if one.claim is not None else None
+    if former is not None and former.sysctls:
+        now = one.connection.sh('for name in "$@"; do sysctl -n "$name"; done', *former.sysctls).stdout.splitlines()
+        pairs = zip(former.sysctls.items(), now, strict=True)
+        told["sysctl"] = "; ".join(f"{name} {' '.join(value.split())} (was {was})" for (name, was), value in pairs)
+    if one.host is not None and one.systemd:
+        told["limits"] = limits_read(one.connection.sh(one.host.services.read_limits()).stdout, one.disks)
+    return told
+
+
+def limits_read(text: str, disks: Sequence[RealDisk]) -> str:
+    """Limits as the kernel tells them, with the names of devices in place of their numbers."""
+    for disk in disks:
+        text = re.sub(rf"\b{re.escape(disk.device)}\b", disk.path, text)
+    return "; ".join(text.splitlines())

@@ -1,0 +1,64 @@
+"""Whether a real host has the programs that a layout's release asks for, and of that release."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from gateways.gateway import Image
+from topologies.ssh.shell import Shell
+
+_PACKAGE: Final = {"ceph": ("ceph-common", "radosgw", "ceph-base"), "swift": ("python3-swift", "swift", "openstack-swift")}
+"""Packages that tell the version of what an image's name begins with: Debian's names, then others'."""
+
+INSTALL: Final = "They are installed by `weighbridge doctor --hardware FILE --install`"
+"""What errors say about packages and programs that are not there."""
+
+# One line a package, with the version where it is installed: `python3-swift 2.30.1-0+deb12u1`.
+_LOOK: Final = """
+if command -v dpkg-query >/dev/null; then
+  echo debian
+  dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\\n' 2>/dev/null | sed -n 's/^installed //p'
+elif command -v rpm >/dev/null; then
+  echo rpm
+  rpm -qa --queryformat '%{NAME} %{VERSION}-%{RELEASE}\\n'
+fi
+"""
+
+
+def installed(shell: Shell) -> tuple[str, dict[str, str]]:
+    """`debian`, `rpm` or nothing, and the version of every package that is installed. Raises TargetError."""
+    kind, *lines = shell.sh(_LOOK).stdout.splitlines() or [""]
+    pairs = (line.partition(" ") for line in lines)
+    return kind, {name: version for name, _, version in pairs if version}
+
+
+def faults(shell: Shell, image: Image, kind: str, packages: dict[str, str]) -> tuple[str, ...]:
+    """Why a layout of this release cannot stand on a host, in sentences; empty when it can.
+
+    Which packages belong to it is known by Debian's names; of other systems the version alone is looked at.
+    """
+    where = f"{shell.name} ({shell.address})"
+    program, _, release = image.name.partition("-")
+    found = []
+    if kind == "debian":
+        missing = [name for name in image.packages if name not in packages]
+        if missing:
+            found.append(f"{where}: packages are missing: {' '.join(missing)}. {INSTALL}")
+    versions = {name: packages[name] for name in _PACKAGE.get(program, ()) if name in packages}
+    if program in _PACKAGE and not versions and kind != "debian":
+        found.append(f"{where}: none of the packages {', '.join(_PACKAGE[program])} is installed there")
+    for name, version in versions.items():
+        if not of_release(version, release):
+            found.append(
+                f"{where}: {name} is {version}, and the layout asks for {image.name}: "
+                "install that, or set `release` in the layout to what is there"
+            )
+            break
+    return tuple(found)
+
+
+def of_release(version: str, release: str) -> bool:
+    """Whether a package's version is of a release: `16.2.15+ds-0` of `16`, `1:2.30.1-0` of `2.30`."""
+    plain = re.sub(r"^\d+:", "", version)
+    return re.match(re.escape(release) + r"(?![0-9])", plain) is not None
