@@ -2,7 +2,8 @@
 
     conductor                      driver
     Setup            ->
-                     <-            Ready
+                     <-            Listening      (where there are clients beside the driver's own)
+                     <-            Progress ...   Ready
     Prepare          ->
                      <-            Progress ...   Prepared
     Step             ->
@@ -16,6 +17,10 @@
 One order is answered before the next is sent; any order may be answered by `Failed`, after which the driver ends with
 exit status 3. stdin closing means Quit at once. stderr is for people and goes to a log.
 Secrets travel here and nowhere else: never on a command line.
+
+Load from several clients: Locust's driver on the first is the master. It says where it listens, and the conductor starts the
+stations of the other clients, `python -m drivers.locust station ADDRESS PORT NUMBER` with the same Setup as a line on stdin. They
+end when their stdin closes.
 """
 
 from __future__ import annotations
@@ -129,12 +134,34 @@ class Setup(Record):
     target: Target
     users: Literal["engine", "sdk"] = "engine"
     processes: Annotated[int, Field(ge=1, le=64)] = 1
+    """Of each client: Locust's worker processes there, which are called stations."""
+    clients: tuple[str, ...] = ()
+    """Names of the hosts that make the load, the driver's own first; it has to be told them only where there are several."""
+    listen: str | None = None
+    """This host's address on the deployment's network, where stations on other clients find the driver; None: there are none."""
     bucket_prefix: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{2,30}$")]
     """Buckets are named `{bucket_prefix}-{workload}-{index}`; nothing else is touched."""
     seed: NonNegativeInt
     request_timeout_s: Annotated[float, Field(gt=0)] = 60.0
     cosbench: CosbenchSite | None = None
     """For the driver that COSBench is."""
+
+    @model_validator(mode="after")
+    def _found(self) -> Setup:
+        if len(set(self.clients)) != len(self.clients):
+            raise ValueError("a client is there twice")
+        if len(self.clients) > 1 and self.listen is None:
+            raise ValueError("other clients must be told an address that the driver listens on")
+        return self
+
+    @property
+    def stations(self) -> int:
+        """How many stations there are on all clients. The first `processes` of them are the driver's own."""
+        return self.processes * max(1, len(self.clients))
+
+    def client_of(self, station: int) -> str:
+        """The name of the client that a station is on, counted from 0; empty where that was not told."""
+        return self.clients[station // self.processes] if self.clients else ""
 
 
 class Prepare(Record):
@@ -178,6 +205,13 @@ class Quit(Record):
     """End."""
 
     kind: Literal["quit"] = "quit"
+
+
+class Listening(Record):
+    """Stations on other clients are waited for, at this port of the address that Setup told."""
+
+    kind: Literal["listening"] = "listening"
+    port: Annotated[int, Field(ge=1, le=65535)]
 
 
 class Ready(Record):
@@ -274,6 +308,6 @@ class Failed(Record):
 
 
 Order = Annotated[Setup | Prepare | Step | Cleanup | Age | Quit, Field(discriminator="kind")]
-Event = Annotated[Ready | Progress | Prepared | Measured | Cleaned | Aged | Failed, Field(discriminator="kind")]
+Event = Annotated[Listening | Ready | Progress | Prepared | Measured | Cleaned | Aged | Failed, Field(discriminator="kind")]
 ORDER: TypeAdapter[Order] = TypeAdapter(Order)
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)

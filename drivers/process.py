@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, TypeVar
@@ -23,6 +24,7 @@ from drivers.order import (
     Cleanup,
     Event,
     Failed,
+    Listening,
     Measured,
     Order,
     Prepare,
@@ -44,6 +46,9 @@ SILENCE_S = 60.0
 QUIT_S = 10.0
 """How long a driver may take to end by itself, and once more after SIGTERM."""
 
+LOOK_S = 0.5
+"""How often what is beside the driver is looked at while it is waited for."""
+
 TAIL_LINES = 15
 
 
@@ -52,15 +57,17 @@ class DriverProcess:
 
     For one conductor thread; `close` may be called from any. Use it as a context manager: leaving it ends the driver.
     Every order raises DriverError when the driver fails, ends, says something that is no event, or says nothing for
-    `silence_s` seconds; after that only `close` is of use.
+    `silence_s` seconds; after that only `close` is of use. `look` is called at least twice a second while an order runs, and
+    raises DriverError when something has ended that the driver cannot do without.
     """
 
-    def __init__(self, process: Piped, log: Path, *, silence_s: float = SILENCE_S) -> None:
+    def __init__(self, process: Piped, log: Path, *, silence_s: float = SILENCE_S, look: Callable[[], None] = lambda: None) -> None:
         if process.stdin is None or process.stdout is None:
             raise ValueError("the driver's stdin and stdout must be pipes")
         self.process = process
         self.log = log
         self.silence_s = silence_s
+        self._look = look
         self._stdin: IO[bytes] = process.stdin
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._busy = False
@@ -74,9 +81,12 @@ class DriverProcess:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def setup(self, order: Setup) -> Ready:
-        """Tell the driver its target. Returns the versions of what makes the load."""
-        return self._ask(order, Ready, None)
+    def setup(self, order: Setup, listening: Callable[[Listening], None] | None = None) -> Ready:
+        """Tell the driver its target. Returns the versions of what makes the load.
+
+        `listening` starts the stations of other clients when the driver listens for them.
+        """
+        return self._ask(order, Ready, None, listening)
 
     def prepare(self, order: Prepare, heard: Heard | None = None) -> Prepared:
         """Have the workload's buckets and objects made; all of them are there when this returns."""
@@ -147,7 +157,13 @@ class DriverProcess:
         except (OSError, ValueError):
             raise self._error(self._how_it_ended()) from None
 
-    def _ask(self, order: Order, wanted: type[Answer], heard: Heard | None) -> Answer:
+    def _ask(
+        self,
+        order: Order,
+        wanted: type[Answer],
+        heard: Heard | None,
+        listening: Callable[[Listening], None] | None = None,
+    ) -> Answer:
         if self._busy:
             raise self._error(f"was given {order.kind!r} before its last order was answered")
         self._busy = True  # stays so when this raises: nothing more can be asked of a driver that failed
@@ -157,6 +173,8 @@ class DriverProcess:
             if isinstance(event, Progress):
                 if heard is not None:
                     heard(event)
+            elif isinstance(event, Listening) and listening is not None:
+                listening(event)
             elif isinstance(event, Failed):
                 what = f"the driver could not do {order.kind!r}: {event.message}"
                 raise GaveUp(what, advice=f"its log: {self.log}", kept=event.kept)
@@ -167,10 +185,7 @@ class DriverProcess:
                 raise self._error(f"answered {order.kind!r} with {event.kind!r}")
 
     def _next(self, order: Order) -> Event:
-        try:
-            line = self._lines.get(timeout=self.silence_s)
-        except queue.Empty:
-            raise self._error(f"said nothing for {self.silence_s:g} s while it was to do {order.kind!r}") from None
+        line = self._line(order)
         if not line.strip():
             raise self._error(f"{self._how_it_ended()} while it was to do {order.kind!r}")
         try:
@@ -179,25 +194,47 @@ class DriverProcess:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]["msg"]
             raise self._error(f"said what is no event ({first}): {line[:200].decode(errors='replace').rstrip()}") from None
 
+    def _line(self, order: Order) -> bytes:
+        """What it says next. Raises DriverError when that is nothing, and what `look` raises."""
+        deadline = time.monotonic() + self.silence_s
+        while True:
+            # What it has said already comes first: a measurement is none the worse for what has ended since.
+            with contextlib.suppress(queue.Empty):
+                return self._lines.get_nowait()
+            self._look()
+            with contextlib.suppress(queue.Empty):
+                return self._lines.get(timeout=max(0.0, min(LOOK_S, deadline - time.monotonic())))
+            if time.monotonic() >= deadline:
+                raise self._error(f"said nothing for {self.silence_s:g} s while it was to do {order.kind!r}")
+
     def _how_it_ended(self) -> str:
         deadline = time.monotonic() + 2.0
         with contextlib.suppress(subprocess.TimeoutExpired):
             # Its stdout closes a moment before it can be waited for.
             self.process.wait(max(0.0, deadline - time.monotonic()))
         code = self.process.returncode
-        if code is None:
-            return "closed its output"
-        return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit status {code}"
+        return "closed its output" if code is None else how_it_ended(code)
 
     def _error(self, what: str) -> DriverError:
-        return DriverError("\n".join([f"the driver {what}", f"last lines of {self.log}:", *self._tail()]))
+        return DriverError("\n".join([f"the driver {what}", *last_lines(self.log)]))
 
-    def _tail(self) -> list[str]:
-        try:
-            with self.log.open("rb") as file:
-                file.seek(0, 2)
-                file.seek(max(0, file.tell() - 65536))
-                lines = file.read().decode(errors="replace").splitlines()[-TAIL_LINES:]
-        except OSError as error:
-            return [f"  | (cannot be read: {error.strerror})"]
-        return [f"  | {line}" for line in lines] or ["  | (the log is empty)"]
+
+def how_it_ended(code: int) -> str:
+    """Of a program on a host, in words, by its exit status: signal N is told as -N, or where another stands between as 128 + N."""
+    number = -code if code < 0 else code - 128
+    if number not in set(signal.Signals):
+        return f"ended with exit status {code}"
+    name = signal.Signals(number).name
+    return f"was ended by {name}" if code < 0 else f"ended with exit status {code} ({name})"
+
+
+def last_lines(log: Path) -> list[str]:
+    """The last lines of a log, with a line before them that names it."""
+    try:
+        with log.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - 65536))
+            lines = file.read().decode(errors="replace").splitlines()[-TAIL_LINES:]
+    except OSError as error:
+        return [f"{log} cannot be read: {error.strerror}"]
+    return [f"last lines of {log}:", *[f"  | {line}" for line in lines]] if lines else [f"its log is empty: {log}"]

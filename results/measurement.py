@@ -95,19 +95,41 @@ class Tally(Record):
         return sum(self.errors.values())
 
 
+class ClientLoad(Record):
+    """What one of several hosts that made the load used for it inside the window."""
+
+    client: str
+    """Its name in the hardware file."""
+    cpu_s: NonNegativeFloat
+    cpu_limit: Annotated[float, Field(gt=0)]
+
+    def share(self, window_s: float) -> float:
+        """Share of the CPU it may use that it did use."""
+        return self.cpu_s / (self.cpu_limit * window_s)
+
+
 class Load(Record):
     """What the driver itself used inside the window, to tell whether it, not the gateway, was the limit."""
 
     cpu_s: NonNegativeFloat
-    """CPU seconds of all processes of the driver."""
+    """CPU seconds of all processes of the driver, on all clients."""
     cpu_limit: Annotated[float, Field(gt=0)]
-    """CPUs it may use: of its cgroup's quota, else of the machine."""
+    """CPUs they may use: of their cgroup's quota, else of the machine; of several clients all together."""
     window_s: Annotated[float, Field(gt=0)]
+    clients: tuple[ClientLoad, ...] = ()
+    """Each client's own, where several made the load; empty where one did, as in all measurements before there could be several."""
+
+    @property
+    def busiest(self) -> ClientLoad:
+        """The client that had the least CPU left; without a name where there is one alone."""
+        if not self.clients:
+            return ClientLoad(client="", cpu_s=self.cpu_s, cpu_limit=self.cpu_limit)
+        return max(self.clients, key=lambda one: one.share(self.window_s))
 
     @property
     def share(self) -> float:
-        """Share of the CPU it may use that it did use: 0.8 and more means that the driver may have been the limit."""
-        return self.cpu_s / (self.cpu_limit * self.window_s)
+        """Share of the CPU it may use that the driver did use, on its busiest client: from 0.8 on it may have been the limit."""
+        return self.busiest.share(self.window_s)
 
 
 class Measurement(Record):

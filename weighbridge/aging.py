@@ -71,7 +71,7 @@ def age(
     known = [endpoint.api for endpoint in deployment.endpoints]
     api = next((api for api in suite.api if api in known), known[0])
     way = Pass(api=api, workloads=())
-    with opened(deployment, suite, way, prefix=prefix + MARK, log=log, locust=command) as ready:
+    with opened(deployment, suite, way, prefix=prefix + MARK, log=log, locust=command, alone=True) as ready:
         assert isinstance(ready.driver, DriverProcess)  # noqa: S101 - Locust is a process
         return ready.driver.age(order, heard)
 

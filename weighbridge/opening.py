@@ -18,6 +18,7 @@ from ground.errors import DriverError
 from results.step import Pass
 from suites import Suite
 from topologies.deployment import Deployment
+from weighbridge.stations import Stations
 
 LOCUST: Final = ("drivers.locust",)
 COSBENCH: Final = ("drivers.cosbench",)
@@ -50,27 +51,35 @@ def opened(
     log: Path,
     locust: Sequence[str] = LOCUST,
     cosbench: CosbenchSite | None = None,
+    alone: bool = False,
 ) -> Iterator[Opened]:
     """The driver of a pass, ended on every path. `prefix` is the run's own, `log` gets what the driver says to people.
-    `locust` is the module that Locust's driver is, with its arguments.
+    `locust` is the module that Locust's driver is, with its arguments. `alone`: on the first client, whatever others there are.
 
     Raises DriverError when it cannot be set up, or did not end well.
     """
     if one.driver in ("locust", "cosbench") and one.api in ("swift", "s3", "object-server"):
+        spread = one.driver == "locust" and len(deployment.clients) > 1 and not alone
+        clients = deployment.clients if spread else deployment.clients[:1]
+        setup = Setup(
+            target=_target(deployment, one),
+            # Nobody but the engine knows the way to object servers.
+            users="engine" if one.api == "object-server" else suite.users,
+            processes=suite.processes,
+            clients=tuple(client.name for client in clients),
+            listen=deployment.client.address if spread else None,
+            bucket_prefix=prefix_of(prefix, one),
+            seed=suite.seed,
+            cosbench=cosbench if one.driver == "cosbench" else None,
+        )
         command = deployment.client.module(*(COSBENCH if one.driver == "cosbench" else locust))
-        popen = deployment.client.spawn(command.argv, stderr=log, env=command.env)
-        with DriverProcess(popen, log) as driver:
-            setup = Setup(
-                target=_target(deployment, one),
-                # Nobody but the engine knows the way to object servers.
-                users="engine" if one.api == "object-server" else suite.users,
-                processes=suite.processes,
-                bucket_prefix=prefix_of(prefix, one),
-                seed=suite.seed,
-                cosbench=cosbench if one.driver == "cosbench" else None,
-            )
-            yield Opened(driver, driver.setup(setup).versions)
-            driver.quit()
+        # The driver is ended first: it misses none of its stations then.
+        with Stations(clients, locust, setup, log) as stations:
+            popen = deployment.client.spawn(command.argv, stderr=log, env=command.env)
+            with DriverProcess(popen, log, look=stations.check) as driver:
+                versions = driver.setup(setup, stations.start).versions
+                yield Opened(driver, {**versions, **(_spread(setup) if spread else {})})
+                driver.quit()
         return
     if one.api in ("rados", "rbd", "cephfs"):
         with _of_cluster(deployment, suite, one, prefix=prefix_of(prefix, one), log=log) as tool:
@@ -78,6 +87,12 @@ def opened(
             tool.quit()
         return
     raise DriverError(f"nothing makes load of {one.api} by {one.driver}")
+
+
+def _spread(setup: Setup) -> dict[str, str]:
+    """That several clients made the load, as a fact of the driver."""
+    each = "a station" if setup.processes == 1 else f"{setup.processes} stations"
+    return {"load made by": f"{len(setup.clients)} clients, {each} on each: {', '.join(setup.clients)}"}
 
 
 def _of_cluster(deployment: Deployment, suite: Suite, one: Pass, *, prefix: str, log: Path) -> Tool:

@@ -21,10 +21,12 @@ def print_standing(place: Place, console: Console) -> None:
 def describe(stands: Stands) -> list[str]:
     """The lines about one deployment. Its network is reached from its client hosts, which see this machine's files."""
     client = stands.clients[0]
+    anywhere = client if len(stands.clients) == 1 else f"{', '.join(stands.clients[:-1])} or {stands.clients[-1]}"
+    whose = "which has" if len(stands.clients) == 1 else "which have"
     lines = [
         f"{stands.label}: layout {stands.layout} on hardware {stands.hardware}, since {stands.since}",
         "  hosts: " + ", ".join(f"{name} {address}" for name, address in stands.hosts.items()),
-        f"  its network is its own: run clients on {client}, which has this machine's files:",
+        f"  its network is its own: run clients on {anywhere}, {whose} this machine's files:",
         f"    weighbridge exec {client} -- COMMAND",
     ]
     for endpoint in stands.endpoints:

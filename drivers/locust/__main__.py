@@ -1,6 +1,7 @@
 """`python -m drivers.locust`: the driver, orders on stdin and events on stdout (see drivers.order).
 
-`python -m drivers.locust station PORT NUMBER PARENT` is what it starts itself: one worker process of its Locust master.
+`python -m drivers.locust station ADDRESS PORT NUMBER [PARENT]` is a worker process of its Locust master. The master starts those of
+its own host, of which it is the parent; the conductor starts the others.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ def main(argv: list[str]) -> int:
         # Locust warns of every fast start of users, which is wanted here; swiftclient tells every failed answer.
         logging.getLogger(chatty).setLevel(logging.ERROR)
     if argv[1:2] == ["station"]:
-        port, number, parent = (int(word) for word in argv[2:5])
-        return station(port, number, parent)
+        return station(argv[2], *(int(word) for word in argv[3:6]))
     from drivers.locust.loop import drive  # noqa: PLC0415 - imports Locust, which patches the process it is in
 
     return drive(0, events)
 
 
-def station(port: int, number: int, parent: int) -> int:
-    """Be station `number` of the driver `parent`, whose Locust master is at this port; ends with it."""
-    # Not even a parent that is killed leaves this behind.
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        return 1
+def station(address: str, port: int, number: int, parent: int | None = None) -> int:
+    """Be station `number` of the Locust master at this port of an address; ends with its stdin, and with `parent`."""
+    if parent is not None:
+        # Not even a parent that is killed leaves this behind.
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            return 1
     import gevent  # noqa: PLC0415 - as above
     import gevent.queue  # noqa: PLC0415
 
@@ -50,7 +51,7 @@ def station(port: int, number: int, parent: int) -> int:
     ending.on_signals()
     gevent.spawn(read_lines, 0, inbox, ending)
     setup = Setup.model_validate_json(inbox.get())
-    serve(setup, port, number, ending.event, allowance())
+    serve(setup, address, port, number, ending.event, allowance())
     return ending.code
 
 

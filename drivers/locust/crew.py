@@ -43,6 +43,10 @@ class Window(Record):
     window_s: NonNegativeFloat
     cpu_s: NonNegativeFloat = 0.0
     """CPU seconds of the crew's process inside the window."""
+    cpu_limit: NonNegativeFloat = 0.0
+    """CPUs that it may use together with all others of the driver on its host; 0: it was not told."""
+    note: str = ""
+    """Why that is not its host's quota, where it is not."""
 
 
 class Crew(Protocol):

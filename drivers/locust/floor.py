@@ -8,31 +8,45 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, cast
 
 import gevent
 import gevent.event
 from locust import User, task
 from locust.env import Environment
+from locust.rpc import Message
 from locust.runners import MasterRunner, WorkerRunner
+from zmq.error import ZMQError
 
 from drivers.locust.allowance import Allowance
 from drivers.locust.station import Begin, Station
-from drivers.order import Setup
+from drivers.order import Listening, Progress, Setup
+from drivers.process import how_it_ended
 from ground.errors import DriverError
 
+LOOPBACK = "127.0.0.1"
 ASK = "weighbridge-ask"
 ANSWER = "weighbridge-answer"
 HERE = "weighbridge-here"
 START_S = 60.0
-"""How long worker processes may take to start, and users to be spawned or stopped: on a share of a CPU it is seconds."""
+"""How long stations may take to start, and users to be stopped: on a share of a CPU it is seconds."""
+USERS_S = 50.0
+"""How long users may take to be started; the conductor waits a minute for a driver that says nothing."""
+ANSWER_S = 10.0
+"""A station that is asked how it is and does not answer for so long is given up: it is stuck, or its host is gone."""
+SAY_S = 0.5
+
+Say = Callable[[Listening | Progress], None]
 
 
 class Floor(ABC):
     """Where a step's users are: asks all stations at once, and has Locust start and stop the users."""
 
     environment: Environment
+    clients: tuple[str, ...]
+    """The client that each station is on, in the order of their answers; an empty name where that was not told."""
 
     @abstractmethod
     def begin(self, order: Begin) -> None:
@@ -64,6 +78,7 @@ class OneStation(Floor):
 
     def __init__(self, setup: Setup, allowance: Allowance) -> None:
         self._station = Station(setup, allowance)
+        self.clients = (setup.client_of(0),)
         self.environment = self._station.environment
         self._runner = self.environment.create_local_runner()
 
@@ -112,27 +127,42 @@ class PatientMaster(MasterRunner):
 
 
 class PatientWorker(WorkerRunner):
-    """Locust's worker, but for its heartbeats, which go by a clock that may be set: it ends with its parent anyway."""
+    """Locust's worker, but for what goes by a clock that may be set, or by two that are not the same."""
 
     def heartbeat_timeout_checker(self) -> NoReturn:
-        """Judge nobody."""
+        """Judge nobody: it ends when its stdin closes."""
         gevent.event.Event().wait()
         raise AssertionError("nobody sets the event")
 
+    def handle_message(self, msg: Message) -> None:
+        """Do what the master says; users are started even if its clock was set back since it last had some started."""
+        self.last_received_spawn_timestamp = 0
+        super().handle_message(msg)
+
 
 class ManyStations(Floor):
-    """Stations in processes of their own, joined to this one by Locust's messages over loopback."""
+    """Stations in processes of their own, joined to this one by Locust's messages: over loopback, or the deployment's network.
 
-    def __init__(self, setup: Setup, allowance: Allowance) -> None:
+    Those of this host are started here. That stations of other clients are waited for is said by `say`, as is the waiting.
+    """
+
+    def __init__(self, setup: Setup, allowance: Allowance, say: Say) -> None:
         del allowance  # the stations find their own
         self._setup = setup
         self._answers: dict[int, tuple[str, gevent.event.AsyncResult]] = {}
-        self._clients: dict[int, str] = {}
+        self._nodes: dict[int, str] = {}
+        """Locust's names of the stations that have arrived."""
         self._asked = 0
+        self._lost = ""
         self._processes: list[subprocess.Popen[bytes]] = []
+        self.clients = tuple(setup.client_of(number) for number in range(setup.stations))
         self.environment = Environment(user_classes=[_no_user_here()])
-        # Loopback only, at a port that is free: 0 has Locust's own server choose it.
-        self._runner = PatientMaster(self.environment, "127.0.0.1", 0)
+        # One address only, and a port that is free: 0 has Locust's own server choose it.
+        address = _host_of(setup.listen or LOOPBACK)
+        try:
+            self._runner = PatientMaster(self.environment, address, 0)
+        except ZMQError as error:
+            raise DriverError(f"Locust's master cannot listen on {address}: {error.strerror}") from error
         self.environment.runner = self._runner
         self._runner.register_message(ANSWER, self._answered)
         self._runner.register_message(HERE, self._arrived)
@@ -140,42 +170,45 @@ class ManyStations(Floor):
             port = self._runner.server.port
             for number in range(setup.processes):
                 self._processes.append(_spawn(setup, port, number))
-            _wait(self._all_ready, START_S, f"{setup.processes} worker processes to be ready", self._check)
+            if setup.stations > setup.processes:
+                say(Listening(port=port))
+            self._await_stations(say)
         except BaseException:
             self.close()
             raise
 
     def begin(self, order: Begin) -> None:
-        """See Floor. Locust deals users out in the order of its own names of the workers: ranks follow that order."""
-        ranks = {number: rank for rank, (_, number) in enumerate(sorted((name, number) for number, name in self._clients.items()))}
+        """See Floor. Locust deals users out in an order of its own: ranks follow that."""
+        self.ask("here", "", ANSWER_S)
+        ranked = dealing_order(self._nodes.values())
         shares = {
-            number: order.model_copy(update={"rank": rank, "stations": len(ranks)}).model_dump_json()
-            for number, rank in ranks.items()
+            number: order.model_copy(update={"rank": ranked.index(node), "stations": len(ranked)}).model_dump_json()
+            for number, node in self._nodes.items()
         }
         self._ask_each("begin", shares, START_S + self._setup.request_timeout_s)
 
     def ask(self, verb: str, argument: str, timeout_s: float) -> list[str]:
         """See Floor."""
-        return self._ask_each(verb, dict.fromkeys(self._clients, argument), timeout_s)
+        return self._ask_each(verb, dict.fromkeys(self._nodes, argument), timeout_s)
 
     def start_users(self, count: int) -> None:
         """See Floor."""
-        _wait(self._all_ready, START_S, "all worker processes to be ready", self._check)
+        _wait(self._all_ready, START_S, "all stations to be ready", self._check)
         self._runner.start(count, spawn_rate=count)
-        _wait(lambda: self._runner.user_count == count, START_S, f"{count} users to be started", self._check)
+        _wait(lambda: self._runner.user_count == count, USERS_S, f"{count} users to be started", self._check)
 
     def stop_users(self) -> None:
         """See Floor."""
         stopping = gevent.spawn(self._runner.stop)
         _wait(stopping.ready, START_S, "all users to be stopped", self._check)
-        _wait(self._all_ready, START_S, "all worker processes to be ready again", self._check)
+        _wait(self._all_ready, START_S, "all stations to be ready again", self._check)
 
     def own_cpu_s(self) -> float:
         """See Floor."""
         return time.process_time()
 
     def close(self) -> None:
-        """See Floor. Closing a worker's stdin tells it to end; one that does not is killed by its pid."""
+        """See Floor. Closing a station's stdin tells it to end; one that does not is killed by its pid."""
         for process in self._processes:
             if process.stdin is not None:
                 with contextlib.suppress(OSError):
@@ -190,32 +223,69 @@ class ManyStations(Floor):
         self._runner.greenlet.kill(block=True)
         self._runner.server.close(linger=0)  # type: ignore[no-untyped-call]
 
+    def called(self, number: int) -> str:
+        """A station in words, counted from 0: `client-2: station 3 of 4`."""
+        client = self.clients[number]
+        return f"{client}{': ' if client else ''}station {number + 1} of {len(self.clients)}"
+
+    def _await_stations(self, say: Say) -> None:
+        """Wait until all stations have arrived, and say meanwhile how many have."""
+        said_s = time.monotonic()
+
+        def look() -> None:
+            nonlocal said_s
+            self._check()
+            if time.monotonic() - said_s > SAY_S:
+                said_s = time.monotonic()
+                say(Progress(phase="prepare", done=len(self._nodes), total=self._setup.stations))
+
+        def late() -> str:
+            missing = [self.called(number) for number in range(self._setup.stations) if number not in self._nodes]
+            return ", ".join(missing) or "others are there, which nobody started"
+
+        _wait(self._all_ready, START_S, f"{self._setup.stations} stations to be ready", look, late)
+
     def _all_ready(self) -> bool:
-        return len(self._clients) == self._setup.processes == len(self._runner.clients.ready)
+        return len(self._nodes) == self._setup.stations == len(self._runner.clients.ready)
 
     def _check(self) -> None:
-        """Raise DriverError when a worker process is gone."""
+        """Raise DriverError when a station of this host has ended, or one was given up."""
+        if self._lost:
+            raise DriverError(self._lost)
         for number, process in enumerate(self._processes):
             code = process.poll()
             if code is not None:
-                how = f"by signal {-code}" if code < 0 else f"with exit status {code}"
-                raise DriverError(f"worker {number + 1} of {len(self._processes)} ended {how}")
+                raise DriverError(f"{self.called(number)} {how_it_ended(code)}")
 
     def _ask_each(self, verb: str, arguments: dict[int, str], timeout_s: float) -> list[str]:
-        waiting: list[tuple[int, gevent.event.AsyncResult]] = []
-        for number, argument in arguments.items():
+        """Ask stations; their answers in the order of their numbers. One that does not answer is given up."""
+        waiting: dict[int, tuple[int, gevent.event.AsyncResult]] = {}
+        for number, argument in sorted(arguments.items()):
             self._asked += 1
             answer = gevent.event.AsyncResult()
-            self._answers[self._asked] = (self._clients[number], answer)
-            waiting.append((self._asked, answer))
-            self._runner.send_message(ASK, {"id": self._asked, "verb": verb, "argument": argument}, client_id=self._clients[number])
+            self._answers[self._asked] = (self._nodes[number], answer)
+            waiting[number] = self._asked, answer
+            self._runner.send_message(ASK, {"id": self._asked, "verb": verb, "argument": argument}, client_id=self._nodes[number])
+
+        def late() -> str:
+            return ", ".join(self.called(number) for number, (_, answer) in waiting.items() if not answer.ready())
+
         try:
-            what = f"the worker processes to answer {verb!r}"
-            _wait(lambda: all(answer.ready() for _, answer in waiting), timeout_s, what, self._check)
-            return [str(answer.get()) for _, answer in waiting]
+            _wait(
+                lambda: all(answer.ready() for _, answer in waiting.values()),
+                timeout_s,
+                f"an answer to {verb!r}",
+                self._check,
+                late,
+            )
+            return [str(answer.get()) for _, answer in waiting.values()]
+        except _InVain as error:
+            # Nothing more is waited for from now on: users and crews of the others end with this process.
+            self._lost = error.message
+            raise
         finally:
-            for number, _ in waiting:
-                self._answers.pop(number, None)
+            for asked, _ in waiting.values():
+                self._answers.pop(asked, None)
 
     def _answered(self, environment: Environment, msg: Any) -> None:
         expected, answer = self._answers.get(msg.data["id"], ("", None))
@@ -227,13 +297,32 @@ class ManyStations(Floor):
             answer.set(msg.data["answer"])
 
     def _arrived(self, environment: Environment, msg: Any) -> None:
-        self._clients[msg.data["number"]] = msg.node_id
+        number = msg.data["number"]
+        if number in range(self._setup.stations):
+            # Whoever comes second under a number is none of those that were started.
+            self._nodes.setdefault(number, msg.node_id)
 
 
-def serve(setup: Setup, port: int, number: int, until: gevent.event.Event, allowance: Allowance) -> None:
-    """Be station `number` of a master at this port of loopback, until told to end."""
+def dealing_order(nodes: Iterable[str]) -> list[str]:
+    """Names of Locust's workers in the order in which it deals users out to them.
+
+    One of each host (what stands before the first underline of a name), then the second of each, and so on, each time by name: so
+    `locust.dispatch` sorts them, as of 2.16. Users are dealt out in turn, so that no two stations, and no two clients, differ by
+    more than one user a station.
+    """
+    places: Counter[str] = Counter()
+    placed: list[tuple[int, str]] = []
+    for node in sorted(nodes):
+        host = node.split("_", 1)[0]
+        placed.append((places[host], node))
+        places[host] += 1
+    return [node for _, node in sorted(placed)]
+
+
+def serve(setup: Setup, address: str, port: int, number: int, until: gevent.event.Event, allowance: Allowance) -> None:
+    """Be station `number` of a master at this port of an address, until told to end."""
     station = Station(setup, allowance)
-    runner = PatientWorker(station.environment, "127.0.0.1", port)
+    runner = PatientWorker(station.environment, _host_of(address), port)
     station.environment.runner = runner
     # Locust would otherwise read its configuration files here, which are none of this suite's.
     station.environment.parsed_options = cast("Any", _Options())
@@ -275,11 +364,17 @@ def _no_user_here() -> type[User]:
     return Worker
 
 
+def _host_of(address: str) -> str:
+    """An address as ZeroMQ wants it before a port."""
+    return f"[{address}]" if ":" in address else address
+
+
 def _spawn(setup: Setup, port: int, number: int) -> subprocess.Popen[bytes]:
-    argv: Sequence[str] = (sys.executable, "-m", "drivers.locust", "station", str(port), str(number), str(os.getpid()))
+    address = setup.listen or LOOPBACK
+    argv: Sequence[str] = (sys.executable, "-m", "drivers.locust", "station", address, str(port), str(number), str(os.getpid()))
     process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     if process.stdin is None:
-        raise DriverError("a worker process has no stdin")
+        raise DriverError("a station has no stdin")
     # Through the pipe: it holds the key, which is for no command line and no socket.
     with contextlib.suppress(BrokenPipeError):
         process.stdin.write(setup.model_dump_json().encode() + b"\n")
@@ -287,11 +382,27 @@ def _spawn(setup: Setup, port: int, number: int) -> subprocess.Popen[bytes]:
     return process
 
 
-def _wait(met: Callable[[], bool], timeout_s: float, what: str, check: Callable[[], None] = lambda: None) -> None:
-    """Wait for a condition with a deadline. Raises DriverError at the deadline, and what `check` raises."""
-    deadline_s = time.monotonic() + timeout_s
+class _InVain(DriverError):
+    """Something was waited for that did not come."""
+
+
+def _wait(
+    met: Callable[[], bool],
+    timeout_s: float,
+    what: str,
+    check: Callable[[], None] = lambda: None,
+    late: Callable[[], str] = lambda: "",
+) -> None:
+    """Wait for a condition. Raises DriverError, with `late` in it, after `timeout_s`, and what `check` raises.
+
+    Of a time in which this process did not run itself no more than a second counts: others may have answered in it.
+    """
+    passed_s, at_s = 0.0, time.monotonic()
     while not met():
         check()
-        if time.monotonic() > deadline_s:
-            raise DriverError(f"waited {timeout_s:g} s in vain for {what}")
+        if passed_s > timeout_s:
+            whose = late()
+            raise _InVain(f"waited {timeout_s:g} s in vain for {what}{f' from {whose}' if whose else ''}")
         gevent.sleep(0.005)
+        now_s = time.monotonic()
+        passed_s, at_s = passed_s + min(now_s - at_s, 1.0), now_s

@@ -142,7 +142,7 @@ class Loop:
         self._setup = order
         self._stock = Stock(order, self._allowance)
         self._stock.reach()
-        self._floor = OneStation(order, self._allowance) if order.processes == 1 else ManyStations(order, self._allowance)
+        self._floor = OneStation(order, self._allowance) if order.stations == 1 else ManyStations(order, self._allowance, self._say)
         names = ["locust", "gevent"]
         if order.users == "sdk":
             names += ["boto3", "botocore"] if order.target.api == "s3" else ["python-swiftclient"]

@@ -14,7 +14,7 @@ from suites import Operation
 def merged(windows: Sequence[Window]) -> Window:
     """One window of all: `window_s` is their mean (they are opened and closed together), CPU seconds are added.
 
-    Raises ValueError when there is none.
+    Whose CPU they may use is left out: it is another one on each host. Raises ValueError when there is none.
     """
     if not windows:
         raise ValueError("no windows to merge")

@@ -71,6 +71,7 @@ class Station:
 
     def __init__(self, setup: Setup, allowance: Allowance) -> None:
         self.setup = setup
+        self._allowance = allowance
         self._cpus = allowance.cpus / setup.processes
         self._begin: Begin | None = None
         self._crew: Crew | None = None
@@ -83,8 +84,10 @@ class Station:
         self.environment = Environment(user_classes=[_user_class(self)], catch_exceptions=True)
 
     def do(self, verb: str, argument: str) -> str:
-        """Do one of begin, pulse, open, close, end, delete-written, deleted; both argument and answer are JSON of their records."""
+        """Do one of here, begin, pulse, open, close, end, delete-written, deleted; argument and answer are JSON of their records."""
         match verb:
+            case "here":
+                return Nothing().model_dump_json()
             case "begin":
                 return self._answer(argument, Begin, self.begin)
             case "pulse":
@@ -160,7 +163,8 @@ class Station:
         crew.close_window()
         self._timeouts_at_close = crew.pulse().errors.get("timeout", 0)
         cpu_s = time.process_time() - self._cpu_at_open_s
-        return crew.snapshot().model_copy(update={"cpu_s": cpu_s})
+        used = {"cpu_s": cpu_s, "cpu_limit": self._allowance.cpus, "note": self._allowance.note}
+        return crew.snapshot().model_copy(update=used)
 
     def end(self, order: End) -> Cut:
         """End the crew. What it wrote is remembered for `delete_written`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -12,12 +12,12 @@ import gevent
 
 from drivers.locust.allowance import Allowance
 from drivers.locust.crew import Pulse, Window
-from drivers.locust.floor import Floor
+from drivers.locust.floor import ANSWER_S, Floor
 from drivers.locust.merge import merged, merged_pulses
 from drivers.locust.station import Begin, Cut, End, Nothing
 from drivers.order import Progress, Setup, Step
 from ground.errors import DriverError
-from results.measurement import Load, Measurement, Tally
+from results.measurement import ClientLoad, Load, Measurement, Tally
 
 Say = Callable[[Progress], None]
 Phase = Literal["warm-up", "measure", "drain"]
@@ -30,6 +30,8 @@ GRACE_S = 10.0
 """What a station may take for its part beyond the time that a request may take."""
 END_S = 5.0
 """How long users and crews may take to end when a step has failed: the floor is closed after it, which ends all the same."""
+CLOSE_S = 30.0
+"""How long a station may take to say what it recorded."""
 SATURATED_SHARE = 0.8
 SKEW_SHARE = 0.01
 
@@ -54,18 +56,20 @@ class StepRun:
         order = self._order
         self._floor.begin(Begin(workload=self._workload, workers=order.workers, repeat=order.repeat))
         try:
-            window, own_cpu_s, started_at, warmup_s = self._measure()
+            window, load, started_at, warmup_s = self._measure()
+        except gevent.GreenletExit:
+            raise  # this driver ends: its floor is closed next, which ends all of them and asks nobody
         except BaseException:
             # What raised is what is told; ending the rest must not hide it, and may fail for the same reason.
             with gevent.Timeout(END_S, exception=False):
                 self._end(0.0, hide=True)
             raise
         tallies = self._with_cut_off(window.tallies, self._drain())
-        load = Load(cpu_s=window.cpu_s + own_cpu_s, cpu_limit=self._allowance.cpus, window_s=window.window_s)
-        if load.share > SATURATED_SHARE:
-            self._notes.append(
-                f"the driver used {load.share:.0%} of the {load.cpu_limit:g} CPUs it may use: it, not the gateway, may be the limit"
-            )
+        busiest = load.busiest
+        if busiest.share(load.window_s) > SATURATED_SHARE:
+            where = f" on {busiest.client}" if busiest.client else ""
+            used = f"{busiest.share(load.window_s):.0%} of the {busiest.cpu_limit:g} CPUs it may use"
+            self._notes.append(f"the driver{where} used {used}: it, not the gateway, may be the limit")
         if any("http-401" in tally.errors for tally in tallies):
             given = self._setup.target.token is not None
             remedy = "it was given and cannot be got anew" if given else "a new one is got before the next step"
@@ -85,8 +89,8 @@ class StepRun:
         )
         return measurement, window
 
-    def _measure(self) -> tuple[Window, float, str, float]:
-        """The window, CPU seconds of this process alone inside it, when it opened (UTC, and seconds after the first user)."""
+    def _measure(self) -> tuple[Window, Load, str, float]:
+        """The window, the CPU that was used inside it, and when it opened (UTC, and seconds after the first user)."""
         workload = self._workload
         # Objects to delete are used up: a window that waits for a warm-up could find none left.
         at_once = set(workload.operations) == {"delete"} and workload.warmup == 0
@@ -100,7 +104,7 @@ class StepRun:
             self._notes.append("the window opened before the first request, since objects to delete are used up")
         opened_s, own_cpu_at_open_s, started_at = opened
         self._watch(opened_s)
-        windows = [Window.model_validate_json(answer) for answer in self._floor.ask("close", NOTHING, self._patience_s)]
+        windows = [Window.model_validate_json(answer) for answer in self._floor.ask("close", NOTHING, CLOSE_S)]
         own_cpu_s = self._floor.own_cpu_s() - own_cpu_at_open_s
         window = merged(windows)
         lengths_s = [one.window_s for one in windows]
@@ -108,12 +112,26 @@ class StepRun:
             self._notes.append(f"windows of the worker processes are {min(lengths_s):.3f} s to {max(lengths_s):.3f} s long")
         if not window.window_s:
             raise DriverError("the window has no length")
-        return window, own_cpu_s, started_at, max(0.0, opened_s - began_s)
+        return window, self._load(windows, own_cpu_s, window.window_s), started_at, max(0.0, opened_s - began_s)
+
+    def _load(self, windows: Sequence[Window], own_cpu_s: float, window_s: float) -> Load:
+        """What the driver used, and where there are several clients what it used on each. `own_cpu_s` is of this process alone."""
+        clients: list[ClientLoad] = []
+        for client in dict.fromkeys(self._floor.clients):
+            mine = [window for window, its in zip(windows, self._floor.clients, strict=True) if its == client]
+            # This process is on the first client, and what is to be known of that one's limit has been said.
+            cpu_s = sum(window.cpu_s for window in mine) + (0.0 if clients else own_cpu_s)
+            self._notes += [f"{client}: {mine[0].note}"] if clients and mine[0].note else []
+            clients.append(ClientLoad(client=client, cpu_s=cpu_s, cpu_limit=mine[0].cpu_limit))
+        if len(clients) == 1:
+            return Load(cpu_s=clients[0].cpu_s, cpu_limit=self._allowance.cpus, window_s=window_s)
+        cpu_s, cpu_limit = sum(one.cpu_s for one in clients), sum(one.cpu_limit for one in clients)
+        return Load(cpu_s=cpu_s, cpu_limit=cpu_limit, window_s=window_s, clients=tuple(clients))
 
     def _open(self) -> tuple[float, float, str]:
         own_cpu_s = self._floor.own_cpu_s()
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._floor.ask("open", NOTHING, self._patience_s)
+        self._floor.ask("open", NOTHING, ANSWER_S)
         return time.monotonic(), own_cpu_s, started_at
 
     def _warm_up(self, began_s: float) -> None:
@@ -201,7 +219,7 @@ class StepRun:
         return tuple(there.values())
 
     def _pulse(self) -> Pulse:
-        answers = self._floor.ask("pulse", NOTHING, self._patience_s)
+        answers = self._floor.ask("pulse", NOTHING, ANSWER_S)
         return merged_pulses([Pulse.model_validate_json(answer) for answer in answers])
 
     def _progress(self, phase: Phase, done_s: float, total_s: float, pulse: Pulse | None) -> None:

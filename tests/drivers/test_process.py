@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,7 +36,7 @@ MIX = Workload(
 
 
 @contextmanager
-def driver(tmp_path: Path, *argv: str, silence_s: float = 30.0) -> Iterator[DriverProcess]:
+def driver(tmp_path: Path, *argv: str, silence_s: float = 30.0, look: Callable[[], None] = lambda: None) -> Iterator[DriverProcess]:
     log = tmp_path / "driver.log"
     with log.open("wb") as stderr:
         process = subprocess.Popen(
@@ -46,7 +46,7 @@ def driver(tmp_path: Path, *argv: str, silence_s: float = 30.0) -> Iterator[Driv
             stderr=stderr,
             cwd=ROOT,
         )
-    with DriverProcess(process, log, silence_s=silence_s) as running:
+    with DriverProcess(process, log, silence_s=silence_s, look=look) as running:
         yield running
     assert process.returncode is not None
     assert process.stdin is not None
@@ -134,6 +134,64 @@ def test_a_driver_that_ignores_everything_is_killed(tmp_path: Path, monkeypatch:
     with driver(tmp_path, "-c", program) as running:
         running.setup(SETUP)
     assert running.process.returncode == -signal.SIGKILL
+
+
+LISTENS = """
+import sys
+input()
+print('{"kind":"listening","port":4711}', flush=True)
+print('{"kind":"progress","phase":"prepare","done":0,"total":2}', flush=True)
+print('{"kind":"ready","versions":{}}', flush=True)
+input()
+"""
+
+
+def test_a_driver_that_listens_has_the_stations_of_other_clients_started_before_it_is_ready(tmp_path: Path) -> None:
+    started: list[int] = []
+    with driver(tmp_path, "-c", LISTENS) as running:
+        running.setup(SETUP, lambda event: started.append(event.port))
+    assert started == [4711]
+
+
+def test_a_driver_that_waits_for_stations_nobody_can_start_raises(tmp_path: Path) -> None:
+    with driver(tmp_path, "-c", LISTENS) as running, pytest.raises(DriverError, match="answered 'setup' with 'listening'"):
+        running.setup(SETUP)
+
+
+def test_what_ends_beside_a_driver_is_seen_within_a_second_while_it_is_waited_for(tmp_path: Path) -> None:
+    since = time.monotonic()
+
+    def look() -> None:
+        if time.monotonic() - since > 0.5:
+            raise DriverError("client-2: station 3 of 4 was ended by SIGKILL")
+
+    with driver(tmp_path, "-m", "drivers.fake", "--hang", "setup", look=look) as running:
+        with pytest.raises(DriverError, match="station 3 of 4 was ended"):
+            running.setup(SETUP)
+        assert time.monotonic() - since < 0.5 + 1.0
+
+
+def test_what_the_driver_has_said_already_is_not_lost_by_what_ends_beside_it(tmp_path: Path) -> None:
+    def look() -> None:
+        assert running._lines.empty(), "looked although it had something to say"
+
+    with driver(tmp_path, look=look) as running:
+        running.setup(SETUP)
+        running.step(Step(workload=MIX, workers=1))
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (-9, "was ended by SIGKILL"),
+        (137, "ended with exit status 137 (SIGKILL)"),
+        (3, "ended with exit status 3"),
+        (128, "ended with exit status 128"),
+        (-200, "ended with exit status -200"),
+    ],
+)
+def test_an_exit_status_names_the_signal_that_made_it(code: int, words: str) -> None:
+    assert drivers.process.how_it_ended(code) == words
 
 
 def test_words_that_are_no_event_raise_and_are_quoted(tmp_path: Path) -> None:

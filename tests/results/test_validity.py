@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from results.measurement import Load, Measurement, Tally
+from results.measurement import ClientLoad, Load, Measurement, Tally
 from results.testing import fake_measurement
 from results.validity import enough_samples, judge, samples_needed
 from suites import Bounds
@@ -45,6 +45,29 @@ def test_a_busy_driver_may_have_been_the_limit(share: float, valid: bool) -> Non
     verdict = judge(fake_measurement(driver_share=share), Bounds())
     assert verdict.valid is valid
     assert valid or "the driver used" in verdict.notes[0]
+
+
+def test_of_several_clients_the_busiest_is_judged_and_named() -> None:
+    def used(*cpu_s: float) -> Measurement:
+        clients = tuple(ClientLoad(client=f"client-{n}", cpu_s=one, cpu_limit=0.5) for n, one in enumerate(cpu_s, start=1))
+        measurement = fake_measurement()
+        window_s = measurement.window_s
+        load = Load(cpu_s=sum(cpu_s), cpu_limit=0.5 * len(cpu_s), window_s=window_s, clients=clients)
+        return measurement.model_copy(update={"load": load})
+
+    half = 0.5 * fake_measurement().window_s
+    busy = used(0.1 * half, 0.93 * half, 0.1 * half)
+    assert busy.load is not None
+    assert busy.load.share == pytest.approx(0.93)
+    verdict = judge(busy, Bounds())
+    assert not verdict.valid
+    assert verdict.notes[0] == "the driver on client-2 used 93% of the CPU it may use: it may have been the limit"
+    assert judge(used(0.7 * half, 0.7 * half), Bounds()).valid
+
+
+def test_a_load_written_down_before_there_were_several_clients_is_read_as_it_was() -> None:
+    load = Load.model_validate_json('{"cpu_s": 0.9, "cpu_limit": 0.5, "window_s": 2.0}')
+    assert (load.share, load.busiest.client, load.clients) == (0.9, "", ())
 
 
 def slowed(measurement: Measurement, factor: float) -> Measurement:

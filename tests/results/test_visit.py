@@ -43,6 +43,12 @@ def test_a_step_whose_driver_had_no_room_left_on_its_nic_is_not_valid(use: StepU
     assert valid or found.notes[0] == "network of client-1 (80 % of 1 Gbit/s received): the driver’s own limit"
 
 
+def test_the_nic_of_every_client_is_judged_not_that_of_the_first_alone() -> None:
+    second = nic(0.9).resources[0].model_copy(update={"host": "client-2"})
+    found = visit(step_of(fake_measurement()), StepUse(resources=(*nic(0.1).resources, second)))
+    assert (found.valid, found.notes[0]) == (False, "network of client-2 (90 % of 1 Gbit/s received): the driver’s own limit")
+
+
 def test_what_was_not_valid_when_it_was_measured_is_not_judged_for_steadiness() -> None:
     found = visit(step_of(fake_measurement()).model_copy(update={"valid": False, "notes": ("driver busy",)}))
     assert (found.valid, found.steady, found.notes) == (False, None, ("driver busy",))

@@ -320,6 +320,16 @@ def test_hosts_are_told_apart_by_what_they_are_for_and_have_the_limits_of_the_ha
     assert limits["gateway-1"].cpus is None
 
 
+def test_every_client_is_watched_as_one_that_makes_the_load() -> None:
+    hosts = {"client-1": {"nic": "1Gbit"}, "client-2": {"nic": "1Gbit"}, "gateway-1": {}}
+    hardware = Hardware.model_validate({"name": "h", "kind": "lab", "clients": ["client-1", "client-2"], "hosts": hosts})
+    limits = limits_of(hardware, {"gateway-1": HostNeed(roles=("proxy",))}, list(hosts))
+    assert [(one.host, one.tier) for one in limits if one.nic_bits_s is not None] == [
+        ("client-1", "client"),
+        ("client-2", "client"),
+    ]
+
+
 def test_a_gateway_whose_probes_cannot_be_made_is_measured_all_the_same(store: RunStore, meter: Meter) -> None:
     def fails() -> list[Probe]:
         raise TargetError("gateway-1: no room for the program")

@@ -265,7 +265,7 @@ def test_a_worker_process_that_dies_fails_the_step_and_says_which(null: Callable
             if progress.phase == "measure" and children[1].is_running():
                 children[1].kill()
 
-        with pytest.raises(DriverError, match="worker 2 of 2 ended by signal 9"):
+        with pytest.raises(DriverError, match="station 2 of 2 was ended by SIGKILL"):
             running.step(Step(workload=reads, workers=4), kill_one)
         assert running.process.wait(10) == 3
     assert time.monotonic() - started < 30

@@ -37,6 +37,7 @@ class Pretended(Floor):
     def __init__(self, pulse: Callable[[int], Pulse], *, cut: int = 0, cpu_s: float = 0.01) -> None:
         self.environment = Environment()
         self.asked: list[str] = []
+        self.clients = ("", "")
         self._pulse, self._cut, self._cpu_s = pulse, cut, cpu_s
 
     def begin(self, order: Begin) -> None:
@@ -49,7 +50,7 @@ class Pretended(Floor):
         if verb == "close":
             recorder = Recorder()
             recorder.success("read", 0.01, 250, 100, 200)
-            window = Window(tallies=recorder.tallies(), seconds=recorder.seconds(), window_s=0.1, cpu_s=self._cpu_s)
+            window = Window(tallies=recorder.tallies(), seconds=recorder.seconds(), window_s=0.1, cpu_s=self._cpu_s, cpu_limit=1.0)
             return [window.model_dump_json(), window.model_copy(update={"window_s": 0.2}).model_dump_json()]
         if verb == "end":
             return [Cut(requests=self._cut).model_dump_json()] * 2
@@ -125,6 +126,18 @@ def test_requests_cut_off_are_errors_and_the_note_says_that_their_operation_is_n
     measurement = measure(Pretended(working, cut=3))
     assert measurement.tallies[0].errors == {"unfinished": 6}
     assert any("not known" in note for note in measurement.notes)
+
+
+def test_what_each_client_used_is_told_apart_and_the_masters_own_is_the_firsts() -> None:
+    floor = Pretended(working, cpu_s=0.1)
+    floor.clients = ("near", "far")
+    floor.own_cpu_s = iter((1.0, 1.03)).__next__  # type: ignore[method-assign]
+    measurement = measure(floor)
+    assert measurement.load is not None
+    assert [(one.client, one.cpu_limit) for one in measurement.load.clients] == [("near", 1.0), ("far", 1.0)]
+    assert [one.cpu_s for one in measurement.load.clients] == pytest.approx([0.13, 0.1])
+    assert measurement.load.cpu_limit == 2.0
+    assert any("the driver on near used 87% of the 1 CPUs" in note for note in measurement.notes)
 
 
 def test_a_driver_that_was_busy_says_so() -> None:

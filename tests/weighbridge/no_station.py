@@ -1,0 +1,15 @@
+"""Locust's driver, but that none of its stations on other clients can start."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from drivers.locust.__main__ import main
+
+if __name__ == "__main__":
+    if "station" in sys.argv:
+        sys.exit("there is no Locust here")
+    code = main(sys.argv)
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,32 @@
+"""Locust's driver as it is, on hosts with odd clocks, and with less patience: what waits for a lost station waits 10 s otherwise.
+
+No two processes agree on any clock that is read in Python, and the wall clock jumps about: whatever is measured by it is wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+
+ANSWER_S = 3.0
+
+
+def odd_clocks() -> None:
+    """Must be done before anything is imported that takes a clock with it."""
+    steady, precise = time.monotonic, time.perf_counter
+    ahead_s = random.uniform(0, 1e6)
+    time.monotonic = lambda: steady() + ahead_s
+    time.perf_counter = lambda: precise() + ahead_s
+    time.time = lambda: random.uniform(1e9, 2e9)
+
+
+if __name__ == "__main__":
+    odd_clocks()
+    from drivers.locust import __main__, floor
+
+    floor.ANSWER_S = ANSWER_S
+    code = __main__.main(sys.argv)
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,222 @@
+"""Load from two clients at once: pretended hosts, Locust's own driver and the null target, all of them real processes."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import boto3
+import psutil
+import pytest
+from botocore.config import Config
+
+from drivers.order import Cleanup, Prepare, Progress, Step
+from drivers.process import DriverProcess
+from gateways.null.null import Null, Place, Settings
+from ground.errors import DriverError
+from results.step import Pass, StepKey, StepResult
+from results.validity import judge
+from tests.weighbridge.odd_locust import ANSWER_S
+from topologies.deployment import Deployment, deploy
+from topologies.hardware import Hardware
+from topologies.layout import Layout
+from topologies.loader import Planned
+from weighbridge.conductor import Conductor
+from weighbridge.opening import Opened, opened
+from weighbridge.testing import Run
+
+ODD = ("tests.weighbridge.odd_locust",)
+CLIENTS = ("client-1", "client-2")
+
+
+def work(name: str, operation: str, runtime: str) -> dict[str, Any]:
+    objects = {"size": "1KiB", "containers": 2, "per_container": 10}
+    return {"name": name, "objects": objects, "operations": {operation: 1}, "workers": [5], "runtime": runtime, "warmup": "0.2s"}
+
+
+class TwoClients(Run):
+    """A run against a null target that takes 5 ms for an answer, by two clients with two stations each."""
+
+    def __init__(self, folder: Path, *workloads: dict[str, Any]) -> None:
+        super().__init__(folder, workloads=list(workloads), processes=2, api=["s3"])
+        hosts: dict[str, Any] = {name: {} for name in (*CLIENTS, "gateway-1")}
+        self.hardware = Hardware.model_validate({"name": "two-clients", "kind": "fake", "clients": CLIENTS, "hosts": hosts})
+        gateway = Null("engine", Place(target="gateway-1"), Settings(delay_ms=5))
+        layout = Layout(name="null", about="null", gateway="null", release="engine", place={"target": "gateway-1"})
+        self.planned = [Planned(layout, gateway, "")]
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TwoClients, Deployment]]:
+    run = TwoClients(tmp_path_factory.mktemp("two"), work("writes", "write", "1s"))
+    with deploy(run.planned[0], run.hardware, run.place, lambda _: None) as deployment:
+        yield run, deployment
+
+
+def stations(of: psutil.Process | None = None) -> list[psutil.Process]:
+    """Processes below this one, or another, that are stations of Locust's driver."""
+    below = (of or psutil.Process()).children(recursive=True)
+    return [one for one in below if "station" in words(one)]
+
+
+def words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return []
+
+
+def ended(processes: Sequence[psutil.Process]) -> bool:
+    return not [one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+
+
+def names(deployment: Deployment) -> list[str]:
+    """All objects of the null target, as boto3 lists them."""
+    endpoint = next(one for one in deployment.endpoints if one.api == "s3")
+    s3: Any = boto3.client(
+        "s3",
+        endpoint_url=endpoint.url,
+        aws_access_key_id=endpoint.user,
+        aws_secret_access_key=endpoint.key.get_secret_value(),
+        region_name=endpoint.region,
+        config=Config(proxies={}, s3={"addressing_style": "path"}),
+    )
+    buckets = [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]]
+    pages = [page for name in buckets for page in s3.get_paginator("list_objects_v2").paginate(Bucket=name)]
+    s3.close()
+    return [one["Key"] for page in pages for one in page.get("Contents", [])]
+
+
+@pytest.mark.parametrize("users", ["engine", "sdk"])
+def test_two_clients_share_the_workers_of_a_step_and_their_clocks_do_not_matter(
+    users: str, two: tuple[TwoClients, Deployment], tmp_path: Path
+) -> None:
+    run, deployment = two
+    suite = run.suite.model_copy(update={"users": users})
+    (writes,) = suite.workloads
+    one = Pass(api="s3", workloads=(writes,))
+    with opened(deployment, suite, one, prefix=f"wb-{users}", log=tmp_path / "driver.log", locust=ODD) as ready:
+        assert ready.versions["load made by"] == "2 clients, 2 stations on each: client-1, client-2"
+        there = stations()
+        secret = deployment.endpoints[0].key.get_secret_value()
+        seen = [
+            word for process in [*there, psutil.Process(pid_of(ready))] for word in (*words(process), *process.environ().values())
+        ]
+        assert len(there) == 4
+        assert not [word for word in seen if secret in word]
+        assert not [one for process in there for one in listening(process)]
+        assert {where for where, _ in listening(psutil.Process(pid_of(ready)))} == {deployment.client.address}
+        ready.driver.prepare(Prepare(workload=writes))
+        measurement = ready.driver.step(Step(workload=writes, workers=5)).measurement
+        (tally,) = measurement.tallies
+        written = len(names(deployment))
+        cleaned = ready.driver.cleanup(Cleanup(workload=writes, what="written"))
+        assert cleaned.deleted == written
+        assert not names(deployment)
+    assert ended(there)
+    # What was written before the window opened and after it closed is there besides.
+    assert 0 < tally.count < written < 2 * tally.count
+    assert judge(measurement, suite.bounds).valid, measurement.notes
+    assert 1.0 <= measurement.window_s < 1.3
+    assert sum(second.count for second in measurement.seconds) == tally.count
+    assert measurement.load is not None
+    assert [client.client for client in measurement.load.clients] == list(CLIENTS)
+    assert measurement.load.cpu_s == pytest.approx(sum(client.cpu_s for client in measurement.load.clients))
+
+
+def pid_of(ready: Opened) -> int:
+    assert isinstance(ready.driver, DriverProcess)
+    assert isinstance(ready.driver.process, subprocess.Popen)
+    return ready.driver.process.pid
+
+
+def listening(process: psutil.Process) -> list[tuple[str, int]]:
+    return [one.laddr for one in process.net_connections("tcp") if one.status == psutil.CONN_LISTEN]
+
+
+class Killing:
+    """A display that does something to the processes of the run, once in the window of the workload named."""
+
+    def __init__(self, deeds: dict[str, Callable[[], None]]) -> None:
+        self._deeds = dict(deeds)
+        self._workload = ""
+        self.seen: set[psutil.Process] = set()
+
+    def say(self, text: str) -> None:
+        pass
+
+    def begins(self, key: StepKey, number: int) -> None:
+        self._workload = key.workload
+
+    def progress(self, progress: Progress) -> None:
+        if progress.phase == "measure":
+            self.seen.update(stations(), drivers())
+            self._deeds.pop(self._workload, lambda: None)()
+
+    def ended(self, result: StepResult) -> None:
+        pass
+
+
+def drivers() -> list[psutil.Process]:
+    return [one for one in psutil.Process().children() if words(one)[1:] == ["-m", *ODD]]
+
+
+def test_whatever_of_a_distributed_driver_dies_costs_its_own_step_alone_and_is_named(tmp_path: Path) -> None:
+    names = ("remote-killed", "local-killed", "remote-stopped", "master-killed")
+    run = TwoClients(tmp_path, *(work(name, "read", "60s") for name in names), work("calm", "read", "1s"))
+    # The driver's own stations are its children, those of the other client are this process's.
+    display = Killing(
+        {
+            "remote-killed": lambda: remote()[-1].send_signal(signal.SIGKILL),
+            "local-killed": lambda: stations(drivers()[0])[1].send_signal(signal.SIGKILL),
+            "remote-stopped": lambda: remote()[0].send_signal(signal.SIGSTOP),
+            "master-killed": lambda: drivers()[0].send_signal(signal.SIGKILL),
+        }
+    )
+    store = run.store()
+    Conductor(run.plan(), run.planned, store, display, run.place, driver=ODD).run()
+    steps = {step.key.workload: step for step in store.steps()}
+    assert list(steps) == [*names, "calm"]
+    assert not [name for name in names if steps[name].measurement is not None or steps[name].valid]
+    assert "client-2: station 4 of 4 was ended by SIGKILL\nits log is empty: " in steps["remote-killed"].notes[0]
+    assert "client-1: station 2 of 4 was ended by SIGKILL" in steps["local-killed"].notes[0]
+    in_vain = f"waited {ANSWER_S:g} s in vain for an answer to 'pulse' from client-2: station 3 of 4"
+    assert in_vain in steps["remote-stopped"].notes[0]
+    assert "the driver was ended by SIGKILL" in steps["master-killed"].notes[0]
+    calm = steps["calm"].measurement
+    assert calm is not None
+    assert steps["calm"].valid, steps["calm"].notes
+    assert calm.tallies[0].count > 0
+    assert len(display.seen) == 5 * 5
+    assert ended(list(display.seen))
+
+
+def remote() -> list[psutil.Process]:
+    """The stations that the conductor started, by their numbers."""
+    return sorted((one for one in psutil.Process().children() if "station" in words(one)), key=lambda one: words(one)[-1])
+
+
+def test_a_station_that_cannot_start_fails_the_setup_with_its_own_words(two: tuple[TwoClients, Deployment], tmp_path: Path) -> None:
+    run, deployment = two
+    one = Pass(api="s3", workloads=run.suite.workloads)
+    refused = r"client-2: station [34] of 4 ended with exit status 1\nlast lines of .*driver-client-2-[12]\.log:\n"
+    there: list[psutil.Process] = []
+    with pytest.raises(DriverError, match=refused):  # noqa: SIM117 - what is open is looked at when it has failed
+        with opened(
+            deployment, run.suite, one, prefix="wb-none", log=tmp_path / "driver.log", locust=("tests.weighbridge.no_station",)
+        ):
+            there += stations()
+    assert not there
+    assert not stations()
+
+
+def test_what_only_prepares_runs_on_the_first_client_alone(two: tuple[TwoClients, Deployment], tmp_path: Path) -> None:
+    run, deployment = two
+    suite = run.suite.model_copy(update={"processes": 1})
+    one = Pass(api="s3", workloads=run.suite.workloads)
+    with opened(deployment, suite, one, prefix="wb-alone", log=tmp_path / "driver.log", alone=True) as ready:
+        assert "load made by" not in ready.versions
+        assert not stations()
