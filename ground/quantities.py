@@ -6,6 +6,7 @@ Times: ms, s, m, h. Network rates: bit, kbit, Mbit, Gbit (powers of 1000) a seco
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated
 
@@ -25,8 +26,11 @@ def _scale(text: str, units: dict[str, int] | dict[str, float], example: str) ->
     match = _QUANTITY.fullmatch(text.strip())
     if match is None or match[2].lower() not in units:
         known = ", ".join(unit for unit in units if unit)
-        raise ValueError(f"{text!r} is not a quantity such as {example} (units: {known})")
-    return float(match[1]) * units[match[2].lower()]
+        raise ValueError(f"{text[:100]!r} is not a quantity such as {example} (units: {known})")
+    scaled = float(match[1]) * units[match[2].lower()]
+    if scaled == math.inf:
+        raise ValueError(f"{text[:40]!r} is larger than any quantity")
+    return scaled
 
 
 def parse_bytes(value: object) -> object:
@@ -35,7 +39,7 @@ def parse_bytes(value: object) -> object:
         return value
     scaled = _scale(value, _BYTES, "4KiB or 1MB")
     if scaled != int(scaled):
-        raise ValueError(f"{value!r} is not a whole number of bytes")
+        raise ValueError(f"{value[:100]!r} is not a whole number of bytes")
     return int(scaled)
 
 

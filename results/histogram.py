@@ -169,12 +169,22 @@ def log_line(tag: str, start_s: float, length_s: float, max_us: int, encoded: st
 
 
 def read_log(text: str) -> tuple[tuple[str, float, float, Histogram], ...]:
-    """(tag, start in s, length in s, histogram) of each whole line of an interval log; a torn last line is dropped."""
+    """(tag, start in s, length in s, histogram) of each whole line of an interval log; a torn last line is dropped.
+
+    Raises InvalidMeasurement with the number of a line that is none.
+    """
+    *lines, _ = text.split("\n")
     found = []
-    for line in text.splitlines(keepends=True):
-        if not line.endswith("\n") or not line.strip() or line.startswith(("#", '"')):
+    for number, line in enumerate(lines, start=1):
+        if not line.strip() or line.startswith(("#", '"')):
             continue
-        tag, rest = line[len("Tag=") :].split(",", 1) if line.startswith("Tag=") else ("", line)
-        start, length, _, payload = rest.strip().split(",")
-        found.append((tag, float(start), float(length), Histogram.decode(payload)))
+        tag, _, rest = line.removeprefix("Tag=").partition(",") if line.startswith("Tag=") else ("", "", line)
+        try:
+            start, length, _, payload = rest.strip().split(",")
+            at_s, for_s = float(start), float(length)
+            if not (0 <= at_s < math.inf and 0 <= for_s < math.inf):
+                raise ValueError(f"{start} and {length} are no start and length in seconds")  # noqa: TRY301 - told as any other
+            found.append((tag, at_s, for_s, Histogram.decode(payload)))
+        except (ValueError, InvalidMeasurement) as error:
+            raise InvalidMeasurement(f"line {number} of an interval log: {error}: {line[:100]!r}") from error
     return tuple(found)

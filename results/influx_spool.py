@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from results.influx_server import BATCH
+from results.influx_server import AS_THEY_ARE, BATCH
 from results.store import StoreError, write_whole
 
 SPOOL: Final = "influx.spool"
@@ -78,7 +78,7 @@ class Spool:
         except OSError as error:
             raise StoreError(self.path, error) from error
         self._next = self._at + sum(map(len, lines))
-        return [line.decode().rstrip("\n") for line in lines]
+        return [line.decode(errors=AS_THEY_ARE).removesuffix("\n") for line in lines]
 
     def sent(self, count: int) -> None:
         """The server has the `count` lines that `head` gave."""
@@ -92,7 +92,7 @@ class Spool:
         data = f"# {' '.join(why.split())}\n" + "".join(f"{line}\n" for line in lines)
         try:
             with self.refused.open("ab") as file:
-                file.write(data.encode())
+                file.write(data.encode(errors=AS_THEY_ARE))
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:

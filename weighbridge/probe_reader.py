@@ -131,7 +131,7 @@ def _values(line: bytes) -> dict[str, float] | None:
     """The numbers of a probe's line; None when it is anything but a flat object of finite numbers."""
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(found, dict):
         return None

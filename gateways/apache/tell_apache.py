@@ -65,8 +65,11 @@ def counters(said: dict[str, str]) -> dict[str, float]:
 def responder(address: str, port: int) -> dict[str, float]:
     """Counters of the responder. Raises OSError or ValueError."""
     with socket.create_connection((address, port), timeout=ANSWER_WITHIN_S) as wire, wire.makefile("r") as lines:
-        found = json.loads(lines.readline())
-    return {"responder_" + name: float(value) for name, value in found.items()}
+        line = lines.readline()
+    try:
+        return {"responder_" + name: float(value) for name, value in json.loads(line).items()}
+    except (AttributeError, OverflowError, RecursionError, TypeError) as error:
+        raise ValueError(f"the responder told what is no object of numbers ({error!r}): {line[:200]!r}") from None
 
 
 def main() -> None:

@@ -44,8 +44,18 @@ def ask(path: str, command: str) -> str:
 
 
 def rows(path: str) -> list[dict[str, str]]:
-    """The rows of `show stat`: front ends, backends, servers."""
-    return list(csv.DictReader(ask(path, "show stat").lstrip("# ").splitlines()))
+    """The rows of `show stat`: front ends, backends, servers. Raises OSError, or ValueError when that is not what is answered."""
+    answer = ask(path, "show stat")
+    try:
+        reader = csv.DictReader(answer.lstrip("# ").splitlines())
+        found, names = list(reader), reader.fieldnames or ()
+    except csv.Error as error:
+        raise ValueError(f"show stat was answered with what is no CSV ({error}): {answer[:200]!r}") from None
+    # Cells that a row has too many of are a list under None, those that it lacks are None.
+    whole = all(None not in row and None not in row.values() for row in found)
+    if "svname" not in names or "status" not in names or not whole:
+        raise ValueError(f"show stat was answered with rows that are not whole: {answer[:200]!r}")
+    return found
 
 
 def info(path: str) -> dict[str, str]:
@@ -85,7 +95,7 @@ def await_up(path: str, within_s: float) -> list[str]:
     while True:
         try:
             left = waiting(rows(path))
-        except OSError as error:
+        except (OSError, ValueError) as error:
             left = [str(error)]
         if not left or time.monotonic() > deadline:
             return left
@@ -107,7 +117,7 @@ def main() -> None:
         try:
             sys.stdout.write(json.dumps(numbers(rows(path))) + "\n")
             sys.stdout.flush()
-        except OSError as error:
+        except (OSError, ValueError) as error:
             sys.stderr.write(f"{path}: {error}\n")
         due = max(due + EVERY_S, time.monotonic())
         if select.select([sys.stdin], [], [], max(0.0, due - time.monotonic()))[0]:

@@ -27,8 +27,14 @@ def dump(path: str, group: str) -> dict[str, dict[str, object]]:
         wire.sendall(json.dumps({"prefix": "perf dump", "logger": group}).encode() + b"\0")
         with wire.makefile("rb") as answer:
             length = int.from_bytes(answer.read(4), "big")
-            found: dict[str, dict[str, object]] = json.loads(answer.read(length))
-            return found
+            said = answer.read(length)
+    try:
+        found = json.loads(said)
+    except RecursionError:
+        raise ValueError(f"perf dump was answered with what is nested without end: {said[:100]!r}") from None
+    if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
+        raise ValueError(f"perf dump was answered with what are no groups of counters: {said[:100]!r}")
+    return found
 
 
 Wanted = dict[str, list[tuple[str, str]]]
@@ -54,8 +60,10 @@ def flat(path: str, wanted: Wanted) -> dict[str, float]:
     for name, places in wanted.items():
         value = next((counters[group][counter] for group, counter in places if counter in counters[group]), None)
         if isinstance(value, dict):
-            told[f"{name}_sum_s"] = float(value["sum"])
-            told[f"{name}_count"] = float(value["avgcount"])
+            try:
+                told[f"{name}_sum_s"], told[f"{name}_count"] = float(value["sum"]), float(value["avgcount"])
+            except (KeyError, OverflowError, TypeError) as error:
+                raise ValueError(f"{name} is no latency with a sum and a count ({error!r}): {str(value)[:100]!r}") from None
         elif isinstance(value, (int, float)):
             told[name] = value
     return told

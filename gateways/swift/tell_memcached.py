@@ -30,9 +30,9 @@ def counters(address: str, port: int) -> dict[str, int]:
         talk.flush()
         for line in talk:
             words = line.decode().split()
-            if words[0] == "END":
+            if words == ["END"]:
                 return told
-            if words[0] != "STAT":
+            if words[:1] != ["STAT"] or len(words) < 2 or (words[1] in NAMES and len(words) != 3):
                 raise ValueError(f"memcached answered {line!r}")
             if words[1] in NAMES:
                 told[words[1]] = int(words[2])

@@ -1,0 +1,117 @@
+"""The words between the conductor and a driver, and the lines of probes, made wrong on purpose."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any, Final, cast
+
+import pytest
+from hypothesis import given
+from pydantic import SecretStr, TypeAdapter, ValidationError
+
+from drivers.driver import GaveUp
+from drivers.order import (
+    EVENT,
+    ORDER,
+    Age,
+    Aged,
+    AgeRound,
+    Cleaned,
+    Cleanup,
+    CosbenchSite,
+    Event,
+    Failed,
+    Kept,
+    Measured,
+    Order,
+    Prepare,
+    Prepared,
+    Progress,
+    Quit,
+    Ready,
+    Ring,
+    RingDisk,
+    Setup,
+    Step,
+    Target,
+)
+from drivers.process import DriverProcess
+from ground.errors import DriverError
+from results.testing import fake_measurement
+from suites import Age as SuiteAge
+from suites import Objects, Workload
+from tests.mutation import CASES, DICE, Dice, bounded, tried, wrong_json
+
+WORKLOAD: Final = Workload(name="small-read", objects=Objects(size=4096), operations={"read": 100}, workers=(2,), runtime=1.0)
+DISK: Final = RingDisk(address="10.0.0.1", port=6200, device="d0")
+TARGET: Final = Target(api="s3", url="http://10.0.0.1:8080", user="me", key=SecretStr("planted"), token=SecretStr("too"))
+RING: Final = Ring(disks=(DISK,), table=((0, 0),), part_power=1, hash_prefix=SecretStr("a"), hash_suffix=SecretStr("b"))
+SITE: Final = CosbenchSite(controller="http://10.0.0.1:19088/controller", archive="/var/archive")
+ORDERS: Final[tuple[Order, ...]] = (
+    Setup(target=TARGET, bucket_prefix="wb-a", seed=1, cosbench=SITE),
+    Setup(target=Target(api="object-server", url="http://10.0.0.1:8080/AUTH_a", ring=RING), bucket_prefix="wb-a", seed=1),
+    Prepare(workload=WORKLOAD),
+    Step(workload=WORKLOAD, workers=2),
+    Cleanup(workload=WORKLOAD, what="all"),
+    Age(age=SuiteAge(fill="100MB", size="4KiB"), objects=10),
+    Quit(),
+)
+MEASUREMENT: Final = fake_measurement(window_s=1.0, workers=1, mean_ms=50, errors={"http-503": 2})
+KEPT: Final = (Kept(name="a.txt", text="it said this"),)
+EVENTS: Final[tuple[Event, ...]] = (
+    Ready(versions={"locust": "2.43"}),
+    Progress(phase="measure", done=1.5, total=3.0),
+    Prepared(objects=3, bytes=9, seconds=0.5, kept=KEPT),
+    Measured(measurement=MEASUREMENT.model_copy(update={"seconds": MEASUREMENT.seconds[:2]}), kept=KEPT),
+    Cleaned(deleted=3),
+    Aged(objects=3, bytes=3, filled_bytes=3, rounds=(AgeRound(number=0, deleted=1, deleted_bytes=1, written=1, written_bytes=1),),
+         seconds=1.0, fingerprint="00ff"),
+    Failed(message="no such host", kept=KEPT),
+)  # fmt: skip
+DOCUMENTS: Final = {
+    "order": (ORDER, [one.model_dump(mode="json") for one in ORDERS]),
+    "event": (EVENT, [one.model_dump(mode="json") for one in EVENTS]),
+}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_whatever_is_said_is_refused_by_its_record_or_said_again_the_same(name: str) -> None:
+    adapter, documents = cast("tuple[TypeAdapter[Any], list[Any]]", DOCUMENTS[name])
+
+    @CASES
+    @given(dice=DICE)
+    def case(dice: Dice) -> None:
+        line = wrong_json(dice, dice.choice(documents))
+        with bounded():
+            try:
+                found = adapter.validate_json(line)
+            except ValidationError:
+                return
+        assert adapter.validate_json(found.model_dump_json()).model_dump_json() == found.model_dump_json()
+
+    case()
+
+
+class Speaking:
+    """A driver that has said one line and ended."""
+
+    def __init__(self, line: bytes) -> None:
+        self.stdin, self.stdout, self.returncode = io.BytesIO(), io.BytesIO(line + b"\n"), 3
+
+    def poll(self) -> int:
+        return 3
+
+    def wait(self, timeout: float | None = None) -> int:
+        return 3
+
+
+@CASES
+@given(dice=DICE)
+def test_whatever_a_driver_says_is_an_answer_or_an_error_of_the_driver(dice: Dice) -> None:
+    process = DriverProcess(
+        cast("Any", Speaking(wrong_json(dice, dice.choice(DOCUMENTS["event"][1])))), Path("/nowhere/driver.log")
+    )
+    answer = tried(lambda: process.step(Step(workload=WORKLOAD, workers=2)), DriverError, GaveUp, saying="driver")
+    assert answer is None or isinstance(answer, Measured)
+    process._reader.join()

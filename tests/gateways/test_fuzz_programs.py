@@ -1,0 +1,145 @@
+"""What daemons answer to the programs on their hosts, made wrong on purpose: each raises what its main() passes over, no more."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final, Self
+
+import pytest
+from hypothesis import given
+
+from gateways.apache import tell_apache
+from gateways.haproxy import tell_haproxy
+from gateways.rgw import tell_counters
+from gateways.swift import tell_memcached
+from tests.mutation import CASES, DICE, Dice, bounded, wrong_bytes, wrong_json, wrong_text
+
+STAT: Final = """# pxname,svname,qcur,scur,stot,bin,bout,status,check_status,hrsp_2xx,rtime,
+http,FRONTEND,,3,17,1234,5678,OPEN,,17,,
+gateways,gateway-1,0,2,9,123,567,UP,* L7OK,9,12,
+gateways,gateway-2,0,1,8,123,567,DOWN 1/2,L4CON,8,0,
+gateways,BACKEND,0,3,17,1234,5678,UP,,17,6,
+"""
+INFO: Final = "Name: HAProxy\nVersion: 2.6.12\nUptime_sec: 12\nMaxconn: 4000\n"
+STATUS: Final = """ServerVersion: Apache/2.4.57
+Total Accesses: 12
+Total kBytes: 45
+Total Duration: 78
+BusyWorkers: 2
+IdleWorkers: 23
+Processes: 1
+Stopping: 0
+Scoreboard: __W_R...K.C.G
+"""
+MEMCACHED: Final = "STAT pid 7\r\nSTAT curr_items 12\r\nSTAT bytes 3456\r\nSTAT get_hits 9\r\nSTAT version 1.6.18\r\nEND\r\n"
+DUMP: Final = {"rgw": {"req": 12, "qlen": 1, "get_initial_lat": {"avgcount": 3, "sum": 0.25, "avgtime": 0.08}}}
+WANTED: Final = tell_counters.asked(["req=rgw.req", "qlen=rgw.qlen", "lat=rgw.get_initial_lat", "hits=rgw.cache_hit,rgw.hits"])
+
+
+class Wire:
+    """A connection over which one answer comes."""
+
+    def __init__(self, answer: bytes) -> None:
+        self._answer = io.BytesIO(answer)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+    def settimeout(self, _: float) -> None: ...
+    def connect(self, _: str) -> None: ...
+    def sendall(self, _: bytes) -> None: ...
+
+    def recv(self, most: int) -> bytes:
+        return self._answer.read(most)
+
+    @contextmanager
+    def makefile(self, mode: str) -> Iterator[Any]:
+        yield io.TextIOWrapper(self._answer, encoding="utf-8") if mode == "r" else Talk(self._answer)
+
+
+class Talk:
+    """The same as a file that can be written to as well."""
+
+    def __init__(self, answer: io.BytesIO) -> None:
+        self._answer = answer
+        self.read = answer.read
+
+    def write(self, _: bytes) -> None: ...
+    def flush(self) -> None: ...
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._answer)
+
+
+def told(monkeypatch: pytest.MonkeyPatch, answer: bytes, ask: Callable[[], object]) -> None:
+    """What it tells can be a line of JSON, or it is what makes a second without a line."""
+    with monkeypatch.context() as patch, bounded():
+        patch.setattr(socket, "socket", lambda *_: Wire(answer))
+        patch.setattr(socket, "create_connection", lambda *_, **__: Wire(answer))
+        with suppress(OSError, ValueError):
+            json.dumps(ask()).encode()
+
+
+@CASES
+@given(dice=DICE)
+def test_whatever_haproxy_answers_is_numbers_or_a_second_without_a_line(dice: Dice) -> None:
+    answer = wrong_text(dice, dice.choice((STAT, STAT, INFO))).encode(errors="surrogatepass")
+    with pytest.MonkeyPatch.context() as patch:
+        told(patch, answer, lambda: tell_haproxy.numbers(tell_haproxy.rows("/run/haproxy")))
+        told(patch, answer, lambda: tell_haproxy.waiting(tell_haproxy.rows("/run/haproxy")))
+        told(patch, answer, lambda: tell_haproxy.info("/run/haproxy"))
+
+
+@CASES
+@given(dice=DICE)
+def test_whatever_apache_and_its_responder_answer_is_numbers_or_a_second_without_a_line(dice: Dice) -> None:
+    said = dict(line.split(": ", 1) for line in wrong_text(dice, STATUS).splitlines() if ": " in line)
+    counters = wrong_json(dice, {"requests": 3, "open": 1, "bytes": 12})
+    with pytest.MonkeyPatch.context() as patch:
+        told(patch, b"", lambda: tell_apache.counters(said))
+        told(patch, counters, lambda: tell_apache.responder("10.0.0.1", 9000))
+
+
+@CASES
+@given(dice=DICE)
+def test_whatever_memcached_answers_is_numbers_or_a_second_without_a_line(dice: Dice) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        told(patch, wrong_bytes(dice, MEMCACHED.encode()), lambda: tell_memcached.counters("10.0.0.1", 11211))
+
+
+@CASES
+@given(dice=DICE)
+def test_whatever_an_admin_socket_answers_is_numbers_or_a_second_without_a_line(dice: Dice) -> None:
+    data = wrong_json(dice, DUMP)
+    length = len(data) if dice.random() < 0.9 else dice.choice((0, 1, 2**31, 2**32 - 1))
+    with pytest.MonkeyPatch.context() as patch:
+        told(patch, length.to_bytes(4, "big") + data, lambda: tell_counters.flat("/run/ceph/osd.0.asok", WANTED))
+
+
+@pytest.mark.parametrize(
+    "rows", ["", "Unknown command.\n", "# pxname,svname,status,\nhttp,FRONTEND\n", "# pxname,svname,status,\na,b,c,,d\n"]
+)
+def test_servers_of_a_haproxy_that_does_not_tell_them_are_not_up(rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tell_haproxy, "ask", lambda *_: rows)
+    with pytest.raises(ValueError, match="rows that are not whole"):
+        tell_haproxy.rows("/run/haproxy")
+    assert tell_haproxy.await_up("/run/haproxy", 0)
+
+
+@pytest.mark.parametrize("answer", [b"STAT\r\n", b"\r\n", b"STAT bytes\r\nEND\r\n", b"ERROR\r\n"])
+def test_a_memcached_that_tells_no_statistics_makes_a_second_without_a_line(answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "create_connection", lambda *_, **__: Wire(answer))
+    with pytest.raises(ValueError, match="memcached answered"):
+        tell_memcached.counters("10.0.0.1", 11211)
+
+
+@pytest.mark.parametrize("answer", [b"[]", b'{"rgw": 7}', b'{"rgw": {"get_initial_lat": {"sum": 1}}}', b"[" * 100_000])
+def test_a_daemon_that_tells_no_counters_makes_a_second_without_a_line(answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "socket", lambda *_: Wire(len(answer).to_bytes(4, "big") + answer))
+    with pytest.raises(ValueError, match=r"perf dump was answered|no latency"):
+        tell_counters.flat("/run/ceph/osd.0.asok", WANTED)
