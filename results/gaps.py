@@ -5,10 +5,13 @@ None of it is an error: what is there can be used, and what is not is unknown, n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
+from ground.errors import UsageError
+from results.histogram import log_header
 from results.reading import torn
 from results.resolved import ResolvedPlan
 from results.step import StepResult
@@ -77,6 +80,10 @@ def _missing(store: RunStore, found: Sequence[StepResult]) -> Iterator[str]:
         lacking = [path for path in paths if not path.exists()]
         if lacking and (folder != "telemetry" or len(lacking) < len(paths)):
             yield f"{_named(lacking, len(paths), store.folder)}: {meaning}"
+        if folder in _LINES:
+            short = [path for path, step in zip(paths, wanted, strict=True) if _cut_short(path, _LINES[folder](step))]
+            if short:
+                yield f"{_named(short, len(paths), store.folder, 'cut short')}: {meaning}"
         if folder == "telemetry":
             cut = [path for path in paths if torn(path)]
             if cut:
@@ -85,6 +92,32 @@ def _missing(store: RunStore, found: Sequence[StepResult]) -> Iterator[str]:
 
 def _has_histogram(step: StepResult) -> bool:
     return step.measurement is not None and any(tally.latency is not None for tally in step.measurement.tallies)
+
+
+def _cut_short(path: Path, lines: int) -> bool:
+    """Whether a file is there that has not this many whole lines. Raises UsageError when it cannot be read."""
+    try:
+        return path.read_bytes().count(b"\n") < lines
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+
+
+def _seconds(step: StepResult) -> int:
+    return 0 if step.measurement is None else len(step.measurement.seconds)
+
+
+def _histograms(step: StepResult) -> int:
+    """With the lines of the head."""
+    if step.measurement is None:
+        return 0
+    logged = sum((tally.latency is not None) + (tally.first_byte is not None) for tally in step.measurement.tallies)
+    return log_header(step.measurement.started_at).count("\n") + logged
+
+
+_LINES: Final[Mapping[str, Callable[[StepResult], int]]] = MappingProxyType({"series": _seconds, "latency": _histograms})
+"""How many lines the file of a step in a folder has at the least."""
 
 
 def _named(paths: Sequence[Path], of: int, folder: Path, what: str = "missing") -> str:

@@ -46,7 +46,11 @@ def holding(folder: Path) -> Iterator[tuple[Holder, ...]]:
         before = _told(path)
         now = Holder(pid=os.getpid(), since=datetime.now(UTC).isoformat(timespec="seconds"))
         try:
-            os.write(descriptor, f"{now.model_dump_json()}\n".encode())
+            # Behind what one who was killed while writing has left, a line begins with a new one.
+            end = os.fstat(descriptor).st_size
+            torn = end > 0 and os.pread(descriptor, 1, end - 1) != b"\n"
+            line = f"{now.model_dump_json()}\n".encode()
+            os.write(descriptor, b"\n" + line if torn else line)
         except OSError as error:
             raise StoreError(path, error) from error
         yield before
