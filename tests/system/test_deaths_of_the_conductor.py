@@ -1,0 +1,91 @@
+"""The conductor killed in the real lab while hosts come and go, where it has least in hand; `resume` then finds what it left."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from results.store import RunStore
+from weighbridge.surroundings import place
+
+sys.path.insert(0, str(Path(__file__).parent))
+from deaths import left_behind
+
+pytestmark = pytest.mark.system
+
+SUITE = """
+name: killed
+about: One step against the null target
+api: [swift]
+workloads:
+  - name: small
+    objects: {size: 4KiB}
+    operations: {read: 1}
+    workers: [2]
+    runtime: 1s
+    warmup: 0s
+"""
+Seen = Callable[[str], bool]
+
+
+def _hosts_come(printed: str) -> bool:
+    """The run's own hosts, after those on which its files were checked: claimed a moment before the first of them is started."""
+    return "standing up" in printed and any((place().state / "claims").glob("*.json"))
+
+
+def _hosts_go(printed: str) -> bool:
+    return "taking null down" in printed
+
+
+def weighbridge(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "weighbridge", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.mark.parametrize(
+    ("seen", "number", "whole"),
+    [
+        (_hosts_come, signal.SIGKILL, 0),
+        (_hosts_go, signal.SIGKILL, 1),
+        (_hosts_go, signal.SIGTERM, 1),
+    ],
+)
+def test_what_was_left_is_taken_away_and_only_what_is_missing_is_measured(
+    tmp_path: Path, seen: Seen, number: int, whole: int
+) -> None:
+    (tmp_path / "killed.yaml").write_text(SUITE)
+    words = ("compare", "--no-attest", "--no-charts", "--suite", f"{tmp_path}/killed.yaml", "--layouts", "null")
+    output = tmp_path / "output"
+    with output.open("w") as file:
+        run = subprocess.Popen(
+            [sys.executable, "-m", "weighbridge", *words, "--out", f"{tmp_path}/runs"], stdout=file, stderr=subprocess.STDOUT
+        )
+    deadline = time.monotonic() + 120
+    while not seen(output.read_text()):
+        assert run.poll() is None, output.read_text()
+        assert time.monotonic() < deadline, output.read_text()
+    run.send_signal(number)
+    code = run.wait(timeout=60)
+    (folder,) = (tmp_path / "runs").iterdir()
+    steps = folder / "steps.jsonl"
+    lines = steps.read_bytes() if steps.exists() else b""
+    assert lines.count(b"\n") == whole
+    if number == signal.SIGTERM:
+        assert code == 128 + number
+        assert left_behind(RunStore.open(folder)) == []
+        return
+    assert weighbridge("report", "--no-charts", str(folder)).returncode in (0, 4)
+    done = weighbridge("resume", "--no-charts", str(folder))
+    assert done.returncode in (0, 4), done.stdout + done.stderr
+    store = RunStore.open(folder)
+    assert steps.read_bytes().startswith(lines)
+    assert [step.order for step in store.steps()] == [0]
+    assert store.steps()[0].measurement is not None
+    assert store.manifest.state == "done"
+    assert left_behind(store) == []
