@@ -42,6 +42,10 @@ class Engine:
         """
     def remove_worker(self, index: int) -> None:
         """Let a worker finish the request it has in hand (unrecorded) and end."""
+    def renew_token(self, token: str) -> None:
+        """Send this token of Swift's with every request from now on; those in hand have the one before. S3 is signed as it was.
+        Raises ValueError for one that cannot stand in a header.
+        """
     def started(self) -> int:
         """How many of the workers have finished their first request, well or not. Removed ones do not count, exhausted ones do."""
     def open_window(self) -> None:

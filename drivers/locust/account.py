@@ -97,6 +97,11 @@ class Account:
         scheme = "https" if self.tls else "http"
         return f"{scheme}://{_bracketed(self.host)}:{self.port}{self.base_path}"
 
+    @property
+    def renewable(self) -> bool:
+        """Whether `authenticate` gets another token when the one it has is refused: Swift's, unless it was given."""
+        return self._target.api == "swift" and self._target.token is None
+
     def authenticate(self) -> None:
         """Swift: get the storage URL and a token that is good now. S3: see that something listens."""
         target = self._target

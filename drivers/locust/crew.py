@@ -67,6 +67,9 @@ class Crew(Protocol):
     def stop(self, timeout_s: float) -> int:
         """End all workers; returns how many had to be cut off while a request was in hand."""
 
+    def renew(self, account: Account) -> None:
+        """Send the token that the account has now with all that is asked from now on."""
+
     def pulse(self) -> Pulse:
         """How it is getting on."""
 
@@ -102,6 +105,10 @@ class NativeCrew:
     def stop(self, timeout_s: float) -> int:
         """See Crew. Waits in a native thread, so that greenlets go on."""
         return int(gevent.get_hub().threadpool.apply(self._engine.stop, (timeout_s,)))
+
+    def renew(self, account: Account) -> None:
+        """See Crew."""
+        self._engine.renew_token(account.token)
 
     def pulse(self) -> Pulse:
         """See Crew."""

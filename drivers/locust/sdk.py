@@ -85,6 +85,9 @@ class SdkCrew:
         gevent.killall(list(self._greenlets.values()), block=True)
         return cut
 
+    def renew(self, account: Account) -> None:
+        """See Crew. Its clients ask the account for the token each time."""
+
     def pulse(self) -> Pulse:
         """See Crew."""
         running = sum(not greenlet.dead for greenlet in self._greenlets.values())
@@ -162,7 +165,8 @@ class SdkCrew:
             elif operation == "write":
                 # Noted before: one whose answer is lost may be there all the same.
                 self._written[bucket, name] = None
-                client.write(bucket, name, self._body(size) if size <= WHOLE_BYTES else Body(self._setup.seed, size), size)
+                if not client.write(bucket, name, self._body(size) if size <= WHOLE_BYTES else Body(self._setup.seed, size), size):
+                    raise Wrong("protocol", f"PUT {bucket}/{name}: the answer has no ETag: it broke off, or is none of this API")  # noqa: TRY301
                 moved_bytes = size
             elif operation == "delete":
                 client.delete(bucket, name)
@@ -233,6 +237,8 @@ def way_class(error: BaseException) -> str:
         return "timeout"
     if names & {"IncompleteRead", "IncompleteReadError"}:
         return "short-body"
+    if "BadStatusLine" in names and "RemoteDisconnected" not in names:
+        return "protocol"  # something was said, and it was no HTTP; boto3 calls that a connection that was closed
     if names & {"ConnectionResetError", "BrokenPipeError", "ConnectionAbortedError", "RemoteDisconnected", "ConnectionClosedError"}:
         return "reset"
     return "protocol"

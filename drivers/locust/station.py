@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from typing import Annotated, TypeVar
 
+import gevent
 import gevent.event
 from locust import User, task
 from locust.env import Environment
 from pydantic import Field, NonNegativeInt
 
+from drivers.locust.account import Account
 from drivers.locust.allowance import Allowance
 from drivers.locust.crew import Crew, NativeCrew, Pulse, Window
 from drivers.locust.object_servers import account_at
@@ -19,7 +22,11 @@ from ground.errors import DriverError
 from ground.record import Record
 from suites import Workload
 
+log = logging.getLogger(__name__)
+
 DELETE_PARALLEL = 8
+RENEW_APART_S = 1.0
+"""A token is asked for so much later than the last one at the earliest: who is refused that as well does not become load."""
 
 
 class Begin(Record):
@@ -51,6 +58,8 @@ class Cut(Record):
     """How many of the requests in hand at the end of the window were never answered: cut off, or out of time in the drain."""
 
     requests: NonNegativeInt
+    renewed: NonNegativeInt = 0
+    """How often a new token was got, since the gateway had forgotten the one before."""
 
 
 class Deleted(Record):
@@ -81,6 +90,9 @@ class Station:
         self._deleted = Deleted()
         self._cpu_at_open_s = 0.0
         self._timeouts_at_close = 0
+        self._account: Account | None = None
+        self._renewing: gevent.Greenlet | None = None
+        self._renewed, self._renewed_s, self._refused = 0, 0.0, 0
         self.environment = Environment(user_classes=[_user_class(self)], catch_exceptions=True)
 
     def do(self, verb: str, argument: str) -> str:
@@ -112,6 +124,7 @@ class Station:
         """Make the crew of a step: its workers are added when Locust starts their users."""
         account = account_at(self.setup.target, self.setup.request_timeout_s)
         account.authenticate()
+        self._account, self._renewed, self._renewed_s, self._refused = account, 0, 0.0, 0
         self._begin = order
         self._next = order.rank
         if self.setup.users == "engine":
@@ -147,9 +160,28 @@ class Station:
             self._crew.remove_worker(index)
 
     def pulse(self) -> Pulse:
-        """How the crew is getting on."""
+        """How the crew is getting on. Where its token was refused since the last time, a new one is being got."""
         self.check()
-        return self._running()[1].pulse()
+        crew = self._running()[1]
+        pulse = crew.pulse()
+        refused = pulse.errors.get("http-401", 0)
+        if refused > self._refused and self._account is not None and self._account.renewable:
+            now_s = time.monotonic()
+            if (self._renewing is None or self._renewing.ready()) and now_s - self._renewed_s >= RENEW_APART_S:
+                self._refused, self._renewed_s = refused, now_s
+                # Auth that hangs must not lengthen the window, which ends by who asks for pulses.
+                self._renewing = gevent.spawn(self._renew, crew, self._account)
+        return pulse
+
+    def _renew(self, crew: Crew, account: Account) -> None:
+        try:
+            account.authenticate()
+        except DriverError as error:
+            # The step goes on with what it has: what is refused is counted, and its last error says more.
+            log.warning("no new token: %s", error)
+            return
+        crew.renew(account)
+        self._renewed += 1
 
     def open_window(self) -> None:
         """Record from now on."""
@@ -170,12 +202,14 @@ class Station:
         """End the crew. What it wrote is remembered for `delete_written`."""
         begin, crew = self._running()
         self._crew = None
+        if self._renewing is not None:
+            self._renewing.kill()
         cut = crew.stop(order.timeout_s)
         # The window had closed when these ran out of time: a gateway that hangs at the end would show no error at all.
         late = crew.pulse().errors.get("timeout", 0) - self._timeouts_at_close
         if "write" in begin.workload.operations:
             self._left_behind.append(crew)
-        return Cut(requests=min(begin.share, cut + late))
+        return Cut(requests=min(begin.share, cut + late), renewed=self._renewed)
 
     def delete_written(self) -> Deleted:
         """Delete what crews wrote and did not delete. A crew that could not delete all is forgotten all the same."""
@@ -200,6 +234,8 @@ class Station:
 
     def close(self) -> None:
         """End whatever runs, at once."""
+        if self._renewing is not None:
+            self._renewing.kill()
         if self._crew is not None:
             self._crew.stop(0.0)
             self._crew = None

@@ -64,16 +64,15 @@ class StepRun:
             with gevent.Timeout(END_S, exception=False):
                 self._end(0.0, hide=True)
             raise
-        tallies = self._with_cut_off(window.tallies, self._drain())
+        cut, renewed = self._drain()
+        tallies = self._with_cut_off(window.tallies, cut)
         busiest = load.busiest
         if busiest.share(load.window_s) > SATURATED_SHARE:
             where = f" on {busiest.client}" if busiest.client else ""
             used = f"{busiest.share(load.window_s):.0%} of the {busiest.cpu_limit:g} CPUs it may use"
             self._notes.append(f"the driver{where} used {used}: it, not the gateway, may be the limit")
-        if any("http-401" in tally.errors for tally in tallies):
-            given = self._setup.target.token is not None
-            remedy = "it was given and cannot be got anew" if given else "a new one is got before the next step"
-            self._notes.append(f"the gateway forgot the token in the step (http-401): {remedy}")
+        if renewed or any("http-401" in tally.errors for tally in tallies):
+            self._notes.append(self._forgotten(renewed))
         measurement = Measurement(
             api=self._setup.target.api,
             workload=self._workload.name,
@@ -88,6 +87,17 @@ class StepRun:
             notes=tuple(self._notes),
         )
         return measurement, window
+
+    def _forgotten(self, renewed: int) -> str:
+        """What is to be known of a step in which requests were refused for their token."""
+        if self._setup.target.token is not None:
+            remedy = "it was given and cannot be got anew: give one that outlives the run"
+        elif renewed:
+            times = f", by {renewed} processes or times" if renewed > 1 else ""
+            remedy = f"a new one was got in the step{times}, and what was refused until then is counted as failed"
+        else:
+            remedy = "a new one is got before the next step"
+        return f"the gateway forgot the token in the step (http-401): {remedy}"
 
     def _measure(self) -> tuple[Window, Load, str, float]:
         """The window, the CPU that was used inside it, and when it opened (UTC, and seconds after the first user)."""
@@ -178,8 +188,8 @@ class StepRun:
             if pulse.running == 0:
                 raise DriverError(f"all workers ended by themselves; last error: {pulse.last_error}")
 
-    def _drain(self) -> int:
-        """End users and crews; requests in hand get their time. Returns how many were cut off."""
+    def _drain(self) -> tuple[int, int]:
+        """End users and crews; requests in hand get their time. How many were cut off, and how often a token was renewed."""
         timeout_s = self._setup.request_timeout_s
         ending = gevent.spawn(self._end, timeout_s)
         began_s = time.monotonic()
@@ -188,19 +198,21 @@ class StepRun:
                 passed_s = time.monotonic() - began_s
                 self._progress("drain", min(passed_s, timeout_s), timeout_s, None)
                 ending.join(PULSE_S)
-            return int(ending.get())
+            cut, renewed = ending.get()
+            return int(cut), int(renewed)
         finally:
             ending.kill()
 
-    def _end(self, timeout_s: float, *, hide: bool = False) -> int:
+    def _end(self, timeout_s: float, *, hide: bool = False) -> tuple[int, int]:
         try:
             self._floor.stop_users()
             answers = self._floor.ask("end", End(timeout_s=timeout_s).model_dump_json(), timeout_s + self._patience_s)
         except DriverError:
             if hide:
-                return 0
+                return 0, 0
             raise
-        return sum(Cut.model_validate_json(answer).requests for answer in answers)
+        told = [Cut.model_validate_json(answer) for answer in answers]
+        return sum(one.requests for one in told), sum(one.renewed for one in told)
 
     def _with_cut_off(self, tallies: tuple[Tally, ...], cut: int) -> tuple[Tally, ...]:
         """Requests that never ended are errors of class `unfinished`."""

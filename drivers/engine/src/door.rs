@@ -45,6 +45,10 @@ impl Engine {
         self.0.remove_worker(index);
     }
 
+    fn renew_token(&self, token: &str) -> PyResult<()> {
+        self.0.renew_token(token).map_err(PyValueError::new_err)
+    }
+
     fn started(&self) -> u64 {
         self.0.started()
     }

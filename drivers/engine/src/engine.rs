@@ -185,6 +185,20 @@ impl Engine {
         self.shared.started.load(Ordering::SeqCst)
     }
 
+    /// Sends another token of Swift's with every request from now on; those in hand have the one before.
+    ///
+    /// # Errors
+    /// That it cannot stand in a header.
+    pub fn renew_token(&self, token: &str) -> Result<(), String> {
+        if token.contains(char::is_control) {
+            return Err("a token may not hold control characters".into());
+        }
+        for desk in 0..self.shared.desks.len() {
+            self.shared.order(desk, Order::Renew(token.into()));
+        }
+        Ok(())
+    }
+
     /// Opens the window, empty.
     pub fn open_window(&self) {
         self.shared.window.forget();

@@ -236,6 +236,7 @@ impl Reactor {
                         Verdict::End
                     });
                 }
+                Order::Renew(token) => self.scribe.renew(&token),
                 Order::Quit => return false,
             }
         }

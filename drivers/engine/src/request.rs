@@ -43,15 +43,6 @@ impl Scribe {
     /// object server of each disk of the ring.
     #[must_use]
     pub fn new(config: &Config, host: &str, servers: &[usize]) -> Self {
-        let token = match config.api {
-            Api::S3 => String::new(),
-            Api::Swift => format!("X-Auth-Token: {}\r\n", config.token),
-            // Proxies hand the client's token on, and without one an object server would keep in the page cache what it drops
-            // of every read that was authenticated (keep_cache_private). Nobody looks at what it is.
-            Api::ObjectServer => "X-Auth-Token: none\r\n".into(),
-        };
-        let version = env!("CARGO_PKG_VERSION");
-        let common = format!("\r\nUser-Agent: weighbridge/{version}\r\n{token}");
         Self {
             api: config.api,
             signer: Signer::new(&config.access_key, &config.secret_key, &config.region, &config.token),
@@ -59,7 +50,7 @@ impl Scribe {
             base: config.base_path.clone().into_bytes(),
             stem: format!("{}-{}-", config.bucket_prefix, config.workload.name).into_bytes(),
             host: host.as_bytes().to_vec(),
-            common: common.into_bytes(),
+            common: common(config.api, &config.token),
             path: Vec::with_capacity(256),
             authority: Vec::with_capacity(256),
             ring: config.ring.as_ref().map(|ring| Routes {
@@ -68,6 +59,13 @@ impl Scribe {
                 hosts: ring.disks().iter().map(|disk| disk.host().into_bytes()).collect(),
                 servers: servers.to_vec(),
             }),
+        }
+    }
+
+    /// From now on requests carry another token of Swift's; others carry none that could be replaced.
+    pub fn renew(&mut self, token: &str) {
+        if self.api == Api::Swift {
+            self.common = common(self.api, token);
         }
     }
 
@@ -150,6 +148,19 @@ impl Scribe {
     }
 }
 
+/// What every head has after `Host`.
+fn common(api: Api, token: &str) -> Vec<u8> {
+    let token = match api {
+        Api::S3 => String::new(),
+        Api::Swift => format!("X-Auth-Token: {token}\r\n"),
+        // Proxies hand the client's token on, and without one an object server would keep in the page cache what it drops
+        // of every read that was authenticated (keep_cache_private). Nobody looks at what it is.
+        Api::ObjectServer => "X-Auth-Token: none\r\n".into(),
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    format!("\r\nUser-Agent: weighbridge/{version}\r\n{token}").into_bytes()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,6 +195,20 @@ mod tests {
         assert!(head.contains("\r\nX-Auth-Token: tok\r\n") && head.ends_with("\r\n\r\n"), "{head}");
         assert!(!head.contains("Authorization"));
         assert!(write("swift", Operation::List).starts_with("GET /v1/AUTH_a:b/wb-w-3?limit=1000 HTTP/1.1\r\n"));
+    }
+
+    #[test]
+    fn a_renewed_token_replaces_the_first_and_is_none_of_s3() {
+        for (api, carried) in [("swift", true), ("s3", false)] {
+            let mut scribe = scribe(api);
+            scribe.renew("another");
+            let request = Request { operation: Operation::Read, container: 3, object: Object::Prepared(7), size: 4096 };
+            let mut out = Vec::new();
+            scribe.write(&mut out, &request, &Whose { workers: 1, repeat: 0, worker: 0 }, 0, Duration::from_secs(1_401_192_000));
+            let head = String::from_utf8(out).expect("text");
+            assert_eq!(head.contains("\r\nX-Auth-Token: another\r\n"), carried, "{head}");
+            assert!(!carried || !head.contains("tok\r\n"), "{head}");
+        }
     }
 
     #[test]

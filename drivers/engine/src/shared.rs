@@ -91,6 +91,8 @@ pub enum Order {
     LeaveAll,
     /// End all workers at once.
     CutAll,
+    /// Send this token of Swift's with every request from now on.
+    Renew(String),
     /// End the thread.
     Quit,
 }

@@ -1,0 +1,248 @@
+"""Targets that do wrong under the whole command: what fails is an error of its class and nothing else, and the run is whole.
+
+One run of each kind of user meets all faults, a workload each; the target itself tells how many answers were right.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from results.histogram import Histogram
+from results.step import StepResult
+from results.store import RunStore
+
+HERE = Path(__file__).parent
+KEY = "a-planted-secret"
+SLOW_S = 3.0
+"""What answers of the workload `slow` take: more than five times what requests may."""
+SIZE_BYTES = 20_000
+WRONG = {
+    "status-503": {"http-503"},
+    "status-500": {"http-500"},
+    "refusing": {"connect", "reset"},
+    "resetting": {"reset"},
+    "slow": {"timeout", "unfinished"},
+    "never": {"timeout", "unfinished"},
+    "stuck": {"timeout", "unfinished"},
+    "half": {"short-body", "reset", "protocol"},
+    "shorter": {"short-body"},
+    "longer": {"wrong-content"},
+    "promising": {"short-body"},
+    "other-content": {"wrong-content"},
+    "garbage": {"protocol"},
+}
+"""Names of workloads, which the target does wrong by, and the classes that their failures may have."""
+UNDER = (("engine", "swift"), ("sdk", "swift"), ("sdk", "s3"))
+RUNTIME_S, RATE_PER_S = 0.5, 200
+"""A clock, so that a target without a delay does not take all CPUs of this machine."""
+COMMAND = """
+import sys
+from functools import partial
+from weighbridge import run
+from weighbridge.command import main
+run.Doing = partial(run.Doing, locust=("tests.weighbridge.impatient_locust",))
+main()
+"""
+WORKLOAD = """
+  - name: {name}
+    objects: {{size: {size}B, containers: 1, per_container: 4}}
+    operations: {{read: 70, write: 30}}
+    workers: [3]
+    runtime: {runtime}s
+    rate_per_s: {rate}
+    warmup: 0s
+    verify: true
+"""
+LAYOUT = """
+name: plain
+about: A target that misbehaves
+gateway: existing
+release: any
+place: {{}}
+settings:
+  s3: {{url: "{url}", credentials: environment}}
+  swift: {{auth_url: "{url}/auth/v1.0"}}
+"""
+Counts = dict[str, dict[str, int]]
+
+
+@contextmanager
+def misbehaving() -> Iterator[tuple[subprocess.Popen[str], str]]:
+    with subprocess.Popen([sys.executable, str(HERE / "misbehaving_target.py")], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process, json.loads(process.stdout.readline())["listening"]
+        finally:
+            process.kill()
+
+
+def witness(url: str) -> Counts:
+    with urllib.request.urlopen(f"{url}/witness") as answer:
+        counts: Counts = json.load(answer)
+    return counts
+
+
+def weigh(folder: Path, url: str, users: str, api: str, names: Sequence[str]) -> subprocess.Popen[str]:
+    """A comparison that has been started, of one layout: a workload for each name."""
+    folder.mkdir()
+    workloads = "".join(WORKLOAD.format(name=name, size=SIZE_BYTES, runtime=RUNTIME_S, rate=RATE_PER_S) for name in names)
+    (folder / "trial.yaml").write_text(f"name: trial\nabout: Faults\napi: [{api}]\nusers: {users}\nworkloads:{workloads}")
+    (folder / "plain.yaml").write_text(LAYOUT.format(url=url))
+    environment = {
+        **os.environ, "WEIGHBRIDGE_HOME": str(folder / "home"), "WEIGHBRIDGE_STATE": str(folder / "state"),
+        "PYTHONPATH": str(HERE.parents[1]), "ST_USER": "weigh:er", "ST_KEY": KEY,
+        "AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY,
+    }  # fmt: skip
+    layout, suite = str(folder / "plain.yaml"), str(folder / "trial.yaml")
+    asked = ("compare", "--suite", suite, "--layouts", layout, "--hardware", "this-machine")
+    return subprocess.Popen(
+        [sys.executable, "-c", COMMAND, *asked, "--no-charts", "--out", str(folder / "runs")],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**environment, "COLUMNS": "300"},
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run that is over."""
+
+    code: int
+    said: str
+    folder: Path
+    steps: dict[str, StepResult]
+    seen: Counts
+
+
+def ended(process: subprocess.Popen[str], folder: Path, url: str = "") -> Ended:
+    try:
+        said = process.communicate(timeout=120)[0]
+    finally:
+        process.kill()
+    assert "Traceback" not in said, said
+    assert (folder / "runs").exists(), said
+    (run,) = (folder / "runs").iterdir()
+    steps = {step.key.workload: step for step in RunStore.open(run).steps()}
+    return Ended(process.returncode, said, run, steps, witness(url) if url else {})
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, str], Ended]]:
+    """A run of each kind of user, all at the same time: they mostly wait."""
+    top = tmp_path_factory.mktemp("runs")
+    started = []
+    for users, api in UNDER:
+        target = misbehaving()
+        _, url = target.__enter__()
+        folder = top / f"{users}-{api}"
+        names = ["expiring", *WRONG] if api == "swift" else list(WRONG)
+        started.append((target, url, folder, weigh(folder, url, users, api, names)))
+    try:
+        yield {way: ended(process, folder, url) for way, (_, url, folder, process) in zip(UNDER, started, strict=True)}
+    finally:
+        for target, *_ in started:
+            target.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize("way", UNDER, ids="-".join)
+@pytest.mark.parametrize("fault", list(WRONG))
+def test_what_a_target_does_wrong_is_counted_by_its_class_and_never_as_done(
+    runs: dict[tuple[str, str], Ended], way: tuple[str, str], fault: str
+) -> None:
+    run = runs[way]
+    step, seen = run.steps[fault], run.seen[fault]
+    assert step.measurement is not None, step.notes
+    errors = {name for tally in step.measurement.tallies for name in tally.errors}
+    assert errors
+    assert errors <= WRONG[fault], step.notes
+    for tally in step.measurement.tallies:
+        right = seen.get("GET right" if tally.operation == "read" else "PUT right", 0)
+        assert tally.count <= right
+        assert tally.bytes == SIZE_BYTES * tally.count
+        assert (tally.latency is None) == (tally.count == 0)
+        if tally.latency is not None:
+            assert Histogram.decode(tally.latency).count == tally.count
+            assert tally.max_us is not None
+            assert tally.max_us < SLOW_S * 1e6  # what came in time may be late by the clock for what came before it
+    failed = sum(tally.failed for tally in step.measurement.tallies)
+    if fault != "refusing":  # nobody is there to count
+        unfinished = step.measurement.workers  # what the window's ends cut is counted by one side only
+        assert failed <= seen.get("GET wrong", 0) + seen.get("PUT wrong", 0) + unfinished
+    assert not step.valid
+    assert any(f"{name}: " in note for name in errors for note in step.notes), step.notes
+
+
+@pytest.mark.parametrize("way", UNDER, ids="-".join)
+def test_a_run_in_which_everything_was_done_wrong_ends_whole_with_4_and_says_of_each_step_why(
+    runs: dict[tuple[str, str], Ended], way: tuple[str, str]
+) -> None:
+    run = runs[way]
+    assert run.code == 4, run.said
+    for fault in WRONG:
+        assert f"not valid: plain, {fault}, 3 workers: " in run.said
+    assert run.said.count("beyond the bound of 0.10%") + run.said.count("succeeded (") >= len(WRONG)
+    store = RunStore.open(run.folder)
+    assert store.manifest.state == "done"
+    assert not [path for path in run.folder.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+
+
+def test_a_run_in_which_everything_was_done_wrong_is_reported_and_exported(
+    runs: dict[tuple[str, str], Ended], tell: Callable[..., tuple[int, str, str]]
+) -> None:
+    folder = runs["sdk", "s3"].folder
+    report = (folder / "derived" / "report.html").read_text()
+    assert "beyond the bound of 0.10%" in report
+    code, out, err = tell("export", folder, "--to", "json", "--out", "-")
+    assert (code, err) == (0, "")
+    rows = json.loads(out)["tables"]["summary"]
+    assert {row["workload"] for row in rows} == set(WRONG)
+    assert not any(row["valid"] for row in rows)
+
+
+def test_a_target_that_dies_in_a_step_ends_the_run_with_3_and_what_was_measured_is_kept(tmp_path: Path) -> None:
+    with misbehaving() as (target, url):
+        process = weigh(tmp_path / "run", url, "engine", "s3", ["before", "dying"])
+        assert process.stdout is not None
+        said = ""
+        while "step 2/2" not in said:
+            said += (line := process.stdout.readline())
+            assert line, said
+        target.kill()
+        run = ended(process, tmp_path / "run")
+    assert run.code == 3, run.said
+    assert run.steps["before"].valid or run.steps["before"].measurement is not None
+    dying = run.steps["dying"]
+    assert dying.measurement is None or set().union(*(one.errors for one in dying.measurement.tallies)) <= {"connect", "reset"}
+    assert not dying.valid
+    assert "127.0.0.1" in run.said
+    assert "refused" in run.said
+    assert "weighbridge resume" in run.said
+
+
+@pytest.mark.parametrize("users", ["engine", "sdk"])
+def test_a_token_that_expires_in_a_step_is_got_anew_and_what_was_refused_is_counted(
+    runs: dict[tuple[str, str], Ended], users: str
+) -> None:
+    run = runs[users, "swift"]
+    step, after = run.steps["expiring"], run.steps["status-503"]
+    assert step.measurement is not None
+    tallies = step.measurement.tallies
+    assert set().union(*(one.errors for one in tallies)) == {"http-401"}
+    failed, done = sum(one.failed for one in tallies), sum(one.count for one in tallies)
+    assert 0 < failed <= run.seen["expiring"]["refused"]
+    # Before the token went and after the next was there: as many as the clock wanted, but for what was refused.
+    assert done > RATE_PER_S * RUNTIME_S / 3
+    assert done <= run.seen["expiring"]["GET right"] + run.seen["expiring"]["PUT right"]
+    assert any("forgot the token in the step (http-401): a new one was got in the step" in note for note in step.measurement.notes)
+    assert any(f"http-401: {failed}" in note for note in step.notes)
+    assert after.order > step.order
+    assert after.measurement is not None
+    assert set().union(*(one.errors for one in after.measurement.tallies)) == {"http-503"}
