@@ -18,6 +18,8 @@ class Look(Record):
     """A host's kernel and machine, and its NIC on the network between the hosts, as they were found."""
 
     kernel: str
+    boot: str
+    """Which boot of the host it is: what is set is forgotten with it."""
     cpu: str
     """Model; empty where the kernel does not say."""
     cpus: int
@@ -34,6 +36,8 @@ class Look(Record):
 class Former(Record):
     """What was changed, with the values that it had before."""
 
+    boot: str = ""
+    """Which boot of the host it was of."""
     nic: str = ""
     mtu: int | None = None
     """None: it was not changed."""
@@ -79,7 +83,7 @@ def former(hardware: Hardware, looked: Look) -> Former:
     wanted = hardware.settings
     sysctls = {name: value for name, value in looked.sysctls.items() if value is not None and value.split() != wanted[name].split()}
     changes = hardware.network.set and looked.mtu != hardware.network.mtu
-    return Former(nic=looked.nic if changes else "", mtu=looked.mtu if changes else None, sysctls=sysctls)
+    return Former(boot=looked.boot, nic=looked.nic if changes else "", mtu=looked.mtu if changes else None, sysctls=sysctls)
 
 
 def apply(shell: Shell, hardware: Hardware, before: Former) -> None:
@@ -88,6 +92,7 @@ def apply(shell: Shell, hardware: Hardware, before: Former) -> None:
     _set(
         shell,
         Former(
+            boot=before.boot,
             nic=before.nic,
             mtu=hardware.network.mtu if before.mtu is not None else None,
             sysctls={name: wanted[name] for name in wanted if name in before.sysctls},
@@ -96,7 +101,7 @@ def apply(shell: Shell, hardware: Hardware, before: Former) -> None:
 
 
 def restore(shell: Shell, before: Former) -> None:
-    """Put back what was changed. Raises TargetError naming what was not."""
+    """Put back what was changed, unless the host was booted since. Raises TargetError naming what was not."""
     # In the reverse order: a maximum was raised before a default that is above the former one.
     _set(shell, before.model_copy(update={"sysctls": dict(reversed(list(before.sysctls.items())))}))
 

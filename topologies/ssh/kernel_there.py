@@ -68,6 +68,11 @@ def nic_of(address: str) -> str:
     return ""
 
 
+def boot() -> str:
+    """Which boot of the host this is."""
+    return text("/proc/sys/kernel/random/boot_id").strip()
+
+
 def look(address: str, names: list[str]) -> dict[str, Any]:
     """See `topologies.ssh.kernel.Look`."""
     nic = nic_of(address)
@@ -76,6 +81,7 @@ def look(address: str, names: list[str]) -> dict[str, Any]:
     speed = text(f"/sys/class/net/{nic}/speed").strip() if nic else ""
     return {
         "kernel": os.uname().release,
+        "boot": boot(),
         "cpu": cpus[0] if cpus else "",
         "cpus": len(os.sched_getaffinity(0)),
         "memory_bytes": int(memory.split()[1]) * 1024,
@@ -88,8 +94,13 @@ def look(address: str, names: list[str]) -> dict[str, Any]:
 
 
 def put(given: dict[str, Any]) -> list[str]:
-    """Set settings, and the MTU where one is given; returns what the kernel has not taken, in words."""
-    failed = []
+    """Set settings, and the MTU where one is given; returns what the kernel has not taken, in words.
+
+    What is of another boot is not set: the host has come up with its own since.
+    """
+    failed: list[str] = []
+    if given["boot"] != boot():
+        return failed
     for name, value in given["sysctls"].items():
         try:
             Path(file_of(name)).write_text(value, encoding="utf-8")

@@ -1,0 +1,191 @@
+"""What deployments have left on real hosts, found by their claims and labels, and its removal.
+
+Only what carries a label of ours is looked at: the claim, the folders below that of deployments, the environment of processes. A
+host that cannot be reached is named, and the others are done.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal, TypeVar
+
+from gateways.together import together
+from ground.errors import WeighbridgeError
+from topologies.hardware import Hardware
+from topologies.ssh import claim as claims
+from topologies.ssh import ending, suite
+from topologies.ssh.claim import Claimed
+from topologies.ssh.connection import Connection
+from topologies.ssh.event_loop import EventLoop
+from topologies.ssh.shell import Shell
+from topologies.ssh.there import ask
+
+Kind = Literal["claim", "process", "disk", "kernel setting", "folder", "half-made suite", "suite"]
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """One thing on one host. `deployment` is empty where it belongs to none (suites)."""
+
+    host: str
+    deployment: str
+    kind: Kind
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.host}: {self.kind} {self.what}" + (f" of {self.deployment}" if self.deployment else "")
+
+
+@dataclass(frozen=True)
+class Stood:
+    """A deployment that has claimed hosts."""
+
+    claimed: Claimed
+    hosts: tuple[str, ...]
+
+    @property
+    def at_work(self) -> bool:
+        """Whether its conductor is alive on this machine."""
+        return self.claimed.conducted_by(socket.gethostname())
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether it was made on another machine, of whose processes nothing is known here."""
+        return self.claimed.conductor != socket.gethostname()
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What was found, or found and removed."""
+
+    found: tuple[Leftover, ...] = ()
+    stood: tuple[Stood, ...] = ()
+    spared: tuple[Stood, ...] = ()
+    """Deployments that were not touched, since somebody may be at work with them."""
+    failed: Mapping[str, WeighbridgeError] = field(default_factory=dict)
+    """Hosts that could not be asked, or on which something stayed, and why."""
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """One host that was looked at."""
+
+    shell: Shell
+    claimed: Claimed | None
+    found: tuple[Leftover, ...]
+
+
+def find(hardware: Hardware, *, whole: bool = False) -> Swept:
+    """Everything of ours on the hosts of a hardware file, also what a conductor at work has there. `whole`: suites too."""
+    with _shells(hardware) as shells:
+        seen, failed = _at_once({name: partial(_look, shell, hardware, whole=whole) for name, shell in shells.items()})
+    return Swept(tuple(one for host in seen.values() for one in host.found), _stood(seen), failed=failed)
+
+
+def remove(
+    hardware: Hardware, deployments: Collection[str] | None = None, *, whole: bool = False, elsewhere: bool = False
+) -> Swept:
+    """Remove what some deployments have left, or (None) what all have and half-made suites; with `whole` all suites too.
+
+    A deployment whose conductor is alive on this machine is spared, and one that was made on another machine, unless `elsewhere`
+    says that it is left too. What has failed can be tried again.
+    """
+    with _shells(hardware) as shells:
+        seen, failed = _at_once({name: partial(_look, shell, hardware, whole=whole) for name, shell in shells.items()})
+        stood = _stood(seen)
+        asked_for = [one for one in stood if deployments is None or one.claimed.deployment in deployments]
+        spared = tuple(one for one in asked_for if one.at_work or (one.elsewhere and not elsewhere))
+        kept = {one.claimed.deployment for one in spared}
+
+        def wanted(one: Leftover) -> bool:
+            if not one.deployment:
+                return deployments is None and not kept  # who is at work uses a suite
+            return one.deployment not in kept and (deployments is None or one.deployment in deployments)
+
+        sweeps = {name: tuple(filter(wanted, host.found)) for name, host in seen.items()}
+        work = {name: partial(_sweep, seen[name], hardware, some, whole=whole) for name, some in sweeps.items() if some}
+        done, stayed = _at_once(work)
+    found = tuple(one for name in done for one in sweeps[name])
+    return Swept(found, stood, spared, {**failed, **stayed})
+
+
+def _sweep(host: _Seen, hardware: Hardware, found: Collection[Leftover], *, whole: bool) -> None:
+    folder = hardware.access.folder
+    for label in dict.fromkeys(one.deployment for one in found if one.deployment):
+        mine = host.claimed is not None and host.claimed.deployment == label
+        # Where the claim is gone, what carries its label is found all the same; its disks and settings are not known any more.
+        claimed = host.claimed if mine else Claimed(deployment=label, conductor="", pid=0, user="", since="", folder=folder)
+        if claimed is not None:
+            ending.give_back(host.shell, claimed)
+    if any(not one.deployment for one in found):
+        suite.sweep(host.shell, folder, whole=whole)
+    if whole:
+        host.shell.sh('if [ -e "$1/claim.json" ]; then exit; fi; rm -f "$1/lock"; rmdir "$1" 2>/dev/null || true', folder)
+
+
+def _look(shell: Connection, hardware: Hardware, *, whole: bool) -> _Seen:
+    shell.open()
+    folder = hardware.access.folder
+    told: dict[str, Any] = ask(shell, "leftovers", folder)
+    claimed = claims.read(shell, folder) if told["claim"] else None
+    found = []
+    if claimed is not None:
+        label = claimed.deployment
+        found.append(Leftover(shell.name, label, "claim", f"of {claimed.by}"))
+        found += [Leftover(shell.name, label, "disk", disk.id) for disk in claimed.disks]
+        if claimed.former is not None:
+            found += [Leftover(shell.name, label, "kernel setting", name) for name in claimed.former.sysctls]
+            if claimed.former.mtu is not None:
+                found.append(Leftover(shell.name, label, "kernel setting", f"MTU of {claimed.former.nic}"))
+    for label, number in sorted(told["processes"].items()):
+        found += [Leftover(shell.name, label, "process", f"{index + 1} of {number}") for index in range(number)]
+    found += [Leftover(shell.name, label, "folder", f"{folder}/{ending.DEPLOYMENTS}/{label}") for label in told["folders"]]
+    for name in told["suites"]:
+        half = name.endswith(".partial")
+        if half or whole:
+            found.append(Leftover(shell.name, "", "half-made suite" if half else "suite", f"{folder}/{name}"))
+    return _Seen(shell, claimed, tuple(found))
+
+
+def _stood(seen: Mapping[str, _Seen]) -> tuple[Stood, ...]:
+    by_label: dict[str, list[str]] = {}
+    first: dict[str, Claimed] = {}
+    for name, host in seen.items():
+        if host.claimed is not None:
+            by_label.setdefault(host.claimed.deployment, []).append(name)
+            first.setdefault(host.claimed.deployment, host.claimed)
+    return tuple(Stood(first[label], tuple(names)) for label, names in by_label.items())
+
+
+@contextmanager
+def _shells(hardware: Hardware) -> Iterator[dict[str, Connection]]:
+    """The ways to all hosts, not opened yet; closed at the end."""
+    loop = EventLoop()
+    shells = {name: Connection(name, spec, hardware.access, loop) for name, spec in hardware.hosts.items()}
+    try:
+        yield shells
+    finally:
+        try:
+            for shell in shells.values():
+                shell.close()
+        finally:
+            loop.close()
+
+
+def _at_once(work: Mapping[str, Callable[[], Result]]) -> tuple[dict[str, Result], dict[str, WeighbridgeError]]:
+    """What each host came to, and what went wrong on the others."""
+
+    def tried(call: Callable[[], Result]) -> Result | WeighbridgeError:
+        try:
+            return call()
+        except WeighbridgeError as error:
+            return error
+
+    came = dict(zip(work, together([partial(tried, call) for call in work.values()]), strict=True))
+    failed = {name: one for name, one in came.items() if isinstance(one, WeighbridgeError)}
+    return {name: one for name, one in came.items() if not isinstance(one, WeighbridgeError)}, failed

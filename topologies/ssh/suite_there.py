@@ -1,0 +1,48 @@
+"""Suites on a host, as a program there: `look` at its Python, `list` or `sweep` the suites below a folder. stdout is JSON."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import platform
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+WANTED = ("venv", "ensurepip", "sqlite3", "ssl", "zlib")
+
+
+def look(folder: Path) -> dict[str, Any]:
+    """See `topologies.ssh.suite.Found`."""
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    room = os.statvfs(there)
+    return {
+        "python": {
+            "version": f"{sys.version_info.major}.{sys.version_info.minor}",
+            "soabi": str(sysconfig.get_config_var("SOABI")),
+            "machine": platform.machine(),
+        },
+        "full": platform.python_version(),
+        "missing": [name for name in WANTED if importlib.util.find_spec(name) is None],
+        "free_bytes": room.f_bavail * room.f_frsize,
+    }
+
+
+def suites(folder: Path, *, whole: bool) -> list[str]:
+    """The suites below a folder: those that were not finished, or all."""
+    return sorted(str(path) for path in folder.glob("suite-*") if whole or path.name.endswith(".partial"))
+
+
+if __name__ == "__main__":
+    below = Path(sys.argv[2])
+    if sys.argv[1] == "look":
+        json.dump(look(below), sys.stdout)
+    else:
+        found = suites(below, whole=sys.argv[3] == "all")
+        if sys.argv[1] == "sweep":
+            for path in found:
+                shutil.rmtree(path)
+        json.dump(found, sys.stdout)
