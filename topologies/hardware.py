@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ipaddress
+import re
+from collections.abc import Iterator
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from ground.quantities import BitsPerS, Bytes
 from ground.record import Record
@@ -16,12 +20,21 @@ Kind = Literal["lab", "ssh", "fake", "existing"]
 Sysctl = Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[A-Za-z0-9_/-]+)+$")]
 
 
+def _device(text: str) -> str:
+    if not re.fullmatch(r"/dev/[A-Za-z0-9_./:@+=,-]+", text) or ".." in text.split("/"):
+        raise ValueError(f"{text!r} is not a device: write its path, such as /dev/disk/by-id/nvme-...")
+    return text
+
+
+DeviceId = Annotated[str, AfterValidator(_device)]
+
+
 class Disk(Record):
     """A disk of a host. Bandwidths are bytes a second, the same for reading and writing; None: not limited."""
 
     size: Annotated[Bytes, Field(ge=300 * 2**20)] | None = None
     """Of a lab host's disk, at least 300 MiB: mkfs.xfs makes nothing smaller. A real one is as large as it is."""
-    id: Annotated[str, Field(pattern=r"^/dev/[A-Za-z0-9_./:@+=,-]+$")] | None = None
+    id: DeviceId | None = None
     """Of a real host's disk, such as /dev/disk/by-id/nvme-...: a name that stays its own when disks come up in another order."""
     wipe: bool = False
     """Whether all that is on a real disk may be lost. Otherwise one that holds anything is refused."""
@@ -115,14 +128,9 @@ class Hardware(Record):
 
     @model_validator(mode="after")
     def _known(self) -> Hardware:
-        for name in self.clients:
-            if name not in self.hosts:
-                raise ValueError(f"client {name!r} is not one of the hosts: {', '.join(self.hosts)}")
-        self._fits_kind()
-        if self.kind == "existing":
-            for name, spec in self.hosts.items():
-                if len(self.hosts) > 1 or spec != HostSpec():
-                    raise ValueError(f"hardware of kind existing is this machine as it is: one host without limits, not {name!r}")
+        faults = [*self._strangers(), *self._unfit(), *self._twice()]
+        if faults:
+            raise ValidationError.from_exception_data("Hardware", [_told(where, what) for where, what in faults])
         return self
 
     @property
@@ -135,22 +143,66 @@ class Hardware(Record):
         """All kernel settings that real hosts are given."""
         return {**(STUDY_2014 if self.profile == "study-2014" else {}), **self.sysctl}
 
-    def _fits_kind(self) -> None:
-        """Raise ValueError for what is said of hosts that are of another kind."""
+    def _strangers(self) -> Iterator[Misfit]:
+        for index, name in enumerate(self.clients):
+            if name not in self.hosts:
+                yield ("clients", index), f"client {name!r} is not one of the hosts: {', '.join(self.hosts)}"
+
+    def _unfit(self) -> Iterator[Misfit]:
+        """What is said of hosts that are of another kind."""
         real = self.kind == "ssh"
+        for key in () if real else ("ssh", "profile", "sysctl"):
+            if getattr(self, key):
+                yield (key,), "is of real hosts (kind: ssh)"
+        if not real and self.network.set:
+            yield ("network", "set"), "is of real hosts (kind: ssh)"
         for name, spec in self.hosts.items():
+            if self.kind == "existing" and (len(self.hosts) > 1 or spec != HostSpec()):
+                yield ("hosts", name), f"hardware of kind existing is this machine as it is: one host without limits, not {name!r}"
             if real and spec.address is None:
-                raise ValueError(f"host {name!r} needs an address: that of its NIC on the network between the hosts")
-            if not real and (spec.address is not None or spec.ssh is not None):
-                raise ValueError(f"host {name!r}: address and ssh are of real hosts (kind: ssh)")
-            for disk in spec.disks:
-                if real and (disk.id is None or disk.size is not None):
-                    raise ValueError(f"host {name!r}: a real host's disk is named by its id, and has the size that it has")
-                if not real and (disk.size is None or disk.id is not None or disk.wipe):
-                    raise ValueError(f"host {name!r}: a disk needs a size; id and wipe are of real hosts (kind: ssh)")
-        if not real and (self.ssh or self.profile or self.sysctl or self.network.set):
-            raise ValueError("ssh, profile, sysctl and network.set are of real hosts (kind: ssh)")
-        addresses = [spec.address for spec in self.hosts.values() if spec.address is not None]
-        for address in addresses:
-            if addresses.count(address) > 1:
-                raise ValueError(f"two hosts have the address {address}")
+                yield ("hosts", name), f"host {name!r} needs an address: that of its NIC on the network between the hosts"
+            for key in ("address", "ssh"):
+                if not real and getattr(spec, key) is not None:
+                    yield ("hosts", name, key), "is of real hosts (kind: ssh)"
+            for index, disk in enumerate(spec.disks):
+                where = ("hosts", name, "disks", index)
+                if real and disk.id is None:
+                    yield where, "a real host's disk is named by its id, such as /dev/disk/by-id/nvme-..."
+                if real and disk.size is not None:
+                    yield (*where, "size"), "a real host's disk has the size that it has"
+                if not real and disk.size is None:
+                    yield where, "a disk needs a size"
+                if not real and disk.id is not None:
+                    yield (*where, "id"), "is of real hosts (kind: ssh)"
+                if not real and disk.wipe:
+                    yield (*where, "wipe"), "is of real hosts (kind: ssh)"
+
+    def _twice(self) -> Iterator[Misfit]:
+        """What two have that can be of one alone."""
+        first: dict[str, str] = {}
+        for name, spec in self.hosts.items():
+            if spec.address is not None:
+                try:
+                    address = str(ipaddress.ip_address(spec.address))
+                except ValueError:
+                    yield (
+                        ("hosts", name, "address"),
+                        f"{spec.address!r} is not an address; a name of the host is `ssh: {{host: NAME}}`",
+                    )
+                    continue
+                if address in first:
+                    yield ("hosts", name, "address"), f"{first[address]!r} and {name!r} have the same address {address}"
+                first.setdefault(address, name)
+            ids = [disk.id for disk in spec.disks]
+            for index, one in enumerate(ids):
+                if one is not None and one in ids[:index]:
+                    yield ("hosts", name, "disks", index, "id"), f"{name!r} has {one} twice"
+
+
+Misfit = tuple[tuple[str | int, ...], str]
+"""Where something is in the file, and what is wrong with it."""
+
+
+def _told(where: tuple[str | int, ...], what: str) -> InitErrorDetails:
+    # Braces are filled in by pydantic where it is given a mapping: what is said may have some.
+    return InitErrorDetails(type=PydanticCustomError("misfit", "{what}", {"what": what}), loc=where, input=None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
@@ -53,7 +53,30 @@ def find(name: str, known: Mapping[str, Path], what: str) -> Path:
 
 def load_hardware(path: Path) -> Hardware:
     """Read a hardware file. Raises DocumentError with all faults at once."""
-    return Document.read(path).into(Hardware)
+    document = Document.read(path)
+    hardware = document.into(Hardware)
+    faults = [document.fault_at(("ssh", key), what) for key, what in _unusable(hardware)]
+    if faults:
+        raise DocumentError(faults)
+    return hardware
+
+
+def _unusable(hardware: Hardware) -> Iterator[tuple[str, str]]:
+    """Files of this machine that the way to real hosts is said to need, and why they cannot serve for that."""
+    access = hardware.ssh
+    if access is None:
+        return
+    if access.key is not None:
+        path = Path(access.key).expanduser()
+        if not path.is_file():
+            yield "key", f"there is no file {path}"
+        elif path.stat().st_mode & 0o077:
+            yield "key", f"{path} can be read by others than you: chmod 600 {path}"
+    if "known_hosts" in access.model_fields_set and not Path(access.known_hosts).expanduser().is_file():
+        yield (
+            "known_hosts",
+            f"there is no file {Path(access.known_hosts).expanduser()}: ssh-keyscan makes one, to be checked by you",
+        )
 
 
 def load_layout(path: Path, hardware: Hardware, reference: Reference | None = None) -> Planned:
