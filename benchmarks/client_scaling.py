@@ -1,0 +1,187 @@
+"""How throughput grows with the clients that make the load: 1, 2 and 4 lab hosts of half a core against the null target.
+
+    python benchmarks/client_scaling.py --json FILE [--quick]      (needs root, as the lab does)
+
+All hosts stand at once, in one deployment a case; rounds are interleaved, each number of clients having its turn in each, and a
+row is the median of the rounds. Locust's driver runs as in a comparison: its master and a station on the first client, a station on
+each of the others. A row has throughput as a ratio to that of one client, and that ratio by the number of clients: 1 is linear.
+`client_share` is of the CPU that the busiest client may use.
+
+waiting    every answer takes 20 ms, so that 8 workers of a client make 400 requests a second and use a small part of its half core:
+           what is lost here, the master and the merging cost
+busy       answers come at once and every client uses all of its half core; four of these are two cores. Where the machine has no
+           more than that, the null target has to share them: see `machine_share`, of all its CPUs, and `target_cpus`
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from drivers.order import Prepare, Step
+from gateways.null.null import Null, Place, Settings
+from results.measurement import Measurement
+from results.step import Pass
+from suites import Suite
+from topologies.deployment import Deployment, deploy
+from topologies.hardware import Hardware
+from topologies.lab.usage import Machine
+from topologies.layout import Layout
+from topologies.loader import Planned
+from weighbridge.opening import opened
+from weighbridge.surroundings import place
+
+COUNTS = (1, 2, 4)
+CLIENT_CPUS = 0.5
+DELAY_MS = {"waiting": 20.0, "busy": 0.0}
+WORKERS = {"waiting": 8, "busy": 8}
+"""A client."""
+
+Case = Literal["waiting", "busy"]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What so many clients did in one turn, and what they and the machine used for it."""
+
+    ops_s: float
+    client_share: float
+    target_cpus: float
+    machine_share: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the result: medians of the rounds."""
+
+    case: Case
+    clients: int
+    workers: int
+    ops_s: float
+    ratio: float
+    of_linear: float
+    client_share: float
+    target_cpus: float
+    machine_share: float
+
+
+def hardware(clients: int) -> Hardware:
+    """Clients of half a core, and a host without a limit for the null target."""
+    names = [f"client-{number}" for number in range(1, clients + 1)]
+    hosts = {**{name: {"cpus": CLIENT_CPUS, "memory": "512MiB"} for name in names}, "gateway-1": {}}
+    return Hardware.model_validate({"name": "scaling", "kind": "lab", "clients": names, "hosts": hosts})
+
+
+def planned(case: Case) -> Planned:
+    """The null target of a case."""
+    gateway = Null("engine", Place(target="gateway-1"), Settings(delay_ms=DELAY_MS[case]))
+    layout = Layout(name="null", about="the null target", gateway="null", release="engine", place={"target": "gateway-1"})
+    return Planned(layout, gateway, "")
+
+
+def suite(case: Case, window_s: float) -> Suite:
+    """Reads of 4 KiB."""
+    workload = {
+        "name": case, "objects": {"size": "4KiB", "containers": 2, "per_container": 50}, "operations": {"read": 1},
+        "workers": [WORKERS[case]], "warmup": "1s", "runtime": f"{window_s:g}s",
+    }  # fmt: skip
+    return Suite.model_validate({"name": "scaling", "about": "How load grows with clients", "workloads": [workload]})
+
+
+def turn(deployment: Deployment, asked: Suite, clients: int, log: Path) -> Turn:
+    """One step by so many of the clients that stand."""
+    deployment.hardware = hardware(clients)
+    (workload,) = asked.workloads
+    machine, target = Machine(), deployment.hosts["gateway-1"]
+    with opened(deployment, asked, Pass(api="s3", workloads=(workload,)), prefix="wb-bench", log=log) as ready:
+        ready.driver.prepare(Prepare(workload=workload))
+        used: list[tuple[float, float, float]] = []
+
+        def sample(phase: str, done_s: float) -> None:
+            if phase == "measure":
+                used.append((done_s, target.counters().cpu_s or 0.0, machine.counters().cpu_s or 0.0))
+
+        step = Step(workload=workload, workers=clients * workload.workers[0])
+        measurement = ready.driver.step(step, lambda one: sample(one.phase, one.done)).measurement
+    (first_s, target_first, machine_first), (last_s, target_last, machine_last) = used[0], used[-1]
+    span_s = last_s - first_s
+    return Turn(
+        throughput(measurement),
+        measurement.load.share if measurement.load is not None else float("nan"),
+        (target_last - target_first) / span_s,
+        (machine_last - machine_first) / span_s / (machine.cpus or 1),
+    )
+
+
+def throughput(measurement: Measurement) -> float:
+    """Operations a second; a failure ends the benchmark."""
+    (tally,) = measurement.tallies
+    if tally.failed:
+        raise SystemExit(f"{measurement.workload}: {tally.errors}")
+    return tally.count / measurement.window_s
+
+
+def rows(case: Case, turns: dict[int, list[Turn]]) -> list[Row]:
+    """The medians of a case."""
+    middle = {count: statistics.median(one.ops_s for one in mine) for count, mine in turns.items()}
+    base = middle[COUNTS[0]]
+    return [
+        Row(
+            case,
+            count,
+            count * WORKERS[case],
+            round(middle[count], 1),
+            round(middle[count] / base, 3),
+            round(middle[count] / base / count, 3),
+            round(statistics.median(one.client_share for one in mine), 3),
+            round(statistics.median(one.target_cpus for one in mine), 3),
+            round(statistics.median(one.machine_share for one in mine), 3),
+        )
+        for count, mine in turns.items()
+    ]
+
+
+def show(found: list[Row]) -> None:
+    """A table for people."""
+    titles = ("clients", "workers", "op/s", "ratio", "of linear", "client", "target", "machine")
+    print(f"{'case':8} {''.join(title.rjust(10) for title in titles)}")
+    for one in found:
+        print(
+            f"{one.case:8} {one.clients:10}{one.workers:10}{one.ops_s:10.1f}{one.ratio:10.3f}{one.of_linear:10.3f}"
+            f"{one.client_share:10.0%}{one.target_cpus:10.2f}{one.machine_share:10.0%}"
+        )
+
+
+def main() -> None:
+    """Measure, print the table, write the rows."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, help="write the rows to this file")
+    parser.add_argument(
+        "--quick", action="store_true", help="one round of 3 s windows instead of 5 rounds of 10 s: a look, no result"
+    )
+    asked = parser.parse_args()
+    rounds, window_s = (1, 3.0) if asked.quick else (5, 10.0)
+    found: list[Row] = []
+    cases: tuple[Case, ...] = ("waiting", "busy")
+    with tempfile.TemporaryDirectory(prefix="client-scaling-") as folder:
+        for case in cases:
+            turns: dict[int, list[Turn]] = {count: [] for count in COUNTS}
+            with deploy(planned(case), hardware(max(COUNTS)), place(), lambda text: print(text, file=sys.stderr)) as deployment:
+                for number in range(rounds):
+                    for count in COUNTS:
+                        print(f"{case}, round {number + 1}/{rounds}: {count} clients", file=sys.stderr)
+                        turns[count].append(turn(deployment, suite(case, window_s), count, Path(folder, "driver.log")))
+            found += rows(case, turns)
+    show(found)
+    if asked.json:
+        asked.json.write_text(json.dumps([asdict(one) for one in found], indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""Load from two lab clients with two stations each; boto3 on a client, and the clients' own NICs, say what was really done."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from drivers.order import Cleanup, Prepare, Progress, Step
+from ground.errors import DriverError
+from results.step import Pass
+from results.validity import judge
+from suites import Suite
+from topologies.deployment import Deployment, deploy
+from topologies.lab.host import LabHost
+from topologies.loader import load_hardware, load_layout, shipped_layouts
+from weighbridge.opening import opened
+from weighbridge.surroundings import place
+
+sys.path.insert(0, str(Path(__file__).parent))
+from standing import endpoint
+
+pytestmark = pytest.mark.system
+
+HARDWARE = """
+name: two-clients
+kind: lab
+clients: [client-1, client-2]
+hosts:
+  client-1: {cpus: 0.5, memory: 1GiB, nic: 1Gbit}
+  client-2: {cpus: 0.4, memory: 1GiB, nic: 1Gbit}
+  gateway-1: {memory: 512MiB}
+"""
+SUITE = Suite.model_validate(
+    {
+        "name": "many-clients",
+        "about": "Two clients",
+        "processes": 2,
+        "workloads": [
+            {
+                "name": "writes",
+                "objects": {"size": "4KiB", "containers": 2, "per_container": 10},
+                "operations": {"write": 1},
+                "workers": [6],
+                "warmup": "0.5s",
+                "runtime": "3s",
+            }
+        ],
+    }
+)
+(WRITES,) = SUITE.workloads
+COUNT = """
+import json, sys, boto3
+from botocore.config import Config
+one = json.load(sys.stdin)
+s3 = boto3.client("s3", endpoint_url=one["url"], aws_access_key_id=one["user"], aws_secret_access_key=one["key"],
+                  region_name="us-east-1", config=Config(s3={"addressing_style": "path"}))
+pages = [page for bucket in s3.list_buckets()["Buckets"]
+         for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket["Name"])]
+print(sum(one["Size"] == 4096 for page in pages for one in page.get("Contents", [])))
+"""
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    # 10 ms an answer: what limits the workers is that, and not what else this machine does.
+    folder = tmp_path_factory.mktemp("many-clients")
+    (folder / "hardware.yaml").write_text(HARDWARE)
+    (folder / "null.yaml").write_text(shipped_layouts()["null"].read_text().replace("delay_ms: 0", "delay_ms: 10"))
+    hardware = load_hardware(folder / "hardware.yaml")
+    with deploy(load_layout(folder / "null.yaml", hardware), hardware, place(), print, logs=folder / "logs") as deployment:
+        yield deployment
+
+
+def written(deployment: Deployment) -> int:
+    """How many objects of the workload's size there are, as boto3 counts them from the second client."""
+    known = endpoint(deployment, "s3")
+    asked = json.dumps({"url": known.url, "user": known.user, "key": known.key.get_secret_value()})
+    return int(deployment.clients[1].run([sys.executable, "-c", COUNT], stdin=asked).stdout)
+
+
+def test_two_clients_make_half_of_the_load_each_and_all_of_it_is_counted_once(two: Deployment, tmp_path: Path) -> None:
+    one = Pass(api="s3", workloads=(WRITES,))
+    with opened(two, SUITE, one, prefix="wb-lab", log=tmp_path / "driver.log") as ready:
+        ready.driver.prepare(Prepare(workload=WRITES))
+        before = [client.counters().network_sent_bytes for client in two.clients]
+        measurement = ready.driver.step(Step(workload=WRITES, workers=6)).measurement
+        sent = [(client.counters().network_sent_bytes or 0) - (was or 0) for client, was in zip(two.clients, before, strict=True)]
+        there = written(two)
+        deleted = ready.driver.cleanup(Cleanup(workload=WRITES, what="written"))
+    (tally,) = measurement.tallies
+    assert tally.errors == {}
+    assert (deleted.deleted, deleted.failed) == (there, 0)
+    assert 0 < tally.count < there < 2 * tally.count
+    assert sum(second.count for second in measurement.seconds) == tally.count
+    # Three workers on each client: bodies alone are half of what was written.
+    assert [one == pytest.approx(sum(sent) / 2, rel=0.1) for one in sent] == [True, True], sent
+    assert min(sent) > there / 2 * 4096 * 0.9
+    assert measurement.load is not None
+    assert [(one.client, one.cpu_limit) for one in measurement.load.clients] == [("client-1", 0.5), ("client-2", 0.4)]
+    assert judge(measurement, SUITE.bounds).valid, measurement.notes
+
+
+def test_a_client_host_that_goes_in_a_step_is_named_and_holds_nothing_up(two: Deployment, tmp_path: Path) -> None:
+    """The last test here: its host is gone afterwards."""
+    long = WRITES.model_copy(update={"runtime": 60.0})
+    lost = two.clients[1]
+    assert isinstance(lost, LabHost)
+
+    def end(progress: Progress) -> None:
+        if progress.phase == "measure" and lost.stands():
+            os.kill(lost.pid, signal.SIGKILL)
+
+    def run() -> None:
+        with opened(two, SUITE, Pass(api="s3", workloads=(long,)), prefix="wb-gone", log=tmp_path / "driver.log") as ready:
+            ready.driver.prepare(Prepare(workload=long))
+            ready.driver.step(Step(workload=long, workers=6), end)
+
+    before = set(psutil.pids())
+    with pytest.raises(DriverError, match=r"client-2: station [34] of 4 has ended: the host is gone"):
+        run()
+    left = [one.cmdline() for one in psutil.process_iter() if one.pid not in before and one.status() != psutil.STATUS_ZOMBIE]
+    assert not [words for words in left if "drivers.locust" in words]
