@@ -14,6 +14,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from ground.errors import UsageError
+from ground.inert import inert
 
 Model = TypeVar("Model", bound=BaseModel)
 Path_ = tuple[str | int, ...]
@@ -47,7 +48,7 @@ class Fault:
         begin = max(0, self.column - LONGEST_SHOWN // 2) if len(self.text) > LONGEST_SHOWN else 0
         shown = "".join(one if one.isprintable() else " " for one in self.text[begin : begin + LONGEST_SHOWN])
         caret = " " * (self.column - 1 - begin) + "^"
-        return f"{self.file}:{self.line}:{self.column}: {printable(self.message)}\n    {shown}\n    {caret}"
+        return f"{self.file}:{self.line}:{self.column}: {inert(self.message)}\n    {shown}\n    {caret}"
 
 
 class DocumentError(UsageError):
@@ -238,11 +239,6 @@ class Document:
             if fault not in faults:
                 faults.append(fault)
         return sorted(faults, key=lambda fault: (fault.line, fault.column))
-
-
-def printable(text: str) -> str:
-    """A text whose unprintable characters are told by their numbers, but for the ends of lines: terminals obey some."""
-    return "".join(one if one.isprintable() or one == "\n" else one.encode("unicode_escape").decode("ascii") for one in text)
 
 
 def _too_large(file: str) -> UsageError:

@@ -20,6 +20,7 @@ from ground.document import did_you_mean
 from ground.errors import UsageError
 from ground.quantities import show_bytes
 from ground.record import Record
+from results import csv_text
 from results.figures import UNKNOWN, show_figure
 from results.weighed import Weighed
 
@@ -101,7 +102,7 @@ def differences_csv(guarded: Guarded) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("guard", "fact", "of", "a", "b"))
     for guards, found in (("yes", guarded.unlike), ("no", guarded.differs)):
-        writer.writerows((guards, one.fact, one.of, one.a, one.b) for one in found)
+        writer.writerows((guards, *map(csv_text.inert, (one.fact, one.of, one.a, one.b))) for one in found)
     return out.getvalue()
 
 

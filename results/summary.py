@@ -23,6 +23,7 @@ from typing import Final
 from pydantic import NonNegativeFloat, NonNegativeInt
 
 from ground.record import Record
+from results import csv_text
 from results.daemons import figure_words
 from results.interval import Interval, highest, middle
 from results.resolved import ResolvedPlan
@@ -339,7 +340,7 @@ def csv_cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple):
-        return "; ".join(str(part) for part in value)
+        return csv_text.inert("; ".join(str(part) for part in value))
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() else f"{value:.3f}"
-    return str(value)
+    return csv_text.inert(str(value))

@@ -18,6 +18,7 @@ from typing import Final
 from rich.cells import cell_len
 
 from ground.errors import UsageError
+from results import csv_text
 from results.exports.data_table import show_time
 from results.figures import UNKNOWN, show_figure
 from results.query import Answer
@@ -53,13 +54,18 @@ def answer_csv(answer: Answer) -> str:
     """CSV with a head; empty cells are unknown."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(answer.columns)
+    writer.writerow([csv_text.inert(name) for name in answer.columns])
     for line in answer.lines:
         values = [_plain(value) for value in line]
-        writer.writerow(
-            [json.dumps(value, ensure_ascii=False) if isinstance(value, (bool, list, dict)) else value for value in values]
-        )
+        writer.writerow([_cell(value) for value in values])
     return out.getvalue()
+
+
+def _cell(value: object) -> object:
+    """A value as CSV has it."""
+    if isinstance(value, (bool, list, dict)):
+        return json.dumps(value, ensure_ascii=False)
+    return csv_text.inert(value) if isinstance(value, str) else value
 
 
 def answer_json(answer: Answer) -> str:

@@ -13,6 +13,7 @@ from typing import ClassVar
 import click
 
 from ground.errors import EXIT_USAGE, WeighbridgeError
+from ground.inert import inert
 from weighbridge.interruption import Interrupted
 
 
@@ -79,7 +80,7 @@ def main() -> None:
         error.show()
         code = EXIT_USAGE
     except WeighbridgeError as error:
-        click.echo(f"weighbridge: {error}", err=True)
+        click.echo(f"weighbridge: {inert(str(error))}", err=True)  # some of it may be a server's own words
         code = error.exit_code
     except Interrupted as error:
         click.echo(f"weighbridge: ended by {error.signal.name}; nothing is left standing", err=True)

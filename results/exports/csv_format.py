@@ -1,7 +1,8 @@
 """CSV (RFC 4180, UTF-8, a line feed after each line): numbers as exact as they are kept, empty cells for what is unknown.
 
 Unlike `derived/summary.csv`, which is for people, nothing is rounded. Truth is `true` or `false`, times are ISO 8601 in UTC, lists
-of texts are JSON: a text may hold any separator.
+of texts are JSON: a text may hold any separator. A text that a spreadsheet would take for a formula has an apostrophe before it
+(`results.csv_text`, which has the way back).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import io
 import json
 from datetime import datetime
 
+from results import csv_text
 from results.exports.data_table import Cell, DataTable, show_time
 from results.exports.file import File
 
@@ -34,4 +36,6 @@ def csv_cell(cell: Cell) -> str:
         return json.dumps(cell, ensure_ascii=False) if cell else ""
     if isinstance(cell, datetime):
         return show_time(cell)
+    if isinstance(cell, str):
+        return csv_text.inert(cell)
     return repr(cell) if isinstance(cell, float) else str(cell)

@@ -18,6 +18,7 @@ from results.store import write_whole
 
 PICTURES: Final = "pictures"
 _AS_LEFT: Final = "←"
+_FENCES: Final = re.compile(r"`+")
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]#|~])")
 
 
@@ -79,7 +80,9 @@ def _slide(one: Slide) -> Iterator[str]:
     if one.chart is not None:
         yield f"![{_plain(one.title)}]({PICTURES}/{one.key}.png)"
     if one.code:
-        yield f"```sh\n{one.code}\n```"
+        # A fence that is longer than any in it ends where it is to end.
+        fence = "`" * max(3, 1 + max(map(len, _FENCES.findall(one.code)), default=0))
+        yield f"{fence}sh\n{one.code}\n{fence}"
     if one.lines:
         yield "\n".join(f"- {_plain(line)}" for line in one.lines)
     if one.foot:

@@ -1,0 +1,24 @@
+"""Texts in cells of CSV, written so that a spreadsheet does not take them for formulas (OWASP, "CSV Injection").
+
+A text that begins with `=`, `+`, `-`, `@`, a tab or a carriage return, after any number of apostrophes, gets one apostrophe more
+in front. Numbers stay numbers, also where a text is one, such as `-1.5` or `+3e9`: programs that read the file must find them.
+`plain` is the way back.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_OBEYED: Final = re.compile(r"'*[=+\-@\t\r]")
+_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+def inert(text: str) -> str:
+    """A text as it is to stand in a cell."""
+    return f"'{text}" if _OBEYED.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def plain(cell: str) -> str:
+    """The text that a cell was made of."""
+    return cell[1:] if cell.startswith("'") and _OBEYED.match(cell) else cell
