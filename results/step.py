@@ -65,9 +65,20 @@ class StepResult(Record):
     valid: bool
     notes: tuple[str, ...] = ()
     order: NonNegativeInt
+    spoilt: bool = False
+    """Whether the gateway did not stay whole in it: a daemon died. What it gave is kept; when the run is gone on with, it is
+    measured again.
+    """
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is measured, valid or not, and need not be again."""
+        return self.measurement is not None and not self.spoilt
 
     @model_validator(mode="after")
     def _coherent(self) -> StepResult:
+        if self.spoilt and self.valid:
+            raise ValueError("a step in which the gateway did not stay whole cannot be valid")
         if self.measurement is None:
             if self.valid:
                 raise ValueError("a step without a measurement cannot be valid")

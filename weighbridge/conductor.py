@@ -253,7 +253,7 @@ class Conductor:
                         waiting.popleft()
             except (DriverError, TargetError) as error:
                 # A driver that fails since its gateway has died is not what is to be told of first.
-                died = error if isinstance(error, ServiceFailed) else dead(deployment)
+                died = error if isinstance(error, ServiceFailed) else self._dead(deployment, visit)
                 told = error if died is None else died
                 self._display.say(told.message)
                 self._store.event("failed", str(told), layout=visit.layout)
@@ -271,6 +271,10 @@ class Conductor:
                 if isinstance(died, ServiceFailed):
                     return False
         return True
+
+    def _dead(self, deployment: Deployment, visit: Visit) -> TargetError | None:
+        """What has died of a gateway that is ours to stand up again; of one that already runs the step has told what is amiss."""
+        return None if self._planned[visit.layout].gateway.already_runs else dead(deployment)
 
     def _wanted(self, visit: Visit, one: Pass, workload: Workload) -> deque[StepKey]:
         """The steps of a workload that are still to be measured. Who measures one takes it away, so that what is left is left."""

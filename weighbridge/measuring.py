@@ -94,7 +94,7 @@ class Measuring:
     ) -> StepResult:
         """One step, on the disk before anything else is done.
 
-        A gateway is looked at before and after: a step in which one of its daemons died is not valid, whatever it gave, and the
+        A gateway is looked at before and after: a step in which one of its daemons died is spoilt, whatever it gave, and the
         first of its notes names the daemon. Raises DriverError or TargetError, when it has been written down with the reason, or
         what follows it has failed; ServiceFailed when a daemon has died, whatever else failed for it (that is then its cause).
         """
@@ -115,7 +115,8 @@ class Measuring:
             raise
         died = dead(deployment)
         if died is not None:
-            result = result.model_copy(update={"valid": False, "notes": (self._in_this_step(died), *result.notes)})
+            told = (self._in_this_step(died), *result.notes)
+            result = result.model_copy(update={"valid": False, "spoilt": True, "notes": told})
         self._write(result)
         # Only now: a disk that is full of a tool's own files costs those, and no step.
         self.keep(key.file_name, kept)
@@ -204,7 +205,7 @@ class Measuring:
         self._store.append(result)
         self._order += 1
         self._settled += 1
-        if result.measurement is not None:
+        if result.whole:
             self.whole.add(result.key)
         self._written(result)
         self._display.ended(result)
@@ -220,6 +221,6 @@ def dead(deployment: Deployment) -> TargetError | None:
 
 
 def whole(steps: Iterable[StepResult]) -> set[StepKey]:
-    """The steps that are measured, valid or not: what their latest line says."""
+    """The steps that are measured, valid or not, and need not be again: what their latest line says."""
     latest = {step.key: step for step in steps}
-    return {key for key, step in latest.items() if step.measurement is not None}
+    return {key for key, step in latest.items() if step.whole}

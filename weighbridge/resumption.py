@@ -158,7 +158,7 @@ def spent_s(store: RunStore) -> float:
 
 def ended_by_budget(store: RunStore) -> bool:
     """Whether all that is left of the run is what its budget held no more."""
-    lost = any(step.measurement is None for step in store.latest().values())
+    lost = any(not step.whole for step in store.latest().values())
     return store.manifest.state == "done" and not lost and any(event.kind == BUDGET for event in store.events())
 
 

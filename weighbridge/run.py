@@ -184,9 +184,11 @@ def _conduct(left: Begun, doing: Doing, allowance: Allowance | None, begun: Call
         repeats = sum(all(key in measured for visit in block for key in plan.keys(visit)) for block in plan.blocks())
         doing.say(f"{why}; {claim(repeats)}")
     lost = sum(step.measurement is None for step in latest.values())
-    if lost:
-        many = "1 step was" if lost == 1 else f"{lost} steps were"
-        doing.say(f"{many} not measured; to try again: weighbridge resume {store.folder}")
+    spoilt = sum(step.spoilt for step in latest.values())
+    if lost or spoilt:
+        told = [f"{'1 step was' if lost == 1 else f'{lost} steps were'} not measured"] if lost else []
+        told += [f"in {'1 step' if spoilt == 1 else f'{spoilt} steps'} the gateway did not stay whole"] if spoilt else []
+        doing.say(f"{', '.join(told)}; to try again: weighbridge resume {store.folder}")
 
 
 def ended(store: RunStore, state: State, why: str) -> None:

@@ -96,6 +96,7 @@ def test_a_step_in_which_a_daemon_died_is_not_valid_and_the_next_workload_gets_a
     store, seen = conduct(run)
     first, second, third = (step for step in store.steps() if step.key.layout == "rgw-a")
     assert first.measurement is not None
+    assert first.spoilt
     assert not first.valid
     assert first.notes == (f"in this step {DIED}",)
     assert second.measurement is None

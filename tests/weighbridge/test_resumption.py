@@ -214,15 +214,19 @@ def test_what_could_not_be_measured_is_tried_again_and_its_order_goes_on(tmp_pat
     run.gateways["rgw-a"].dies_at = 2  # in the first step
     store = run.store()
     conduct(run, store, Watched())
-    lost = [key for key, step in store.latest().items() if step.measurement is None]
-    assert len(lost) == 1
+    lines = (store.folder / "steps.jsonl").read_bytes()
+    spoilt, lost, *_ = store.steps()
+    assert spoilt.spoilt
+    assert spoilt.measurement is not None
+    assert lost.measurement is None
     seen = go_on(store, run)
-    assert [key for key, _ in seen.begun] == lost
-    assert [number for _, number in seen.begun] == [6]
+    assert [key for key, _ in seen.begun] == [spoilt.key, lost.key]
+    assert [number for _, number in seen.begun] == [5, 6]
     latest = store.latest()
-    assert all(step.measurement is not None for step in latest.values())
-    assert latest[lost[0]].order == 6
-    assert len(store.steps()) == 7
+    assert all(step.valid for step in latest.values())
+    assert (latest[spoilt.key].order, latest[lost.key].order) == (6, 7)
+    assert len(store.steps()) == 8
+    assert (store.folder / "steps.jsonl").read_bytes().startswith(lines)  # what the spoilt one gave is kept
 
 
 def test_a_step_that_is_not_valid_is_measured_and_not_measured_again(tmp_path: Path) -> None:
@@ -390,9 +394,10 @@ def test_steps_that_were_lost_are_told_with_how_to_try_them_again(tmp_path: Path
     plan = run.plan()
     out = run.folder / "runs"
     running.run(plan, run.planned, Doing(run.place, Console(file=screen, width=200)), out=out, text="", attest=False)
-    assert f"1 step was not measured; to try again: weighbridge resume {only(run)}" in screen.getvalue()
+    told = f"1 step was not measured, in 1 step the gateway did not stay whole; to try again: weighbridge resume {only(run)}"
+    assert told in screen.getvalue()
     resume(only(run), doing(run)[0])
-    assert all(step.measurement is not None for step in RunStore.open(only(run)).latest().values())
+    assert all(step.valid for step in RunStore.open(only(run)).latest().values())
 
 
 @pytest.mark.usefixtures("kinds")

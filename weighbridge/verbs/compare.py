@@ -171,7 +171,7 @@ def cosbench_site(controller: str | None, archive: str | None) -> CosbenchSite:
 
 
 def exit_code(steps: Iterable[StepResult], *, comparable: bool) -> int:
-    """3 when a step could not be measured at all (a gateway or its driver failed), 4 when nothing may be ranked, else 0."""
-    if any(step.measurement is None for step in steps):
+    """3 when a gateway or its driver failed, so that a step is not measured or spoilt, 4 when nothing may be ranked, else 0."""
+    if any(not step.whole for step in steps):
         return EXIT_TARGET
     return EXIT_FINE if comparable else EXIT_INVALID
