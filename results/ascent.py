@@ -202,8 +202,7 @@ def _beneath(structure: PlannedStructure | None, attested: Sequence[Attested], a
         return {}
     nearby = structure.model_copy(update={"entrances": structure.gateways})
     benches = ceiling("network", attested, nearby, asked.model_copy(update={"clients": structure.gateways}))
-    client = asked.clients[:1]
-    direct = structure.model_copy(update={"entrances": client, "gateways": client, "copied_by": "gateway"})
+    direct = structure.model_copy(update={"entrances": asked.clients, "gateways": asked.clients, "copied_by": "gateway"})
     engine = ceiling("network", attested, direct, asked)
     found = {**dict.fromkeys(BENCHED, benches), "object-server": engine}
     return {level: _rated("network", one, asked.size_bytes) for level, one in found.items() if isinstance(one, Ceiling)}

@@ -213,7 +213,7 @@ def _carried(told: Sequence[Attested], host: str, nic_bit_s: float | None, *, se
 def _crossings(structure: PlannedStructure, asked: Asked) -> list[Crossing]:
     """Where bodies cross links, from the clients to the stores; hosts that are both ends of a leg have none there."""
     reads = asked.operation == "read"
-    legs = [(asked.clients[:1], structure.entrances, 1, 1)]
+    legs = [(asked.clients, structure.entrances, 1, 1)]
     legs += [(structure.entrances, structure.gateways, 1, 1)]
     sent = structure.replicas if structure.copied_by == "gateway" and not reads else 1
     kept = 1 if reads else structure.replicas

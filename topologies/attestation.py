@@ -81,8 +81,8 @@ def attest(hosts: Hosts, hardware: Hardware, needs: Mapping[str, HostNeed], say:
     started = time.monotonic()
     say("attesting the hosts")
     tools = tools_of(hosts, hardware)
-    names, client = tuple(hosts.hosts), hardware.clients[0]
-    pairs = _pairs(names, client, needs) if asked.sameness else []
+    names = tuple(hosts.hosts)
+    pairs = _pairs(names, hardware.clients, needs) if asked.sameness else []
     if asked.all_pairs:
         pairs += [
             (here, there) for here, there in itertools.combinations(names, 2) if not {(here, there), (there, here)} & {*pairs}
@@ -288,9 +288,9 @@ def slower_nic(hardware: Hardware, here: str, there: str) -> int | None:
     return min(rates, default=None)
 
 
-def _pairs(names: Sequence[str], client: str, needs: Mapping[str, HostNeed]) -> list[tuple[str, str]]:
-    """Who talks to whom while a gateway is weighed: the client with all hosts, and what answers it with what keeps data."""
-    pairs = [(client, name) for name in names if name != client]
+def _pairs(names: Sequence[str], clients: Sequence[str], needs: Mapping[str, HostNeed]) -> list[tuple[str, str]]:
+    """Who talks to whom while a gateway is weighed: clients with all other hosts, and what answers them with what keeps data."""
+    pairs = [(client, name) for client in clients for name in names if name not in clients]
     tiers = {name: needs[name].tier for name in names if name in needs}
     storage = [name for name, tier in tiers.items() if tier == "storage"]
     return pairs + [(name, store) for name, tier in tiers.items() if tier == "gateway" for store in storage]

@@ -177,6 +177,18 @@ def test_the_network_is_its_narrowest_crossing() -> None:
     assert rate(network(links(1000, 1000, 40), "read")) == 80
 
 
+def test_all_clients_that_make_the_load_carry_it_together() -> None:
+    told, limits = links(100, 500, 500)
+    told += both_ways("client-2", "gateway-1", 60)
+    both = asked("read").model_copy(update={"clients": ("client-1", "client-2"), "nics_bit_s": {**limits, **nics(client_2=60)}})
+    found = ceiling("network", told, structure(), both)
+    assert rate(found) == 160
+    assert isinstance(found, Ceiling)
+    assert found.how == "what client-1, client-2 receive"
+    unknown = both.model_copy(update={"clients": ("client-1", "client-3")})
+    assert ceiling("network", told, structure(), unknown) == Gap(why="not measured: what client-3 is sent (--layers network)")
+
+
 def test_a_gateway_among_slower_stores_is_not_taken_for_as_slow_as_one_of_them() -> None:
     told, limits = links(1000, 60, 40)
     among_stores = [one for one in told if "client-1" not in (one.sender, one.receiver)]

@@ -251,3 +251,11 @@ def test_all_pairs_of_hosts_are_measured_both_ways_once(hosts: RecordedHosts) ->
         assert len({(one.host, one.what) for one in ceilings}) == len(ceilings)
         told = {one.receiver if one.what.startswith("network from") else one.sender: one for one in ceilings if one.sender}
         assert all(one.host in (one.sender, one.receiver) for one in told.values())
+
+
+def test_every_client_is_measured_with_all_hosts_that_make_no_load(hosts: RecordedHosts) -> None:
+    first, second, *others = HARDWARE.hosts
+    several = HARDWARE.model_copy(update={"clients": (first, second)})
+    ceilings = attest(hosts, several, {}, quietly).ceilings
+    found = {frozenset((one.sender, one.receiver)) for one in ceilings if one.kind == "network"}
+    assert found == {frozenset((client, name)) for client in (first, second) for name in others}

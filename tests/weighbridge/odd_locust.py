@@ -1,6 +1,6 @@
 """Locust's driver as it is, on hosts with odd clocks, and with less patience: what waits for a lost station waits 10 s otherwise.
 
-No two processes agree on any clock that is read in Python, and the wall clock jumps about: whatever is measured by it is wrong.
+No two processes agree on any clock that is read in Python, and the wall clock goes backwards: whatever goes by it is wrong.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def odd_clocks() -> None:
     ahead_s = random.uniform(0, 1e6)
     time.monotonic = lambda: steady() + ahead_s
     time.perf_counter = lambda: precise() + ahead_s
-    time.time = lambda: random.uniform(1e9, 2e9)
+    time.time = lambda: 2e9 - ahead_s - steady()
 
 
 if __name__ == "__main__":

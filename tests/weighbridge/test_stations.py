@@ -116,6 +116,11 @@ def test_two_clients_share_the_workers_of_a_step_and_their_clocks_do_not_matter(
         cleaned = ready.driver.cleanup(Cleanup(workload=writes, what="written"))
         assert cleaned.deleted == written
         assert not names(deployment)
+        # Fewer workers than stations: some have none, and users are started by a clock that has gone back.
+        few = ready.driver.step(Step(workload=writes, workers=2)).measurement
+        assert judge(few, suite.bounds).valid, few.notes
+        assert few.tallies[0].count < tally.count
+        ready.driver.cleanup(Cleanup(workload=writes, what="written"))
     assert ended(there)
     # What was written before the window opened and after it closed is there besides.
     assert 0 < tally.count < written < 2 * tally.count
