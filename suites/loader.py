@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ground.document import Document, DocumentError, Fault, did_you_mean
 from ground.errors import UsageError
+from ground.paths import is_file
 from suites.suite import Suite
 
 
@@ -21,7 +22,7 @@ def find(name: str) -> Path:
     Raises UsageError when there is none.
     """
     path = Path(name)
-    if path.is_file():
+    if is_file(path):
         return path
     stem = path.stem if path.suffix in {".yaml", ".yml"} else name
     known = shipped()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ground.document import did_you_mean
 from ground.errors import UsageError
+from ground.paths import is_file
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Shelf:
     def find(self, name: str) -> Path:
         """The file of a path, or of the name of one that ships. Raises UsageError when there is none."""
         path = Path(name)
-        if path.is_file():
+        if is_file(path):
             return path
         known = self.shipped()
         if name in known:

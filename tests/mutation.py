@@ -20,6 +20,7 @@ from typing import Any, Final, TypeVar
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
+from ground.document import DocumentError
 from ground.errors import WeighbridgeError
 
 SEED: Final = int(os.environ.get("WEIGHBRIDGE_FUZZ_SEED", "0"))
@@ -116,6 +117,7 @@ TEXTS: Final = (
         "+1",
     ),
     *("1MB", "1.5B", "20s", "-20s", "10Gbit", "5 TiB", "1e9s", "2026-11-22", "2026-11-22T04:42:26+00:00", "12:30:45"),
+    *("!!python/name:os.system", "!x", "<<: *a", "- ", "? a", "| a", ">", "%YAML 9.9", "---", "...", "{a: &b [*b]}", "@", "`"),
     *("a,b,c", "a=b", "a:b", "a;b", "a~b", "<a>", "&lt;", "http://[::1", "http://a:99999/", "${HOME}", "N/A", "0%", "100%"),
 )
 """Hostile as the text of any value."""
@@ -290,10 +292,11 @@ def wrong_text(dice: Random, text: str) -> str:
 Found = TypeVar("Found")
 
 
-def tried(read: Callable[[], Found], *errors: type[WeighbridgeError], saying: str = "") -> Found | None:
+def tried(read: Callable[[], Found], *errors: type[WeighbridgeError], saying: str = "", text: str | None = None) -> Found | None:
     """What is read, within the bounds of a case; None where it is refused by one of these errors of ours, or by any of ours.
 
-    Its message is one that can be printed, of a length that can be read, and says `saying`; its faults of a document are in it.
+    Its message is one that can be printed, of a length that can be read, and says `saying`. Where `text` is what is read, faults of
+    documents are within it.
     """
     expected = errors or (WeighbridgeError,)
     refused: WeighbridgeError | None = None
@@ -308,7 +311,29 @@ def tried(read: Callable[[], Found], *errors: type[WeighbridgeError], saying: st
     assert words.strip()
     assert saying in words
     assert len(words.encode()) < LONGEST_MESSAGE
+    if isinstance(refused, DocumentError) and text is not None:
+        see_that_faults_are_within(refused, text)
     return None
+
+
+def see_that_faults_are_within(error: DocumentError, text: str) -> None:
+    """Every fault points at a character of the text, or just behind one."""
+    lines = text.splitlines() or [""]
+    assert error.faults
+    for fault in error.faults:
+        assert 1 <= fault.line <= len(lines) + 1
+        line = lines[fault.line - 1] if fault.line <= len(lines) else ""
+        assert 1 <= fault.column <= len(line) + 1
+
+
+def wrong_yaml(dice: Random, text: str, document: Any) -> str:
+    """A file as people may write it: its lines changed; or its values changed, then written as JSON, which is YAML too."""
+    kind = dice.randrange(20)
+    if kind == 0:
+        return "a: " * 5000 if dice.random() < 0.5 else "[" * 5000
+    if kind < 12:
+        return wrong_text(dice, text)
+    return json.dumps(wrong_values(dice, document), indent=dice.choice((None, None, 1)))
 
 
 class TooMuch(AssertionError):

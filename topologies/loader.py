@@ -15,6 +15,7 @@ from gateways import KINDS
 from gateways.gateway import Gateway
 from ground.document import Document, DocumentError, Fault, did_you_mean
 from ground.errors import UsageError
+from ground.paths import expanded, is_file
 from ground.quantities import show_bytes
 from topologies.hardware import Hardware
 from topologies.layout import Layout
@@ -43,7 +44,7 @@ def shipped_hardware() -> Mapping[str, Path]:
 def find(name: str, known: Mapping[str, Path], what: str) -> Path:
     """The file of a layout or hardware given as a path or by the name of one that ships. Raises UsageError."""
     path = Path(name)
-    if path.is_file():
+    if is_file(path):
         return path
     if name in known:
         return known[name]
@@ -67,15 +68,15 @@ def _unusable(hardware: Hardware) -> Iterator[tuple[str, str]]:
     if access is None:
         return
     if access.key is not None:
-        path = Path(access.key).expanduser()
-        if not path.is_file():
+        path = expanded(access.key)
+        if not is_file(path):
             yield "key", f"there is no file {path}"
         elif path.stat().st_mode & 0o077:
             yield "key", f"{path} can be read by others than you: chmod 600 {path}"
-    if "known_hosts" in access.model_fields_set and not Path(access.known_hosts).expanduser().is_file():
+    if "known_hosts" in access.model_fields_set and not is_file(expanded(access.known_hosts)):
         yield (
             "known_hosts",
-            f"there is no file {Path(access.known_hosts).expanduser()}: ssh-keyscan makes one, to be checked by you",
+            f"there is no file {expanded(access.known_hosts)}: ssh-keyscan makes one, to be checked by you",
         )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from gateways.gateway import Say
 from ground.document import DocumentError, Fault
 from ground.errors import UsageError
+from ground.paths import is_file
 from suites import Suite
 from suites import loader as suite_files
 from topologies import loader
@@ -40,7 +41,7 @@ def hardware_named(name: str | None) -> Hardware:
 def layout_named(name: str, hardware: Hardware) -> Planned:
     """The layout of a reference (topologies.reference), checked against the hardware. Raises UsageError or DocumentError."""
     # A file's own name may have a colon or an @ in it.
-    reference = Reference(name, name) if Path(name).is_file() else parse(name)
+    reference = Reference(name, name) if is_file(Path(name)) else parse(name)
     return loader.load_layout(loader.find(reference.name, loader.shipped_layouts(), "layout"), hardware, reference)
 
 

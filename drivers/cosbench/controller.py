@@ -161,7 +161,7 @@ def java_date(text: str) -> datetime:
         _, month, day, clock, *_, year = text.split()
         hour, minute, second = (int(part) for part in clock.split(":"))
         return datetime(int(year), _MONTHS.index(month) + 1, int(day), hour, minute, second)  # noqa: DTZ001 - as the controller's files
-    except ValueError:
+    except (ValueError, OverflowError):
         raise Unanswered(f"COSBench tells a date that is none: {text[:60]!r}") from None
 
 

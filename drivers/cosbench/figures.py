@@ -22,9 +22,13 @@ _NOTHING: Final = "N/A"
 _STATUSES: Final = re.compile(
     r"waiting|booting|submitting|authing|launching|running|closing|sleeping|completed|failed|terminated|cancelled|aborted"
 )
-_CODES: Final = re.compile(r"error code: (\S+) occurred (\d+) times")
+_CODES: Final = re.compile(r"error code: (\S+) occurred ([0-9]{1,18}) times")
 _STAGE: Final = re.compile(r"^=+ stage: (\S+) =+$", re.MULTILINE)
 _THROWN: Final = re.compile(r"^(?:Caused by: )?[\w.$]+(?:Exception|Error)(?:: (.*))?$")
+
+
+MOST: Final = 2**63
+"""COSBench counts in 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,8 @@ def _row(line: str) -> Row:
             count, size = (None if field == _NOTHING else int(field) for field in fields[3:5])
             mean, throughput = (None if fields[index] == _NOTHING else float(fields[index]) for index in (5, 13))
             success = None if fields[15] == _NOTHING else round(float(fields[15].removesuffix("%")) / 100, 6)
-            return Row(fields[0], name, count, size, mean, throughput, success, fields[16])
+            if all(value is None or 0 <= value < MOST for value in (count, size, mean, throughput, success)):
+                return Row(fields[0], name, count, size, mean, throughput, success, fields[16])
     raise DriverError(
         f"COSBench's summary has a row that cannot be read: {line[:200]!r}",
         advice="Its JVM must write numbers in English: start it with -Duser.language=en or LC_ALL=C.",
@@ -100,7 +105,10 @@ def bins(histogram: str, stage: str, operation: str) -> Bins | None:
         raise DriverError(f"COSBench's histogram has a row that cannot be read: {line[:200]!r}") from None
     if not beyond_ms or not width_ms:
         raise DriverError("COSBench's histogram is not whole: its last row is missing")
-    return Bins(width_us=width_ms * 1000, counts=tuple(counts), beyond_us=beyond_ms * 1000, beyond=beyond)
+    try:
+        return Bins(width_us=width_ms * 1000, counts=tuple(counts), beyond_us=beyond_ms * 1000, beyond=beyond)
+    except ValueError as error:
+        raise DriverError(f"COSBench's histogram cannot be that of {operation} of {stage}: {error}") from None
 
 
 def log_of_stage(log: str, stage: str) -> str:

@@ -17,6 +17,9 @@ UNTOLD: Final = "untold"
 STRAY: Final = 0.03
 """COSBench's throughput and ours may differ by so much without a word: it divides by the time each worker was seen at work."""
 
+HALF_A_STEP: Final = 0.00005
+"""Half a hundredth of a per cent: so far a share that COSBench tells may be off."""
+
 _CLOCK: Final = (
     "COSBench's driver sets the clock of its host before each stage (date -s) where it may, and this controller was not started"
     " by us: steps of the clock are in these figures"
@@ -110,13 +113,13 @@ def _failed(row: Row) -> tuple[int, str]:
     All there is to it is a share in hundredths of a per cent: 94.66 % of which 1010 succeeded is 56 to 58 failures.
     """
     count = row.count or 0
-    if row.success is None or row.success <= 0:
+    if row.success is None or row.success <= HALF_A_STEP:
         raise DriverError(f"COSBench tells {count} successes of {row.operation} and no share that succeeded")
     if row.success >= 1:
         return 0, ""
     nearest = round(count / row.success) - count
-    fewest = round(count / min(1.0, row.success + 0.00005)) - count
-    most = round(count / (row.success - 0.00005)) - count
+    fewest = round(count / min(1.0, row.success + HALF_A_STEP)) - count
+    most = round(count / (row.success - HALF_A_STEP)) - count
     if fewest == most:
         return nearest, ""
     return max(

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,11 +40,22 @@ WORKLOADS: Final = (
 Folders = dict[str, Path]
 
 
-@pytest.fixture(scope="session")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
+@cache
+def folders_in(runs: Path) -> Folders:
     """Run folders of one step a layout, by what they are, and an empty one."""
-    runs = tmp_path_factory.mktemp("fuzzed")
     return {"run": fake_run(runs, workloads=WORKLOADS, repeats=1).folder, "tuning": fake_tuning(runs).folder, "empty": runs}
+
+
+@pytest.fixture(scope="session")
+def runs_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the run folders are."""
+    return tmp_path_factory.mktemp("fuzzed")
+
+
+@pytest.fixture(scope="session")
+def folders(runs_once: Path) -> Folders:
+    """See folders_in."""
+    return folders_in(runs_once)
 
 
 def cut(document: Any, most: int = 2) -> Any:
@@ -83,21 +95,30 @@ def same(record: BaseModel) -> bool:
     return type(record).model_validate_json(written).model_dump_json() == written
 
 
-@pytest.mark.parametrize("name", RECORDS)
-def test_whatever_a_record_s_file_holds_is_a_record_or_an_error_of_ours(name: str, folders: Folders, tmp_path: Path) -> None:
-    model, made = RECORDS[name]
-    document, path = made(folders), tmp_path / name
-    assert isinstance(model.model_validate(document), model)
+@cache
+def documents(runs: Path) -> dict[str, list[Any]]:
+    """A whole document of each file of records, and those of each file of lines."""
+    folders = folders_in(runs)
+    found = {name: [made(folders)] for name, (_, made) in RECORDS.items()}
+    return found | {name: made(folders) for name, (_, made) in LINES.items()}
 
-    @CASES
-    @given(dice=DICE)
-    def case(dice: Dice) -> None:
-        path.write_bytes(wrong_json(dice, document))
-        read = (lambda: study_of(tmp_path)) if model is StudyRun else (lambda: read_record(path, model))
-        found = tried(read, UsageError, saying=name)
+
+def test_what_the_cases_are_made_of_is_read(runs_once: Path) -> None:
+    for name, (model, _) in RECORDS.items():
+        assert model.model_validate(documents(runs_once)[name][0])
+    for name, (adapter, _) in LINES.items():
+        assert all(adapter.validate_python(one) for one in documents(runs_once)[name])
+
+
+@CASES
+@given(dice=DICE)
+def test_whatever_a_record_s_file_holds_is_a_record_or_an_error_of_ours(dice: Dice, runs_once: Path) -> None:
+    for name, (model, _) in RECORDS.items():
+        path = runs_once / name
+        path.write_bytes(wrong_json(dice, documents(runs_once)[name][0]))
+        read: Callable[[], BaseModel | None] = partial(read_record, path, model)
+        found = tried(partial(study_of, runs_once) if model is StudyRun else read, UsageError, saying=name)
         assert found is None or same(found)
-
-    case()
 
 
 EVENT: Final = RunEvent(at="2026-11-22T04:42:26Z", kind="step", text="swift, small-read", layout="swift").model_dump(mode="json")
@@ -144,22 +165,15 @@ LINES: Final[dict[str, tuple[TypeAdapter[Any], Callable[[Folders], list[Any]]]]]
 }
 
 
-@pytest.mark.parametrize("name", LINES)
-def test_whatever_a_file_of_lines_holds_is_records_or_an_error_with_its_line(name: str, folders: Folders, tmp_path: Path) -> None:
-    adapter, made = LINES[name]
-    documents, path = made(folders), tmp_path / name
-    for document in documents:
-        adapter.validate_python(document)
-
-    @CASES
-    @given(dice=DICE)
-    def case(dice: Dice) -> None:
-        data = wrong_json(dice, dice.choice(documents))
+@CASES
+@given(dice=DICE)
+def test_whatever_a_file_of_lines_holds_is_records_or_an_error_with_its_line(dice: Dice, runs_once: Path) -> None:
+    for name, (adapter, _) in LINES.items():
+        path = runs_once / name
+        data = wrong_json(dice, dice.choice(documents(runs_once)[name]))
         path.write_bytes(data + dice.choice((b"\n", b"\n", b"\n", b"", b"\r\n", b"\n\n")))
-        found = tried(lambda: list(read_lines(path, adapter.validate_json)), InvalidMeasurement, saying=f"{name}:")
+        found = tried(lambda: list(read_lines(path, adapter.validate_json)), InvalidMeasurement, saying=f"{name}:")  # noqa: B023
         assert all(same(one) for one in found or ())
-
-    case()
 
 
 @CASES

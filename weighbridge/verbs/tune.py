@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ground.errors import EXIT_FINE, EXIT_INVALID, UsageError
+from ground.paths import is_file
 from weighbridge.verbs.options import pictures, seconds, shown
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def command(
     if again:
         facts = tuple(word.strip() for word in despite.split(",") if word.strip())
         return resume(_folder(tuning, changes, out), screen, despite=facts, budget_s=budget, pictures=pictures)
-    if (Path(tuning) / "manifest.json").is_file():
+    if is_file(Path(tuning) / "manifest.json"):
         raise UsageError(f"{tuning}: is a run", advice=f"To go on with it: weighbridge tune {tuning} --resume")
     chosen = ready(*read(tuning, changes))
     if dry_run:

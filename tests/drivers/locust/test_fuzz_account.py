@@ -1,0 +1,46 @@
+"""Listings of S3 and Swift, made wrong on purpose."""
+
+from __future__ import annotations
+
+import http.client
+from typing import Final, cast
+
+import pytest
+from hypothesis import given
+from pydantic import SecretStr
+
+from drivers.locust.account import Account, Answer
+from drivers.order import Target
+from ground.errors import DriverError
+from tests.mutation import CASES, DICE, Dice, tried, wrong_bytes, wrong_json, wrong_text
+
+S3: Final = Target(api="s3", url="http://10.0.0.1:8080", user="me", key=SecretStr("planted"))
+SWIFT: Final = Target(api="swift", url="http://10.0.0.1:8080/v1/AUTH_a", token=SecretStr("planted"))
+XML: Final = """<?xml version="1.0" encoding="UTF-8"?>
+<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
+<Name>wb-a-0</Name>
+<KeyCount>2</KeyCount>
+<IsTruncated>false</IsTruncated>
+<Contents><Key>o-1</Key><Size>4096</Size></Contents>
+<Contents><Key>o-2&amp;x</Key><Size>4096</Size></Contents>
+</ListBucketResult>
+"""
+JSON: Final = [{"name": "o-1", "bytes": 4096, "hash": "x", "content_type": "a/b"}, {"name": "o-2", "bytes": 4096}]
+MOST_PAGES: Final = 3
+
+
+@CASES
+@given(dice=DICE)
+def test_whatever_a_bucket_s_list_is_it_is_names_or_an_error_of_the_driver(dice: Dice) -> None:
+    target = dice.choice((S3, SWIFT))
+    if target is SWIFT:
+        body = wrong_json(dice, JSON)
+    else:
+        body = wrong_bytes(dice, XML.encode()) if dice.random() < 0.5 else wrong_text(dice, XML).encode(errors="replace")
+    account = Account(target, 1.0)
+    pages = [Answer(200, http.client.HTTPMessage(), body), Answer(404, http.client.HTTPMessage(), b"")]
+    with pytest.MonkeyPatch.context() as patch:
+        # What follows a page that says that there is more is asked for by the last name of it: that can be sent, too.
+        patch.setattr(account, "_request", lambda *_, **__: pages.pop(0))
+        found = tried(lambda: list(account.objects("wb-a-0")), DriverError, saying="bucket wb-a-0 cannot be")
+    assert all(isinstance(cast("object", name), str) and name.encode() for name in found or ())

@@ -1,0 +1,49 @@
+"""YAML made wrong on purpose: faults are told within the file, and what is read is of a bounded size."""
+
+from __future__ import annotations
+
+import yaml
+from hypothesis import given
+
+from ground.document import Document, DocumentError
+from ground.record import Record
+from tests.mutation import CASES, DICE, Dice, places, tried, wrong_yaml
+
+TEXT = """# What is weighed
+name: &name small-read
+about: >
+  Many lines
+  of text
+list: [1, 2.5, 0x10, 1e3, yes, ~, 2026-11-22, "two words", 'it''s']
+inner:
+  - {key: *name, other: [a, b]}
+  - key: |
+      kept as it is
+  - <<: {key: c}
+"""
+DOCUMENT = yaml.safe_load(TEXT.replace("2026-11-22, ", ""))
+
+
+class Inner(Record):
+    key: str
+    other: tuple[str, ...] = ()
+
+
+class Whole(Record):
+    """A record with a bit of everything."""
+
+    name: str
+    about: str
+    list: tuple[int | float | bool | str | None, ...]
+    inner: tuple[Inner, ...]
+
+
+@CASES
+@given(dice=DICE)
+def test_whatever_a_file_holds_is_read_or_refused_with_places_within_it(dice: Dice) -> None:
+    text = wrong_yaml(dice, TEXT, DOCUMENT)
+    document = tried(lambda: Document("a.yaml", text), DocumentError, saying="a.yaml:", text=text)
+    if document is not None:
+        assert len(places(document.data)) <= 200_000
+        found = tried(lambda: document.into(Whole), DocumentError, saying="a.yaml:", text=text)
+        assert found is None or Whole.model_validate_json(found.model_dump_json()) == found

@@ -1,0 +1,156 @@
+"""Layouts, hardware files and references to layouts, made wrong on purpose."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+from hypothesis import given
+
+import suites.loader
+import suites.studies.loader
+from ground.errors import UsageError
+from tests.mutation import CASES, DICE, Dice, hostile, tried, wrong_bytes, wrong_yaml
+from topologies.hardware import Hardware
+from topologies.layout import Layout
+from topologies.loader import Planned, find, load_hardware, load_layout, planned_again, shipped_hardware, shipped_layouts
+from topologies.reference import LONGEST_NAME, parse, split
+
+REAL: Final = """name: real
+about: Each key of hardware once
+kind: ssh
+ssh: {user: root, port: 22, key: FOLDER/key, known_hosts: FOLDER/key, folder: /opt/weighbridge, python: python3}
+profile: study-2014
+sysctl: {net.ipv4.tcp_sack: "0"}
+network: {mtu: 9000, set: true}
+clients: [client-1]
+hosts:
+  client-1: {cpus: 2, memory: 4GiB, nic: 10Gbit, address: 10.0.0.1, ssh: {host: a.example, port: 22, user: me}}
+  store-1: {address: "fd00::2", disks: [{id: /dev/disk/by-id/nvme-a, wipe: true, bandwidth: 200MB, iops: 100}]}
+"""
+LAB: Final = """name: lab
+kind: lab
+clients: [client-1]
+hosts:
+  client-1: {cpus: 0.5, memory: 1GiB, nic: 10Gbit}
+  gateway-1: {cpus: 0.6, memory: 1GiB}
+  store-1: {memory: 2560MiB, disks: [{size: 20GiB, bandwidth: 200MB, iops: 500}]}
+"""
+
+
+@CASES
+@given(dice=DICE)
+def test_whatever_a_hardware_file_holds_is_hardware_or_refused_with_its_place(dice: Dice, fuzzed: Path) -> None:
+    text, document = dice.choice(seeds(fuzzed))
+    path, wrong = fuzzed / "hardware.yaml", wrong_yaml(dice, text, document)
+    path.write_bytes(wrong.encode(errors="surrogatepass"))
+    found = tried(lambda: load_hardware(path), UsageError, saying="hardware.yaml", text=_shown(path))
+    assert found is None or Hardware.model_validate_json(found.model_dump_json()) == found
+
+
+@cache
+def seeds(folder: Path) -> tuple[tuple[str, Any], ...]:
+    """Hardware files and what they hold, as texts alone; the key that they name is there."""
+    (folder / "key").touch(0o600)
+    texts = [text.replace("FOLDER", str(folder)) for text in (REAL, LAB)]
+    return tuple((text, yaml.load(text, Loader=yaml.BaseLoader)) for text in texts)
+
+
+def test_hardware_that_the_cases_are_made_of_is_read(fuzzed: Path) -> None:
+    for text, _ in seeds(fuzzed):
+        (fuzzed / "seed.yaml").write_text(text)
+        assert load_hardware(fuzzed / "seed.yaml")
+
+
+def _shown(path: Path) -> str:
+    return path.read_bytes().decode(errors="replace").replace("\r\n", "\n")
+
+
+LAYOUTS: Final = ("rgw-haproxy", "rgw-apache-fastcgi", "swift-haproxy", "existing", "null")
+
+
+@cache
+def shipped() -> tuple[tuple[str, Any, Hardware], ...]:
+    """Layouts that ship, without their comments, and hardware that they fit."""
+    found = []
+    for name in LAYOUTS:
+        text = shipped_layouts()[name].read_text()
+        bare = "\n".join(line.partition(" #")[0].rstrip() for line in text.splitlines() if not line.startswith("#")) + "\n"
+        hardware = load_hardware(shipped_hardware()["this-machine" if name == "existing" else "lab-small"])
+        found.append((bare, yaml.safe_load(bare), hardware))
+    return tuple(found)
+
+
+@CASES
+@given(dice=DICE)
+def test_whatever_a_layout_holds_is_a_layout_or_refused_with_its_place(dice: Dice, fuzzed: Path) -> None:
+    text, document, hardware = dice.choice(shipped())
+    path = fuzzed / "layout.yaml"
+    path.write_bytes(wrong_yaml(dice, text, document).encode(errors="surrogatepass"))
+    found = tried(lambda: load_layout(path, hardware), UsageError, saying="layout.yaml", text=_shown(path))
+    if found is not None:
+        assert Layout.model_validate_json(found.layout.model_dump_json()) == found.layout
+        if dice.random() < 0.1:
+            assert isinstance(tried(lambda: planned_again(found.layout, hardware, "plan")), Planned)
+
+
+REFERENCES: Final = (
+    "rgw-beast",
+    "rgw-beast@ceph-18:radosgw.threads=64",
+    "rgw-haproxy:radosgw.daemons=2:haproxy.options.backend=[option http-no-delay, a: b]",
+    "swift:replicas=2:proxy.workers=4:place.proxy=[gateway-1]",
+    "rgw-beast:options.client.rgw.gateway-1.rgw_frontends={a: 1}",
+)
+
+
+def in_one_line(text: str) -> str:
+    """A reference as faults in it are counted: whatever is in it, it is one line."""
+    return "".join(one if one.isprintable() else " " for one in text)
+
+
+@CASES
+@given(dice=DICE)
+def test_whatever_a_reference_says_is_changes_or_refused_within_it(dice: Dice) -> None:
+    text = dice.choice(REFERENCES)
+    text = wrong_bytes(dice, text.encode()).decode(errors="replace") if dice.random() < 0.7 else f"{text}={hostile(dice)}"
+    tried(lambda: split(text), UsageError)
+    found = tried(lambda: parse(text), UsageError, text=in_one_line(text))
+    if found is not None:
+        tried(lambda: find(found.name, shipped_layouts(), "layout"), UsageError)
+        assert len(found.renamed("rgw-beast")) <= LONGEST_NAME
+        assert all(1 <= change.column <= len(text) for change in found.changes)
+
+
+@CASES
+@given(dice=DICE)
+def test_whatever_a_reference_changes_is_a_layout_or_refused_within_it(dice: Dice) -> None:
+    text = wrong_bytes(dice, dice.choice(REFERENCES[1:4]).encode()).decode(errors="replace")
+    reference = tried(lambda: parse(text), UsageError, text=in_one_line(text))
+    if reference is None or not reference.changes:
+        return
+    path, hardware = shipped_layouts()["null"], load_hardware(shipped_hardware()["lab-small"])
+    tried(lambda: load_layout(path, hardware, reference), UsageError)
+
+
+@pytest.fixture(scope="module")
+def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("fuzzed")
+
+
+def test_a_name_that_is_too_long_for_a_path_is_no_layout_and_no_suite() -> None:
+    with pytest.raises(UsageError, match="no layout"):
+        find("a" * 5000, shipped_layouts(), "layout")
+    with pytest.raises(UsageError, match="no suite"):
+        suites.loader.find("a" * 5000)
+    with pytest.raises(UsageError, match="no study"):
+        suites.studies.loader.find("a" * 5000)
+
+
+def test_files_of_nobody_s_folder_are_told_as_not_there(tmp_path: Path) -> None:
+    text = REAL.replace("key: FOLDER/key", "key: ~nobody-at-all/key").replace("FOLDER", str(tmp_path))
+    (tmp_path / "hardware.yaml").write_text(text)
+    with pytest.raises(UsageError, match="there is no file ~nobody-at-all/key"):
+        load_hardware(tmp_path / "hardware.yaml")
