@@ -170,6 +170,9 @@ class Standing(ABC):
     def check(self) -> None:
         """Raise ServiceFailed when a service of the gateway has died."""
 
+    def check_room(self) -> None:  # noqa: B027 - most have nothing to tell: they answer what they cannot keep with an error
+        """Raise ServiceFailed when it answers nothing any more for want of room. Asked only where requests were not answered."""
+
     def clear(self, buckets: Sequence[str]) -> tuple[str, ...]:
         """Delete these buckets with all that is in them, where the gateway outlives its deployment; returns in words what was.
 

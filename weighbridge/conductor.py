@@ -274,7 +274,7 @@ class Conductor:
 
     def _dead(self, deployment: Deployment, visit: Visit) -> TargetError | None:
         """What has died of a gateway that is ours to stand up again; of one that already runs the step has told what is amiss."""
-        return None if self._planned[visit.layout].gateway.already_runs else dead(deployment)
+        return None if self._planned[visit.layout].gateway.already_runs else dead(deployment, doubted=True)
 
     def _wanted(self, visit: Visit, one: Pass, workload: Workload) -> deque[StepKey]:
         """The steps of a workload that are still to be measured. Who measures one takes it away, so that what is left is left."""

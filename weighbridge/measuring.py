@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from drivers.driver import Driver, Heard
 from drivers.order import Cleaned, Cleanup, Kept, Prepare, Progress, Step
@@ -24,6 +25,9 @@ from weighbridge.cache_dropper import dropping
 from weighbridge.display import Display
 from weighbridge.profiling import Profiler
 from weighbridge.telemetry import Counted, Watch, limits_of
+
+UNANSWERED: Final = frozenset({"timeout", "unfinished"})
+"""Classes of errors of requests that were never answered: daemons that live may have stopped to take any."""
 
 
 class Measuring:
@@ -107,13 +111,14 @@ class Measuring:
         try:
             result, kept = self._measure(planned, deployment, watch, driver, workload, key)
         except (DriverError, TargetError) as error:
-            died = dead(deployment)
+            died = dead(deployment, doubted=True)
             notes = (error.message,) if died is None else (self._in_this_step(died), error.message)
             self._write(StepResult(key=key, measurement=None, valid=False, notes=notes, order=self._order))
             if died is not None:
                 raise died from error
             raise
-        died = dead(deployment)
+        tallies = () if result.measurement is None else result.measurement.tallies
+        died = dead(deployment, doubted=any(UNANSWERED & set(tally.errors) for tally in tallies))
         if died is not None:
             told = (self._in_this_step(died), *result.notes)
             result = result.model_copy(update={"valid": False, "spoilt": True, "notes": told})
@@ -211,10 +216,15 @@ class Measuring:
         self._display.ended(result)
 
 
-def dead(deployment: Deployment) -> TargetError | None:
-    """What is said of a gateway that is not whole: of what has died, or that it does not answer; None when nothing is amiss."""
+def dead(deployment: Deployment, *, doubted: bool = False) -> TargetError | None:
+    """What is said of a gateway that is not whole: of what has died, or that it does not answer; None when nothing is amiss.
+
+    `doubted`: requests were not answered, so that it is also asked whether there is room for any.
+    """
     try:
         deployment.check()
+        if doubted:
+            deployment.standing.check_room()
     except TargetError as error:
         return error
     return None

@@ -95,10 +95,10 @@ class Ceph:
         """Where it listens on its host."""
         return f"/run/ceph/{self.name}.asok"
 
-    def failed(self, what: str) -> ServiceFailed:
+    def failed(self, what: str, *, advice: str = "") -> ServiceFailed:
         """The error that says `what` happened, with the last lines of its log."""
         log = f"{self.name}.log"
-        return ServiceFailed(self.host.name, self.name, what, log=str(self.host.log(log)), tail=self.host.tail(log))
+        return ServiceFailed(self.host.name, self.name, what, log=str(self.host.log(log)), tail=self.host.tail(log), advice=advice)
 
     def probe(self) -> Probe:
         """What tells its counters every second; its program is put on the host."""

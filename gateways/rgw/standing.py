@@ -66,6 +66,25 @@ class RgwStanding(Standing):
         """Raise ServiceFailed when a daemon has died."""
         daemon.check(self._running.daemons)
 
+    def check_room(self) -> None:
+        """Raise ServiceFailed when an OSD is full: the cluster then answers neither writes nor deletes, and refuses none."""
+        ceph = self._below.ceph
+        if ceph is None:
+            return
+        checks = json.loads(ceph.host.run(["ceph", "health", "detail", "--format", "json"]).stdout)["checks"]
+        told = checks.get("OSD_FULL")
+        if told is None:
+            return
+        # Details are sentences such as `osd.0 is full`.
+        names = [detail["message"].split()[0] for detail in told["detail"]]
+        full = next((osd for osd in self._osds if osd.name in names), self._osds[0])
+        words = "is full" if len(self._osds) == 1 else f"is full ({len(names)} of {len(self._osds)} OSDs are)"
+        raise full.failed(
+            f"{words}: the cluster takes no writes and no deletes any more",
+            advice="Give the hosts larger disks in the hardware file, or have the suite write less: smaller or fewer objects, "
+            "a shorter runtime, fewer workers.",
+        )
+
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
         """See Standing. Raises UsageError, CommandFailed."""
         self._planned(gateway, scope, lambda _: None)

@@ -1,4 +1,7 @@
-"""Locust's driver as it is, but for requests that may take a second only: what waits for a timeout waits a minute otherwise."""
+"""Locust's driver as it is, but for requests that may take less than a minute: what waits for a timeout would wait for so long.
+
+`python -m tests.weighbridge.impatient_locust [SECONDS]`
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from drivers.locust import loop
 from drivers.locust.__main__ import main
 from drivers.order import Ready, Setup
 
-TIMEOUT_S = 0.6
+TIMEOUT_S = float(sys.argv[1]) if len(sys.argv) > 1 else 0.6
 
 
 class ImpatientLoop(loop.Loop):
@@ -21,6 +24,6 @@ class ImpatientLoop(loop.Loop):
 
 if __name__ == "__main__":
     loop.Loop = ImpatientLoop  # type: ignore[misc]
-    code = main(sys.argv)
+    code = main(sys.argv[:1])
     sys.stderr.flush()
     os._exit(code)

@@ -1,0 +1,233 @@
+"""Disks that fill up: under a run folder, which loses nothing that was whole, and under an OSD, which answers nothing any more."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from results.store import RunStore
+from topologies.lab import leftovers
+from topologies.loader import shipped_hardware, shipped_layouts
+from weighbridge.surroundings import place
+
+sys.path.insert(0, str(Path(__file__).parent))
+from standing import unlimited
+
+pytestmark = pytest.mark.system
+
+KEY = "a-planted-secret"
+SUITE = """
+name: trial
+about: As short as it can be
+api: [swift, s3]
+workloads:
+  - name: small
+    objects: {size: 4KiB, containers: 1, per_container: 5}
+    operations: {read: 50, write: 50}
+    workers: [2]
+    runtime: 1s
+    warmup: 0s
+"""
+LAYOUT = """
+name: plain
+about: A null target that already runs
+gateway: existing
+release: any
+place: {{}}
+settings:
+  s3: {{url: "{url}", credentials: environment}}
+  swift: {{auth_url: "{url}/auth/v1.0", storage_url: "{url}/v1/AUTH_test"}}
+"""
+FILL = """
+name: fill
+about: Writes until there is no room
+api: [s3]
+workloads:
+  - name: filling
+    objects: {size: 4MB, containers: 1, per_container: 1}
+    operations: {write: 100}
+    workers: [8]
+    runtime: 5s
+    warmup: 0s
+"""
+IMPATIENT = """
+import sys
+from functools import partial
+from weighbridge import run
+from weighbridge.command import main
+run.Doing = partial(run.Doing, locust=("tests.weighbridge.impatient_locust", "3"))
+main()
+"""
+
+
+class Disk:
+    """A file system of its own, which can be filled to its last byte and made larger."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._ballast = folder / "ballast"
+
+    def fill(self) -> None:
+        with self._ballast.open("ab", buffering=0) as file, suppress_full():
+            while True:
+                file.write(bytes(65536))
+
+    def clear(self) -> None:
+        self._ballast.unlink()
+
+    def resize(self, size: str) -> None:
+        subprocess.run(["mount", "-o", f"remount,size={size}", str(self.folder)], check=True)
+
+
+@contextmanager
+def suppress_full() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+
+
+@contextmanager
+def disk(folder: Path, size: str) -> Iterator[Disk]:
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "weighbridge-test", str(folder)], check=True)
+    try:
+        yield Disk(folder)
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+class Site:
+    """A null target, and the command that weighs it into a folder."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder = folder
+        (folder / "trial.yaml").write_text(SUITE)
+        (folder / "plain.yaml").write_text(LAYOUT.format(url=url))
+        self.environment = {
+            **os.environ, "WEIGHBRIDGE_HOME": str(folder / "home"), "WEIGHBRIDGE_STATE": str(folder / "state"), "COLUMNS": "300",
+            "AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY, "ST_USER": "weigh:er", "ST_KEY": KEY,
+        }  # fmt: skip
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "weighbridge", *arguments],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self.environment,
+        )  # fmt: skip
+
+    def compare(self, out: Path) -> subprocess.Popen[str]:
+        files = ("--suite", str(self.folder / "trial.yaml"), "--layouts", str(self.folder / "plain.yaml"), "--out", str(out))
+        return self.start("compare", "--hardware", "this-machine", "--no-charts", *files)
+
+    def tell(self, *arguments: str) -> tuple[int, str]:
+        return ended(self.start(*arguments))
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    try:
+        said = process.communicate(timeout=120)[0]
+    finally:
+        process.kill()
+    assert "Traceback" not in said, said
+    return process.returncode, said
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    argv = [sys.executable, "-m", "weighbridge", "null-target", "--port", "0", "--user", "weigh:er"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env={**os.environ, "WEIGHBRIDGE_NULL_KEY": KEY}) as process:
+        assert process.stdout is not None
+        try:
+            yield Site(tmp_path, json.loads(process.stdout.readline())["listening"])
+        finally:
+            process.terminate()
+
+
+def test_a_run_that_has_no_room_to_begin_says_so_before_anything_is_started(tmp_path: Path, site: Site) -> None:
+    with disk(tmp_path / "disk", "16k") as full:
+        full.fill()
+        code, said = ended(site.compare(full.folder / "runs"))
+    assert code in (2, 3), said
+    assert str(full.folder / "runs") in said
+    assert "No space left on device" in said
+    assert "standing up" not in said
+
+
+def test_a_disk_that_fills_up_in_a_step_costs_that_step_alone_and_is_gone_on_with(tmp_path: Path, site: Site) -> None:
+    with disk(tmp_path / "disk", "24m") as full:
+        process = site.compare(full.folder / "runs")
+        assert process.stdout is not None
+        said = ""
+        while "step 2/2" not in said:
+            said += (line := process.stdout.readline())
+            assert line, said
+        full.fill()
+        code, rest = ended(process)
+        (run,) = (full.folder / "runs").iterdir()
+        assert code == 3, rest
+        assert str(run) in rest
+        assert "the disk is full" in rest
+        assert "Make room" in rest
+        assert f"weighbridge resume {run}" in rest
+        (first,) = RunStore.open(run).steps()
+        full.clear()
+        code, said = site.tell("resume", "--no-charts", str(run))
+        assert code in (0, 4), said  # on a busy machine a step may be too short to be valid
+        assert "step 1/2" not in said
+        steps = RunStore.open(run).steps()
+        assert steps[0] == first
+        assert [(step.key.api, step.measurement is not None) for step in steps] == [("swift", True), ("s3", True)]
+
+
+def test_a_disk_too_small_for_the_report_keeps_every_step_and_the_report_is_made_later(tmp_path: Path, site: Site) -> None:
+    with disk(tmp_path / "disk", "400k") as small:
+        code, said = ended(site.compare(small.folder / "runs"))
+        (run,) = (small.folder / "runs").iterdir()
+        assert code == 3, said
+        assert str(run / "derived") in said
+        assert "the disk is full" in said
+        assert [step.measurement is not None for step in RunStore.open(run).steps()] == [True, True]
+        assert not (run / "derived" / "report.html").exists()
+        small.resize("24m")
+        code, said = site.tell("report", "--no-charts", str(run))
+        assert code == 0, said
+        assert (run / "derived" / "report.html").is_file()
+
+
+def test_a_cluster_that_fills_up_ends_its_step_with_that_reason_and_is_taken_away(tmp_path: Path) -> None:
+    layout = shipped_layouts()["rgw-beast"].read_text().replace("osd: [store-1, store-2, store-3]", "osd: [store-1]")
+    pools = "{replicas: 1, min_size: 1, failure_domain: osd, data_pg_num: 8, index_pg_num: 8, other_pg_num: 8}"
+    layout = re.sub(r"pools: \{.*\}", f"pools: {pools}", layout)
+    ratios = "mon_osd_nearfull_ratio: 0.17, mon_osd_backfillfull_ratio: 0.18, mon_osd_full_ratio: 0.2"
+    (tmp_path / "rgw-beast.yaml").write_text(f"{layout}  options: {{mon: {{{ratios}}}}}\n")
+    hardware = unlimited(shipped_hardware()["lab-small"].read_text()).replace("size: 20GiB", "size: 2GiB")
+    (tmp_path / "lab-small.yaml").write_text(hardware)
+    (tmp_path / "fill.yaml").write_text(FILL)
+    asked = ("--suite", "fill.yaml", "--layouts", "rgw-beast.yaml", "--hardware", "lab-small.yaml", "--out", "runs")
+    root = Path(__file__).parents[2]
+    process = subprocess.Popen(
+        [sys.executable, "-c", IMPATIENT, "compare", "--no-charts", "--no-attest", *asked],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(root), "COLUMNS": "300"},
+    )  # fmt: skip
+    code, said = ended(process)
+    assert code in (3, 4), said
+    (run,) = (tmp_path / "runs").iterdir()
+    (step,) = RunStore.open(run).steps()
+    assert step.measurement is not None, step.notes
+    assert not step.valid
+    assert set().union(*(one.errors for one in step.measurement.tallies)) <= {"timeout", "unfinished"}
+    assert "osd.0 on store-1 is full: the cluster takes no writes and no deletes any more" in step.notes[0]
+    assert "larger disks" in said or "larger disks" in (run / "events.jsonl").read_text()
+    where = place()
+    assert leftovers.find(home=where.home, state=where.state) == ()
