@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from ground.errors import WeighbridgeError
+from ground.inert import inert
 
 
 def json_value(tool: str, told: str | bytes, error: type[WeighbridgeError]) -> Any:
@@ -32,4 +33,4 @@ def json_object(tool: str, told: str, error: type[WeighbridgeError]) -> dict[str
 
 def printable(told: object) -> str:
     """What a tool told, in a sentence: at most 300 characters, none that cannot be printed: JSON may hold halves of characters."""
-    return "".join(one if one.isprintable() or one.isspace() else "?" for one in str(told)[:300])
+    return inert(str(told)[:300])

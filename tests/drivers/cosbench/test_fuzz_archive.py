@@ -10,8 +10,9 @@ from hypothesis import given
 from pydantic import SecretStr
 
 from drivers.cosbench import archive
-from drivers.cosbench.archive import collect
-from drivers.cosbench.controller import Controller
+from drivers.cosbench.archive import Archived, collect
+from drivers.cosbench.controller import Controller, java_date
+from drivers.cosbench.figures import bins, rows
 from drivers.cosbench.weighing import Circumstances, measured
 from drivers.order import Step
 from ground.errors import DriverError
@@ -127,3 +128,29 @@ def test_whatever_a_controller_answers_is_understood_or_an_error_of_the_driver(d
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Controller, "_ask", lambda *_, **__: text)
         tried(calls[asked], DriverError, saying="COSBench")
+
+
+def test_bins_out_of_order_or_of_negative_counts_are_an_error_of_the_driver() -> None:
+    for wrong in ("10~20,2,100%,1,100%\n0~10,3,60%,3,75%\n", "0~10,-3,60%,3,75%\n"):
+        with pytest.raises(DriverError, match="histogram cannot be that of read of s3-main"):
+            bins(
+                f"ResTime,s3-main-w1-main-read,(%),s3-main-w1-main-write,(%)\n{wrong}500000~+INF,0,100%,0,100%\n", "s3-main", "read"
+            )
+
+
+@pytest.mark.parametrize("cell", ["-5", "nan", "inf", "1" + "0" * 30])
+def test_a_summary_with_figures_that_cannot_be_is_an_error_of_the_driver(cell: str) -> None:
+    for column in ("6.4,6.4", "2.5"):
+        with pytest.raises(DriverError, match="row that cannot be read"):
+            rows(HEAD + SUMMARY.replace(f",{column},", f",{cell},{cell}," if "," in column else f",{cell},"))
+
+
+def test_a_date_of_a_year_without_end_is_an_error_of_the_driver() -> None:
+    with pytest.raises(DriverError, match="a date that is none"):
+        java_date(f"Sat Nov 21 00:36:02 UTC {'9' * 400}")
+
+
+def test_a_share_of_successes_that_rounds_to_nothing_is_an_error_and_no_division() -> None:
+    files = {name: text.replace("94.66%", "0.005%").encode() for name, text in FILES.items()}
+    with pytest.raises(DriverError, match="no share that succeeded"):
+        measured(Archived("w33", "mock", "FINISHED", files, ""), "s3-main", STEP, AROUND)
