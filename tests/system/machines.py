@@ -155,7 +155,8 @@ def _open(hosts: LabHosts, disks: Mapping[str, Sequence[str]], shared: Path) -> 
     for name in disks:
         host = hosts.hosts[name]
         host.put("/root/.ssh/authorized_keys", public, mode=0o600)
-        script = "chmod 700 /root/.ssh; rm -f /etc/ssh/ssh_host_*; ssh-keygen -A >/dev/null; mkdir -p /dev/disk/by-id"
+        # Their sshd may have started already, with the keys that the image came with: those stay.
+        script = "chmod 700 /root/.ssh; mkdir -p /dev/disk/by-id"
         script += "".join(f"; ln -sf {path} /dev/disk/by-id/test-{name}-{index}" for index, path in enumerate(host.disks))
         host.run(["sh", "-ec", script])
         key = host.run(["cat", "/etc/ssh/ssh_host_ed25519_key.pub"]).stdout.split()

@@ -32,7 +32,9 @@ CONNECTIONS: Final = 6
 """At most to one host; what is asked beyond their sessions waits."""
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-_LOST = (asyncssh.DisconnectError, ConnectionError, BrokenPipeError)
+_CLOSED: Final = "SSH connection closed"
+"""What asyncssh says of a session that was asked for on a connection that ends meanwhile."""
+_LOST: Final = (asyncssh.DisconnectError, ConnectionError, BrokenPipeError)
 
 
 @dataclass(frozen=True)
@@ -286,7 +288,9 @@ class Connection:
                 async with self._session() as line:
                     try:
                         process = await line.connection.create_process(shlex.join(argv), encoding=None, **pipes)
-                    except asyncssh.ChannelOpenError:
+                    except asyncssh.ChannelOpenError as error:
+                        if _closed(line) or error.reason == _CLOSED:
+                            self._gone(error)
                         # sshd allows fewer sessions than is usual: none is refused for that as long as one is open.
                         if line.open <= 1:
                             raise

@@ -32,9 +32,14 @@ class EventLoop:
         """Have it done in the loop without waiting for it."""
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended."""
+        return self.loop.is_closed()
+
     def close(self) -> None:
         """End the loop and its thread. May be called more than once."""
-        if self.loop.is_closed():
+        if self.closed:
             return
         self.do(_end_others())
         self.loop.call_soon_threadsafe(self.loop.stop)

@@ -88,11 +88,14 @@ class SshHosts(Hosts):
 
     def close(self) -> None:
         """Give all hosts back. May be called more than once. Raises TargetError naming what stayed and where."""
+        if self._loop.closed:
+            return
         faults = [error for error in together([partial(self._give_back, one) for one in self._taken.values()]) if error]
         for one in self._taken.values():
             one.connection.close()
-        self._loop.close()
-        if faults:
+        if not faults:
+            self._loop.close()
+        else:
             advice = "what stayed is taken away by `weighbridge down --hardware FILE` as soon as its host answers"
             raise TargetError("\n".join(error.message for error in faults), advice=advice)
 

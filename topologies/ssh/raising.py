@@ -57,7 +57,7 @@ def raise_ssh(
     """Take the hosts `names` for a deployment. `folder` gets what is kept of them here, such as copies of their logs.
 
     `image` says what has to be installed on hosts that do not make the load; `tools`: what attestation wants too. All are
-    reached and looked at before anything is changed on any. Raises UsageError, MissingMeans, CommandFailed or TargetError;
+    reached, looked at and claimed before anything is changed on any. Raises UsageError, MissingMeans, CommandFailed or TargetError;
     everything that was taken is then given back.
     """
     view.check_folder(hardware.access.folder)
@@ -69,6 +69,7 @@ def raise_ssh(
         _all(one.connection.open for one in taken.values())
         _all(partial(raising.look, name, one) for name, one in taken.items())
         _all(partial(raising.take, one) for one in taken.values())
+        _all(partial(raising.survey, name, one) for name, one in taken.items())
         _all(partial(raising.settle, name, one, taken) for name, one in taken.items())
         for name in names:
             host = taken[name].host
@@ -94,7 +95,7 @@ class _Raising:
         self._tools = tools
 
     def look(self, name: str, one: Taken) -> None:
-        """See that a host can be used; changes nothing. Raises UsageError with all that is wrong with it."""
+        """See that a host has all that is needed; changes nothing. Raises UsageError with all that is wrong with it."""
         shell, spec, access = one.connection, self._hardware.hosts[name], self._hardware.access
         wanted = (*_NEEDED, *(TOOLS if self._tools else ()))
         told = shell.sh(_LOOK, access.python, *wanted).stdout.splitlines()
@@ -119,12 +120,19 @@ class _Raising:
             one.packages = packages
             listed = [f"{package} {packages[package]}" for package in self._image.packages if package in packages]
             one.words["packages"] = ", ".join(listed)
-        one.looked = kernel.look(shell, self._hardware)
-        faults += kernel.faults(shell, self._hardware, one.looked)
-        one.disks, wrong = disks.look(shell, spec.disks)
-        faults += wrong
         if faults:
             raise UsageError("\n".join(faults))
+
+    def survey(self, name: str, one: Taken) -> None:
+        """Look at what would be changed: a host that was claimed, so that no other deployment has its disks meanwhile.
+
+        Changes nothing. Raises UsageError with all that is wrong with the host.
+        """
+        one.looked = kernel.look(one.connection, self._hardware)
+        faults = kernel.faults(one.connection, self._hardware, one.looked)
+        one.disks, wrong = disks.look(one.connection, self._hardware.hosts[name].disks)
+        if faults or wrong:
+            raise UsageError("\n".join((*faults, *wrong)))
 
     def take(self, one: Taken) -> None:
         """Claim a host. Raises UsageError where another deployment stands."""
@@ -152,7 +160,7 @@ class _Raising:
         words = (*services.enter(), *services.environment("view"), "/bin/sh", "-ec", view.script(), "sh", own)
         done = shell.run(words, stdin=view.names(addresses))
         if done.code != 0:
-            raise TargetError(f"{name} ({spec.address}): its view cannot be made: {done.text.strip()}")
+            raise TargetError(f"{shell.where}: what the deployment sees of it cannot be made: {done.text.strip()}")
         logs = self._folder / "logs" / name
         logs.mkdir(parents=True, exist_ok=True)
         one.host = SshHost(

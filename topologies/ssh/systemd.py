@@ -34,7 +34,7 @@ class Systemd(Services):
         memory = [] if memory_bytes is None else [f"MemoryMax={memory_bytes}", "MemorySwapMax=0"]
         accounts = ("CPUAccounting=yes", "MemoryAccounting=yes", "IOAccounting=yes", "TasksMax=infinity")
         label = f"--setenv={DEPLOYMENT}={self.stand.deployment}"
-        run = ("systemd-run", "--quiet", "--collect", f"--unit={unit}", f"--slice={self.slice}", *_SERVICE, label)
+        run = ("systemd-run", *self._unit("view"), *_SERVICE, label)
         lines = (
             BORN,
             shlex.join(("systemctl", "set-property", "--runtime", self.slice, *accounts, *memory)),
@@ -52,8 +52,12 @@ class Systemd(Services):
 
     def inside(self, tag: str) -> tuple[str, ...]:
         """In a scope of its own: its stdin and stdout stay those of the session."""
-        scope = ("systemd-run", "--scope", "--quiet", "--collect", f"--unit={self.unit(tag, 'scope')}", f"--slice={self.slice}")
-        return (*scope, *_UNIT, *self.enter())
+        return ("systemd-run", "--scope", *self._unit(tag, "scope"), *_UNIT, *self.enter())
+
+    def _unit(self, name: str, kind: str = "service") -> tuple[str, ...]:
+        """Options of systemd-run: what a unit is called, here and to people, and where it belongs."""
+        told = f"--description=Weighbridge {self.stand.deployment}: {name}"
+        return ("--quiet", "--collect", f"--unit={self.unit(name, kind)}", f"--slice={self.slice}", told)
 
     def kill(self, tag: str) -> str:
         """All that is in its scope."""
@@ -63,8 +67,7 @@ class Systemd(Services):
     def _launch(self, services: Sequence[str]) -> str:
         lines = []
         for service in services:
-            unit = self.unit(service)
-            run = ("systemd-run", "--quiet", "--collect", f"--unit={unit}", f"--slice={self.slice}", *_SERVICE)
+            run = ("systemd-run", *self._unit(service), *_SERVICE)
             lines.append(shlex.join((*run, *self.enter(), "/bin/sh", self.service_path(service))))
         for service in services:
             unit = self.unit(service)

@@ -1,0 +1,395 @@
+"""Real hosts over SSH, one with systemd and one without: what runs there, what it may take, and that nothing of it stays."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gateways.gateway import Image
+from gateways.host import Host, Service
+from ground.errors import CommandFailed, TargetError, UsageError
+from topologies.hardware import Hardware
+from topologies.hosts import Hosts
+from topologies.ssh import claim, ending, raising
+from topologies.ssh.connection import Connection
+from topologies.ssh.event_loop import EventLoop
+
+sys.path.insert(0, str(Path(__file__).parent))
+from machines import Machines, machines
+
+pytestmark = pytest.mark.system
+
+NOTHING = Image(name="nothing", suite="bookworm", packages=())
+BOTH = ("store-1", "plain-1")
+KNOWN_LOST_S = 25.0
+SOON_S = 10.0
+
+
+class LoopThere(EventLoop):
+    """A loop whose thread is in the machines' network, as the command's own would be on a machine of theirs."""
+
+    pid = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.do(self._enter())
+
+    async def _enter(self) -> None:
+        with open(f"/proc/{self.pid}/ns/net", "rb") as namespace:  # noqa: ASYNC230, PTH123 - once, a file of the kernel
+            if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), 0x40000000):
+                raise OSError(ctypes.get_errno(), "setns")
+
+
+@pytest.fixture(scope="module")
+def stood(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+    disks = {"store-1": ("1GiB",), "plain-1": ("1GiB",)}
+    folder = tmp_path_factory.mktemp("machines")
+    with machines(folder, disks, plain=["plain-1"]) as found, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LoopThere, "pid", found.lab.hosts["conductor"].pid)  # type: ignore[attr-defined]
+        patch.setattr(raising, "EventLoop", LoopThere)
+        yield found
+
+
+def hardware_of(stood: Machines, *, limits: dict[str, object] | None = None, iops: int | None = None) -> Hardware:
+    home = stood.shared / "home" / ".ssh"
+    hosts: dict[str, object] = {"client-1": {"address": "10.255.255.1"}}
+    for name in BOTH:
+        disk: dict[str, object] = {"id": f"/dev/disk/by-id/test-{name}-0"}
+        own: dict[str, object] = {"address": stood.hosts[name].address, "disks": [disk]}
+        if name == "store-1":
+            own |= limits or {}
+            disk |= {} if iops is None else {"iops": iops, "bandwidth": "4MiB"}
+        hosts[name] = own
+    access = {"key": str(home / "id_ed25519"), "known_hosts": str(home / "known_hosts")}
+    return Hardware.model_validate({"name": "real", "kind": "ssh", "ssh": access, "clients": ["client-1"], "hosts": hosts})
+
+
+def raised(stood: Machines, folder: Path, label: str = "", **parts: object) -> Hosts:
+    label = label or f"test-{secrets.token_hex(3)}"
+    hardware = hardware_of(stood, **parts)  # type: ignore[arg-type]
+    return raising.raise_ssh(label, hardware, NOTHING, print, folder=folder / label, names=BOTH)
+
+
+@pytest.fixture(scope="module")
+def hosts(stood: Machines, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
+    limits = {"cpus": 0.2, "memory": "256MiB"}
+    with raised(stood, tmp_path_factory.mktemp("deployment"), limits=limits, iops=20) as found:
+        yield found
+    assert left_over(stood) == []
+
+
+@pytest.fixture(params=BOTH)
+def host(request: pytest.FixtureRequest, hosts: Hosts) -> Host:
+    return hosts.hosts[request.param]
+
+
+def left_over(stood: Machines, *names: str) -> list[str]:
+    """Whatever of a deployment is left on the machines, looked for past the suite."""
+    script = """
+        systemctl list-units --all --plain --no-legend 'weighbridge*' 2>/dev/null || true
+        ls -d /opt/weighbridge/claim.json /opt/weighbridge/deployments /run/systemd/system.control/weighbridge* 2>/dev/null || true
+        ls -d /sys/fs/cgroup/*/weighbridge.slice 2>/dev/null || true
+        grep /opt/weighbridge /proc/1/mountinfo || true
+        for one in /proc/[0-9]*; do
+          tr '\\0' '\\n' <$one/environ 2>/dev/null | grep -q WEIGHBRIDGE_DEPLOYMENT && tr '\\0' ' ' <$one/cmdline; done || true
+        for disk in /dev/wb*; do test -b $disk && blkid -p $disk || true; done
+        ls -d /etc/of-the-deployment /srv/of-the-deployment /run/of-the-deployment 2>/dev/null || true
+    """
+    return [f"{name}: {line}" for name in names or BOTH for line in stood.hosts[name].run(["sh", "-c", script]).stdout.splitlines()]
+
+
+def until(true: Callable[[], bool], within_s: float = SOON_S) -> bool:
+    deadline = time.monotonic() + within_s
+    while not true():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def there(stood: Machines, host: Host, word: str) -> bool:
+    """Whether a process with this word on its command line is on the machine."""
+    script = 'for one in /proc/[0-9]*; do tr "\\0" " " <$one/cmdline 2>/dev/null | grep -q " [$1]" && echo yes; done; true'
+    return bool(stood.hosts[host.name].run(["sh", "-c", script.replace("[$1]", f"[{word[0]}]{word[1:]}")]).stdout)
+
+
+def test_what_is_written_is_seen_by_the_deployment_alone(stood: Machines, host: Host) -> None:
+    host.put("/etc/of-the-deployment/one.conf", b"\x00\xff" * 300_000, mode=0o640, owner="ceph")
+    assert host.run(["stat", "-c", "%U %a %s", "/etc/of-the-deployment/one.conf"]).stdout == "ceph 640 600000\n"
+    for path in ("/srv/of-the-deployment", "/run/of-the-deployment"):
+        host.put(path, "seen")
+        assert host.run(["cat", path]).stdout == "seen"
+    assert left_over_files(stood, host) == []
+    with pytest.raises(TargetError, match="nobody-knows"):
+        host.put("/etc/of-the-deployment/two.conf", "x", owner="nobody-knows")
+    assert host.run(["ls", "-A", "/etc/of-the-deployment"]).stdout == "one.conf\n"
+
+
+def left_over_files(stood: Machines, host: Host) -> list[str]:
+    return [line for line in left_over(stood, host.name) if "/of-the-deployment" in line.split(": ", 1)[1][:30]]
+
+
+def test_a_command_gets_its_input_and_environment_and_its_failure_is_told(host: Host) -> None:
+    done = host.run(["sh", "-c", 'cat; echo "$ONE"; echo aside >&2'], stdin=b"given\n", env={"ONE": "a b'c"})
+    assert (done.stdout, done.stderr) == ("given\na b'c\n", "aside\n")
+    with pytest.raises(CommandFailed) as caught:
+        host.run(["sh", "-c", "echo why >&2; exit 3"])
+    assert (caught.value.host, caught.value.code, caught.value.output) == (host.name, 3, "why\n")
+
+
+def test_a_command_that_takes_too_long_is_ended_with_all_it_started(stood: Machines, host: Host) -> None:
+    with pytest.raises(CommandFailed) as caught:
+        host.run(["sh", "-c", "setsid sleep 7654 & sleep 7654"], timeout_s=1)
+    assert caught.value.code is None
+    assert until(lambda: not there(stood, host, "7654"))
+
+
+def test_more_commands_at_once_than_a_connection_has_sessions_all_come_to_their_end(host: Host) -> None:
+    from gateways.together import together  # noqa: PLC0415
+
+    def one(number: int) -> Callable[[], str]:
+        return lambda: host.run(["sh", "-c", f"sleep 0.3; echo {number}"]).stdout
+
+    programs = [host.spawn(["cat"], stderr=host.log("many.err")) for _ in range(12)]
+    try:
+        assert together([one(number) for number in range(20)]) == [f"{number}\n" for number in range(20)]
+    finally:
+        for program in programs:
+            with program:
+                pass
+    assert [program.returncode for program in programs] == [0] * 12
+
+
+def test_services_are_alive_until_they_end_or_are_stopped_and_say_what_they_print(stood: Machines, host: Host) -> None:
+    stubborn = "trap 'echo no' TERM; echo up; while :; do sleep 0.1; done"
+    host.start(
+        [
+            Service("osd.0", ("sleep", "7001"), {"ONE": "1"}),
+            Service("radosgw-client.rgw.x", ("sh", "-c", stubborn, "sh", "7002")),
+            Service("short", ("sh", "-c", "echo $TWO; exit 1"), {"TWO": "a $HOME % b"}),
+        ]
+    )
+    assert host.alive("osd.0")
+    assert until(lambda: not host.alive("short"))
+    assert host.tail("short.out") == ["a $HOME % b"]
+    assert until(lambda: host.tail("radosgw-client.rgw.x.out") == ["up"])
+    with pytest.raises(TargetError, match="running already"):
+        host.start([Service("osd.0", ("sleep", "1"))])
+    host.stop("radosgw-client.rgw.x", timeout_s=0.5)
+    assert not host.alive("radosgw-client.rgw.x")
+    assert host.tail("radosgw-client.rgw.x.out") == ["up", "no"]
+    host.stop("osd.0")
+    assert not host.alive("osd.0")
+    assert not there(stood, host, "7001")
+    assert not there(stood, host, "7002")
+    host.start([Service("osd.0", ("sleep", "7001"))])
+    assert host.alive("osd.0")
+    host.stop("osd.0")
+    with pytest.raises(CommandFailed, match="no-such-program"):
+        host.start([Service("none", ("no-such-program",))])
+
+
+def test_a_spawned_program_is_talked_to_signalled_and_killed_with_its_children(stood: Machines, host: Host) -> None:
+    errors = host.log("spawned.err")
+    with host.spawn(["sh", "-c", "read one; echo got $one; echo why >&2; exit 4"], stderr=errors) as program:
+        assert program.stdin is not None
+        assert program.stdout is not None
+        program.stdin.write(b"this\n")
+        program.stdin.flush()
+        assert program.stdout.read() == b"got this\n"
+        assert program.wait(SOON_S) == 4
+    assert errors.read_text() == "why\n"
+    with host.spawn(["sleep", "7654"], stderr=errors) as program:
+        with pytest.raises(subprocess.TimeoutExpired):
+            program.wait(0.1)
+        assert until(lambda: there(stood, host, "7654"))
+        program.send_signal(signal.SIGTERM)
+        assert program.wait(SOON_S) in {-signal.SIGTERM, 128 + signal.SIGTERM}
+    with host.spawn(["sh", "-c", "setsid sleep 7655 & echo up; wait"], stderr=errors) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == b"up\n"
+        program.kill()
+        assert program.wait(SOON_S) != 0
+    assert until(lambda: not there(stood, host, "7655"))
+
+
+def test_counters_tell_of_memory_disk_and_network(host: Host) -> None:
+    before = host.counters()
+    host.run(["dd", "if=/dev/zero", f"of={host.disks[0]}", "bs=1M", "count=8", "oflag=direct"])
+    host.run(["sh", "-c", "head -c 2000000 /dev/zero | tr '\\0' x"])
+    after = host.counters()
+    assert before.disks is not None
+    assert after.disks is not None
+    assert after.disks[0].written_bytes - before.disks[0].written_bytes == 8 * 2**20
+    assert (after.network_sent_bytes or 0) - (before.network_sent_bytes or 0) > 2_000_000
+    assert (after.cpu_s or 0) > (before.cpu_s or 0)
+    assert (after.memory_bytes or 0) > 0
+    host.run(["dd", "if=/dev/zero", f"of={host.disks[0]}", "bs=1M", "count=8", "oflag=direct"])
+
+
+def test_limits_hold_and_are_taken_off(hosts: Hosts) -> None:
+    host = hosts.hosts["store-1"]
+    spin = "import time,os; end=time.monotonic()+1.5\nwhile time.monotonic()<end: pass\nprint(time.process_time())"
+    hosts.limit()
+    before = host.counters()
+    limited_s = float(host.run(["python3", "-c", spin]).stdout)
+    after = host.counters()
+    assert limited_s < 0.6
+    assert (after.throttled_periods or 0) > (before.throttled_periods or 0)
+    started = time.monotonic()
+    host.run(["dd", "if=/dev/zero", f"of={host.disks[0]}", "bs=4k", "count=30", "oflag=direct"])
+    assert time.monotonic() - started > 0.8
+    facts = hosts.facts()["limits store-1"]
+    assert "268435456" in facts
+    assert "/dev/wb0" in facts
+    hosts.unlimit()
+    assert float(host.run(["python3", "-c", spin]).stdout) > limited_s * 1.2
+    started = time.monotonic()
+    host.run(["dd", "if=/dev/zero", f"of={host.disks[0]}", "bs=4k", "count=30", "oflag=direct"])
+    assert time.monotonic() - started < 0.8
+
+
+def test_what_takes_more_memory_than_its_host_has_is_ended_and_counted(hosts: Hosts) -> None:
+    host = hosts.hosts["store-1"]
+    host.start(
+        [Service("quiet", ("sleep", "7003")), Service("hog", ("python3", "-c", "x = b'x' * 2**29; import time; time.sleep(60)"))]
+    )
+    assert until(lambda: not host.alive("hog"))
+    assert (host.counters().oom_kills or 0) >= 1
+    assert host.alive("quiet")
+    host.stop("quiet")
+
+
+def test_file_systems_on_the_disks_are_the_deployments_alone(stood: Machines, host: Host) -> None:
+    host.run(
+        [
+            "sh",
+            "-ec",
+            'mkfs.xfs -q -f "$1"; mkdir -p /srv/node/one; mount "$1" /srv/node/one; touch /srv/node/one/file',
+            "sh",
+            host.disks[0],
+        ]
+    )
+    assert host.run(["ls", "/srv/node/one"]).stdout == "file\n"
+    assert stood.hosts[host.name].run(["sh", "-c", "ls /srv; grep xfs /proc/1/mountinfo || true"]).stdout == ""
+
+
+def test_a_host_takes_one_deployment_and_the_second_is_told_of_the_first(stood: Machines, hosts: Hosts, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=hosts.deployment):
+        raised(stood, tmp_path)
+    assert all(host.run(["true"]) for host in hosts.hosts.values())
+
+
+# From here on the shared deployment is gone -----------------------------------------------------------------------------------
+
+
+def test_a_release_that_is_not_installed_is_refused_before_anything_is_changed(
+    stood: Machines, hosts: Hosts, tmp_path: Path
+) -> None:
+    hosts.close()
+    assert left_over(stood) == []
+    for image, words in (
+        (Image(name="ceph-18", suite="trixie", packages=("radosgw",)), "16.2.*asks for ceph-18"),
+        (Image(name="ceph-16", suite="bookworm", packages=("radosgw", "not-there")), "not-there.*doctor"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            raising.raise_ssh("refused-1", hardware_of(stood), image, print, folder=tmp_path, names=BOTH)
+    assert left_over(stood) == []
+
+
+def test_limits_on_a_host_without_systemd_are_refused(stood: Machines, tmp_path: Path) -> None:
+    hardware = hardware_of(stood)
+    limited = hardware.hosts["plain-1"].model_copy(update={"cpus": 1.0})
+    hardware = hardware.model_copy(update={"hosts": {**hardware.hosts, "plain-1": limited}})
+    with pytest.raises(UsageError, match=r"plain-1.*systemd.*cpus"):
+        raising.raise_ssh("refused-2", hardware, NOTHING, print, folder=tmp_path, names=BOTH)
+    assert left_over(stood) == []
+
+
+KILLED = """
+import sys
+sys.path[:0] = sys.argv[1:3]
+import test_ssh_hosts as t
+from topologies.ssh import raising
+from gateways.host import Service
+from topologies.hardware import Hardware
+from pathlib import Path
+t.LoopThere.pid = int(sys.argv[3])
+raising.EventLoop = t.LoopThere
+hardware = Hardware.model_validate_json(Path(sys.argv[4]).read_text())
+hosts = raising.raise_ssh("killed-abc123", hardware, t.NOTHING, print, folder=Path(sys.argv[5]), names=t.BOTH)
+for host in hosts.hosts.values():
+    host.start([Service("sleeper", ("sh", "-c", "sleep 7777 & wait"))])
+    host.run(["sh", "-ec", 'mkfs.xfs -q -f "$1"; mkdir -p /srv/node; mount "$1" /srv/node', "sh", host.disks[0]])
+    spawned = host.spawn(["sleep", "7778"], stderr=host.log("x.err"))
+print("standing", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_what_a_killed_conductor_left_is_taken_away_by_its_claim(stood: Machines, tmp_path: Path) -> None:
+    here = Path(__file__).resolve().parent
+    (tmp_path / "hardware.json").write_text(hardware_of(stood).model_dump_json())
+    words = [str(here), str(here.parent.parent), str(LoopThere.pid), str(tmp_path / "hardware.json"), str(tmp_path)]
+    with subprocess.Popen([sys.executable, "-c", KILLED, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as conductor:
+        assert conductor.stdout is not None
+        assert any(line == b"standing\n" for line in conductor.stdout)
+        os.kill(conductor.pid, signal.SIGKILL)
+    assert any("7777" in line for line in left_over(stood, "store-1"))
+    take_away(stood, *BOTH)
+    assert left_over(stood) == []
+
+
+def take_away(stood: Machines, *names: str) -> None:
+    hardware = hardware_of(stood)
+    loop = LoopThere()
+    for name in names:
+        shell = Connection(name, hardware.hosts[name], hardware.access, loop)
+        shell.open()
+        claimed = claim.read(shell, hardware.access.folder)
+        assert claimed is not None
+        ending.give_back(shell, claimed)
+        shell.close()
+    loop.close()
+
+
+def test_a_host_that_stops_answering_is_told_soon_and_the_others_are_given_back(stood: Machines, tmp_path: Path) -> None:
+    found = raised(stood, tmp_path)
+    lost, other = found.hosts["store-1"], found.hosts["plain-1"]
+    program = lost.spawn(["cat"], stderr=lost.log("cat.err"))
+    stood.hosts["store-1"].run(["ip", "link", "set", "eth0", "down"])
+    try:
+        started = time.monotonic()
+        with pytest.raises(TargetError, match=r"store-1.*stopped answering"):
+            lost.run(["sleep", "60"], timeout_s=120)
+        assert time.monotonic() - started < KNOWN_LOST_S
+        with pytest.raises(TargetError, match="stopped answering"):
+            lost.alive("any")
+        assert program.stdout is not None
+        assert program.stdout.read() == b""
+        for ask in (program.poll, program.wait):
+            with pytest.raises(TargetError, match="stopped answering"):
+                ask()
+        assert other.run(["echo", "fine"]).stdout == "fine\n"
+        assert lost.log("").is_dir()
+        started = time.monotonic()
+        with pytest.raises(TargetError, match="store-1"):
+            found.close()
+        assert time.monotonic() - started < KNOWN_LOST_S
+        assert left_over(stood, "plain-1") == []
+    finally:
+        stood.hosts["store-1"].run(["ip", "link", "set", "eth0", "up"])
+    found.close()
+    assert left_over(stood) == []
+    for pipe in (program.stdin, program.stdout):
+        assert pipe is not None
+        pipe.close()
