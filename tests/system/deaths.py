@@ -8,10 +8,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from results.step import StepResult
 from results.store import RunStore
 from topologies.lab.cgroup import TREE, Cgroups
 from topologies.lab.leftovers import find
@@ -97,12 +99,17 @@ def left_behind(store: RunStore) -> list[str]:
 
 def failures(store: RunStore, workload: str) -> Mapping[str, int]:
     """Failed operations of all steps of a workload, by class."""
-    found: dict[str, int] = {}
+    found: Counter[str] = Counter()
     for step in store.steps():
-        tallies: Sequence[object] = step.measurement.tallies if step.key.workload == workload and step.measurement else ()
-        for tally in tallies:
-            for kind, count in tally.errors.items():  # type: ignore[attr-defined]
-                found[kind] = found.get(kind, 0) + count
+        found.update(failures_of(step) if step.key.workload == workload else {})
+    return found
+
+
+def failures_of(step: StepResult) -> Mapping[str, int]:
+    """Failed operations of a step, by class."""
+    found: Counter[str] = Counter()
+    for tally in step.measurement.tallies if step.measurement is not None else ():
+        found.update(tally.errors)
     return found
 
 

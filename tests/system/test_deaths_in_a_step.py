@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from deaths import Ended, compare, failures, kill, left_behind, take_host
+from deaths import Ended, compare, failures, failures_of, kill, left_behind, take_host
 
 pytestmark = pytest.mark.system
 
@@ -41,8 +41,6 @@ DEATHS: Mapping[str, Mapping[str, Death]] = {
         "apache": Death(kill("gateway-1", "^[^ ]*apache2 "), "apache on gateway-1 died", frozenset({"connect", "reset"})),
     },
 }
-AFTER = "after"
-"""A workload of the same run in which nothing dies."""
 
 
 def suite(names: list[str]) -> str:
@@ -63,9 +61,13 @@ def suite(names: list[str]) -> str:
 @pytest.fixture(scope="module", params=list(DEATHS))
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Ended]:
     layout = request.param
-    names = [*DEATHS[layout], *([AFTER] if layout == "swift" else [])]
     deaths = {name: death.happens for name, death in DEATHS[layout].items()}
-    return layout, compare(tmp_path_factory.mktemp("deaths"), suite(names), layout, deaths, "--no-charts")
+    return layout, compare(tmp_path_factory.mktemp("deaths"), suite(list(deaths)), layout, deaths, "--no-charts")
+
+
+def weighbridge(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "weighbridge", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
 def test_a_step_in_which_a_daemon_died_is_kept_and_not_valid_and_names_the_daemon_its_host_and_its_log(
@@ -90,7 +92,7 @@ def test_failures_that_clients_saw_are_counted_by_class_and_never_as_successes(r
     layout, ended = run
     for name, death in DEATHS[layout].items():
         seen = failures(ended.store, name)
-        assert set(seen) <= {*death.seen, "reset"}, (name, seen)
+        assert set(seen) <= {*death.seen, "reset", "short-body"}, (name, seen)  # what was under way breaks off
         assert bool(death.seen) <= bool(seen), (name, seen)
     for step in ended.store.steps():
         if step.measurement is not None:
@@ -103,7 +105,7 @@ def test_the_run_goes_on_with_the_next_workload_on_a_new_deployment_and_loses_no
     layout, ended = run
     steps = ended.store.steps()
     workloads = list(dict.fromkeys(step.key.workload for step in steps))
-    assert workloads == [*DEATHS[layout], *([AFTER] if layout == "swift" else [])]
+    assert workloads == list(DEATHS[layout])
     assert ended.store.manifest.state == "done"
     events = [event.kind for event in ended.store.events() if event.kind in ("visit", "up", "down")]
     assert events == ["visit", "up", "down"] * len(workloads)
@@ -112,17 +114,31 @@ def test_the_run_goes_on_with_the_next_workload_on_a_new_deployment_and_loses_no
     assert [step.key.workers for step in lost] == ([3] if layout != "rgw-apache-fastcgi" else [])
     assert ended.code == 3
     assert [step.key.workload for step in steps if step.spoilt] == list(DEATHS[layout])
-    assert all(step.measurement is not None and not failures(ended.store, AFTER) for step in steps if step.key.workload == AFTER)
 
 
-def test_its_report_can_be_made_again_and_says_what_died(run: tuple[str, Ended]) -> None:
+def test_its_report_says_what_died(run: tuple[str, Ended]) -> None:
     layout, ended = run
-    command = [sys.executable, "-m", "weighbridge", "report", "--no-charts", str(ended.store.folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode in (0, 4), done.stdout + done.stderr
     report = (ended.store.folder / "derived" / "report.html").read_text()
     assert all(death.said in report for death in DEATHS[layout].values())
 
 
 def test_nothing_is_left_on_the_machine(run: tuple[str, Ended]) -> None:
     assert left_behind(run[1].store) == []
+
+
+def test_a_run_in_which_something_died_can_be_told_of_again_and_gone_on_with(run: tuple[str, Ended]) -> None:
+    layout, ended = run
+    if layout != "rgw-apache-fastcgi":
+        return  # one is enough: it takes another deployment
+    folder = ended.store.folder
+    lines = (folder / "steps.jsonl").read_bytes()
+    told = weighbridge("report", "--no-charts", str(folder))
+    assert told.returncode in (0, 4), told.stdout + told.stderr
+    done = weighbridge("resume", "--no-charts", str(folder))
+    assert done.returncode in (0, 4), done.stdout + done.stderr  # on a busy machine a step may not be valid
+    assert (folder / "steps.jsonl").read_bytes().startswith(lines)
+    spoilt, again = ended.store.steps()
+    assert (spoilt.key, spoilt.spoilt, again.spoilt) == (again.key, True, False)
+    assert again.measurement is not None
+    assert not failures_of(again)
+    assert left_behind(ended.store) == []
