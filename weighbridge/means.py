@@ -12,6 +12,10 @@ from topologies.lab.means import Mean, means
 
 def means_for(hardware: Hardware, place: Place) -> tuple[Mean, ...]:
     """What hosts of this hardware want of the machine; nothing for pretended hosts."""
+    if hardware.kind == "ssh":
+        from topologies.ssh.means import here  # noqa: PLC0415 - the way to real hosts is wanted only where there are some
+
+        return here(hardware)
     return means(hardware, home=place.home) if hardware.kind == "lab" else ()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from gateways.gateway import Say
 from ground.document import DocumentError, Fault
@@ -20,6 +21,8 @@ from topologies.reference import Reference, parse
 
 HARDWARE = "lab-small"
 """The hardware used when the command names none: two cores, which any machine has."""
+PLAIN: Final = ("rgw-beast", "swift")
+"""Layouts whose release is the one that a host is looked at for, where none is named."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,25 @@ def layout_named(name: str, hardware: Hardware) -> Planned:
     # A file's own name may have a colon or an @ in it.
     reference = Reference(name, name) if is_file(Path(name)) else parse(name)
     return loader.load_layout(loader.find(reference.name, loader.shipped_layouts(), "layout"), hardware, reference)
+
+
+def fitting(hardware: Hardware) -> tuple[Planned, ...]:
+    """Layouts that ship and fit the names and disks of the hardware's hosts.
+
+    Of each kind of gateway they are of one release, since a host has one of each program: that of `PLAIN` where it fits.
+    """
+    found: dict[str, Planned] = {}
+    for name, path in loader.shipped_layouts().items():
+        try:
+            planned = loader.load_layout(path, hardware)
+        except DocumentError:
+            continue  # it wants hosts or disks that this hardware has not
+        if not planned.gateway.already_runs:
+            found[name] = planned
+    first = {
+        one.layout.gateway: one.layout.release for one in (*reversed(found.values()), *(found[n] for n in PLAIN if n in found))
+    }
+    return tuple(one for one in found.values() if one.layout.release == first[one.layout.gateway])
 
 
 def select(suite: str, layouts: Sequence[str], hardware: str | None) -> Selection:

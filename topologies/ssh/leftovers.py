@@ -82,8 +82,8 @@ class _Seen:
 
 def find(hardware: Hardware, *, whole: bool = False) -> Swept:
     """Everything of ours on the hosts of a hardware file, also what a conductor at work has there. `whole`: suites too."""
-    with _shells(hardware) as shells:
-        seen, failed = _at_once({name: partial(_look, shell, hardware, whole=whole) for name, shell in shells.items()})
+    with shells(hardware) as ways:
+        seen, failed = at_once({name: partial(_look, shell, hardware, whole=whole) for name, shell in ways.items()})
     return Swept(tuple(one for host in seen.values() for one in host.found), _stood(seen), failed=failed)
 
 
@@ -95,8 +95,8 @@ def remove(
     A deployment whose conductor is alive on this machine is spared, and one that was made on another machine, unless `elsewhere`
     says that it is left too. What has failed can be tried again.
     """
-    with _shells(hardware) as shells:
-        seen, failed = _at_once({name: partial(_look, shell, hardware, whole=whole) for name, shell in shells.items()})
+    with shells(hardware) as ways:
+        seen, failed = at_once({name: partial(_look, shell, hardware, whole=whole) for name, shell in ways.items()})
         stood = _stood(seen)
         asked_for = [one for one in stood if deployments is None or one.claimed.deployment in deployments]
         spared = tuple(one for one in asked_for if one.at_work or (one.elsewhere and not elsewhere))
@@ -108,8 +108,8 @@ def remove(
             return one.deployment not in kept and (deployments is None or one.deployment in deployments)
 
         sweeps = {name: tuple(filter(wanted, host.found)) for name, host in seen.items()}
-        work = {name: partial(_sweep, seen[name], hardware, some, whole=whole) for name, some in sweeps.items() if some}
-        done, stayed = _at_once(work)
+        work = {name: partial(_sweep, seen[name], hardware, some, whole=whole) for name, some in sweeps.items() if some or whole}
+        done, stayed = at_once(work)
     found = tuple(one for name in done for one in sweeps[name])
     return Swept(found, stood, spared, {**failed, **stayed})
 
@@ -163,21 +163,21 @@ def _stood(seen: Mapping[str, _Seen]) -> tuple[Stood, ...]:
 
 
 @contextmanager
-def _shells(hardware: Hardware) -> Iterator[dict[str, Connection]]:
+def shells(hardware: Hardware) -> Iterator[dict[str, Connection]]:
     """The ways to all hosts, not opened yet; closed at the end."""
     loop = EventLoop()
-    shells = {name: Connection(name, spec, hardware.access, loop) for name, spec in hardware.hosts.items()}
+    ways = {name: Connection(name, spec, hardware.access, loop) for name, spec in hardware.hosts.items()}
     try:
-        yield shells
+        yield ways
     finally:
         try:
-            for shell in shells.values():
+            for shell in ways.values():
                 shell.close()
         finally:
             loop.close()
 
 
-def _at_once(work: Mapping[str, Callable[[], Result]]) -> tuple[dict[str, Result], dict[str, WeighbridgeError]]:
+def at_once(work: Mapping[str, Callable[[], Result]]) -> tuple[dict[str, Result], dict[str, WeighbridgeError]]:
     """What each host came to, and what went wrong on the others."""
 
     def tried(call: Callable[[], Result]) -> Result | WeighbridgeError:

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from topologies.hardware import Hardware
+    from topologies.ssh.leftovers import Stood
 
 
 @click.command("down")
 @click.argument("label", required=False)
-@click.option("--all", "everything", is_flag=True, help="All deployments, and whatever killed runs left.")
-def command(label: str | None, everything: bool) -> None:
+@click.option("--all", "everything", is_flag=True, help="All deployments, and whatever killed runs left; on real hosts suites too.")
+@click.option("--hardware", metavar="FILE", help="Take it away from the real hosts of this hardware file.")
+def command(label: str | None, hardware: str | None, *, everything: bool) -> None:
     """Take away the deployment LABEL; without one, the only one that stands."""
-    down(label, everything=everything)
+    from weighbridge import selection  # noqa: PLC0415 - heavy rooms are imported by what needs them
+
+    hosts = None if hardware is None else selection.hardware_named(hardware)
+    if hosts is not None and hosts.kind == "ssh":
+        down_real(label, hosts, everything=everything)
+    else:
+        down(label, everything=everything)
 
 
 def down(label: str | None, *, everything: bool) -> None:
     """Take a deployment away. Raises UsageError when it is not clear which one is meant."""
-    from ground.document import did_you_mean  # noqa: PLC0415
-    from ground.errors import UsageError  # noqa: PLC0415
     from topologies.lab import leftovers  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
@@ -26,16 +38,82 @@ def down(label: str | None, *, everything: bool) -> None:
     screen = console()
     where = place()
     found = leftovers.find(home=where.home, state=where.state)
-    labels = sorted({one.deployment for one in found if one.deployment})
-    if label is not None and label not in labels:
-        raise UsageError(f"no deployment {label!r} stands{did_you_mean(label, labels)}")
-    if label is None and not everything and len(labels) > 1:
-        raise UsageError(f"several deployments stand: {', '.join(labels)}", advice="Name one of them, or say --all.")
+    _refuse_unclear(label, sorted({one.deployment for one in found if one.deployment}), everything=everything)
     if not found:
         screen.print("nothing stands, and nothing was left", highlight=False)
         return
     removed = leftovers.remove(None if everything or label is None else label, home=where.home, state=where.state)
-    for deployment in sorted({one.deployment for one in removed}):
-        kinds = Counter(one.kind for one in removed if one.deployment == deployment)
-        what = ", ".join(f"{count} {kind}" + ("s" if count > 1 else "") for kind, count in kinds.items())
-        screen.print(f"removed {deployment or 'of no deployment'}: {what}", markup=False, highlight=False)
+    for line in _told((one.deployment, one.kind) for one in removed):
+        screen.print(line, markup=False, highlight=False)
+
+
+def down_real(label: str | None, hardware: Hardware, *, everything: bool) -> None:
+    """The same on real hosts, those that answer.
+
+    Raises UsageError when it is not clear which one is meant, or somebody may be at work with it; TargetError naming hosts that do
+    not answer, or on which something stayed, when the others are done.
+    """
+    import shutil  # noqa: PLC0415
+
+    from ground.errors import TargetError, UsageError  # noqa: PLC0415
+    from topologies.ssh import leftovers  # noqa: PLC0415
+    from weighbridge.interruption import interruptible  # noqa: PLC0415
+    from weighbridge.surroundings import place  # noqa: PLC0415
+    from weighbridge.terminal import console  # noqa: PLC0415
+
+    screen = console()
+    with interruptible():
+        there = leftovers.find(hardware, whole=everything)
+        labels = sorted({one.deployment for one in there.found if one.deployment})
+        if label is None or label in labels or not there.failed:
+            _refuse_unclear(label, labels, everything=everything)
+        # One that was made on another machine is taken away by its name alone: whether its run goes on is not known here.
+        swept = leftovers.remove(hardware, None if label is None else {label}, whole=everything, elsewhere=label is not None)
+    for line in _told((one.deployment, one.kind) for one in swept.found):
+        screen.print(line, markup=False, highlight=False)
+    for deployment in {one.deployment for one in swept.found if one.deployment}:
+        shutil.rmtree(place().deployments / deployment, ignore_errors=True)
+    if not swept.found and not swept.failed and not swept.spared:
+        screen.print(f"nothing stands on the hosts of {hardware.name}, and nothing was left", markup=False, highlight=False)
+    if swept.failed:
+        lines = "\n".join(error.message for error in swept.failed.values())
+        raise TargetError(lines, advice="What is on the other hosts was taken away. Try again when these answer.")
+    if swept.spared:
+        raise UsageError("\n".join(map(spared, swept.spared)), advice="End that run: it takes its deployment away.")
+
+
+def spared(stood: Stood) -> str:
+    """Why a deployment was left alone, and how it can be taken away all the same."""
+    claimed, hosts = stood.claimed, ", ".join(stood.hosts)
+    if stood.at_work:
+        return f"{claimed.deployment} was left alone: {claimed.by} is at work with it on {hosts}"
+    return (
+        f"{claimed.deployment} was left alone: it was made on another machine ({claimed.by}) on {hosts} at {claimed.since}, and "
+        f"its run may go on. If it does not: weighbridge down {claimed.deployment} --hardware FILE"
+    )
+
+
+def _refuse_unclear(label: str | None, labels: list[str], *, everything: bool) -> None:
+    from ground.document import did_you_mean  # noqa: PLC0415
+    from ground.errors import UsageError  # noqa: PLC0415
+
+    if label is not None and label not in labels:
+        raise UsageError(f"no deployment {label!r} stands{did_you_mean(label, labels)}")
+    if label is None and not everything and len(labels) > 1:
+        raise UsageError(f"several deployments stand: {', '.join(labels)}", advice="Name one of them, or say --all.")
+
+
+def _told(removed: Iterable[tuple[str, str]]) -> list[str]:
+    """A line for each deployment: how many of what kind were removed."""
+    kinds: dict[str, Counter[str]] = {}
+    for deployment, kind in removed:
+        kinds.setdefault(deployment, Counter())[kind] += 1
+    return [
+        f"removed {deployment or 'of no deployment'}: "
+        + ", ".join(f"{count} {_many(kind) if count > 1 else kind}" for kind, count in counted.items())
+        for deployment, counted in sorted(kinds.items())
+    ]
+
+
+def _many(kind: str) -> str:
+    return f"{kind}es" if kind.endswith("s") else f"{kind}s"

@@ -2,14 +2,61 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
+
+if TYPE_CHECKING:
+    from topologies.hardware import Hardware
 
 
 @click.command("status")
-def command() -> None:
+@click.option("--hardware", metavar="FILE", help="Ask the real hosts of this hardware file what stands on them.")
+def command(hardware: str | None) -> None:
     """Show what stands, its hosts, endpoints and credentials."""
+    from weighbridge import selection  # noqa: PLC0415 - heavy rooms are imported by what needs them
     from weighbridge.standing import print_standing  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
 
-    print_standing(place(), console())
+    hosts = None if hardware is None else selection.hardware_named(hardware)
+    if hosts is not None and hosts.kind == "ssh":
+        show_real(hosts)
+    else:
+        print_standing(place(), console())
+
+
+def show_real(hardware: Hardware) -> None:
+    """Print what stands on real hosts, or was left there. Raises TargetError naming those that do not answer, after the others."""
+    from collections import Counter  # noqa: PLC0415
+
+    from ground.errors import TargetError  # noqa: PLC0415
+    from topologies.deployment import standing  # noqa: PLC0415
+    from topologies.ssh import leftovers  # noqa: PLC0415
+    from weighbridge.standing import describe  # noqa: PLC0415
+    from weighbridge.surroundings import place  # noqa: PLC0415
+    from weighbridge.terminal import console  # noqa: PLC0415
+
+    screen = console()
+    there = leftovers.find(hardware, whole=True)
+    known = {one.label: one for one in standing(place())}
+    lines = []
+    for stood in there.stood:
+        claimed = stood.claimed
+        state = (
+            "made on another machine" if stood.elsewhere else "at work" if stood.at_work else "left standing, its process has ended"
+        )
+        lines.append(f"{claimed.deployment} on {', '.join(stood.hosts)} since {claimed.since}: {claimed.by}; {state}")
+        if claimed.deployment in known:
+            lines += describe(known[claimed.deployment])[1:]
+    for host in hardware.hosts:
+        kinds = Counter((one.deployment, one.kind) for one in there.found if one.host == host)
+        for label in dict.fromkeys(one for one, _ in kinds):
+            what = ", ".join(f"{count} {kind}" for (of, kind), count in kinds.items() if of == label)
+            lines.append(f"  {host}: {what}" + (f" of {label}" if label else ""))
+    if not lines and not there.failed:
+        lines = [f"nothing stands on the hosts of {hardware.name}"]
+    for line in lines:
+        screen.print(line, markup=False, highlight=False, soft_wrap=True)
+    if there.failed:
+        raise TargetError("\n".join(error.message for error in there.failed.values()))

@@ -1,0 +1,51 @@
+"""What a host is like, as a program there: systemd, room and file system at a folder, overlayfs, programs. stdout is JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+MANAGERS = {"apt-get": "apt", "dnf": "dnf", "zypper": "zypper"}
+PROGRAMS = ("fio", "iperf3", "sysbench", "mkfs.xfs", "ip", "nsenter", "unshare")
+
+
+def file_system(path: Path) -> str:
+    """The kind of file system that a path is on, by the longest mount point above it."""
+    best, kind = "", "unknown"
+    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
+        left, _, right = line.partition(" - ")
+        point = left.split()[4].encode().decode("unicode_escape")
+        if len(point) >= len(best) and (path == Path(point) or Path(point) in path.parents):
+            best, kind = point, right.split()[0]
+    return kind
+
+
+def overlay() -> bool:
+    """Whether the running kernel has overlayfs, or a module of it that it loads when it is asked for it."""
+    if "overlay" in Path("/proc/filesystems").read_text(encoding="ascii").split():
+        return True
+    listed = Path("/lib/modules", os.uname().release, "modules.dep")
+    return listed.exists() and "/overlay.ko" in listed.read_text(encoding="utf-8")
+
+
+def look(folder: Path) -> dict[str, Any]:
+    """See `topologies.ssh.means`."""
+    there = next(path for path in (folder, *folder.parents) if path.exists()).resolve()
+    room = os.statvfs(there)
+    managers = [kind for program, kind in MANAGERS.items() if shutil.which(program)]
+    return {
+        "systemd": Path("/run/systemd/system").is_dir(),
+        "free_bytes": room.f_bavail * room.f_frsize,
+        "file_system": file_system(there),
+        "overlay": overlay(),
+        "manager": managers[0] if managers else "",
+        "programs": [name for name in PROGRAMS if shutil.which(name)],
+    }
+
+
+if __name__ == "__main__":
+    json.dump(look(Path(sys.argv[1])), sys.stdout)
