@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +22,7 @@ from results.profile import Chosen
 from results.step import StepResult
 from results.store import RunStore, StoreError
 from topologies.deployment import Place
+from topologies.hardware import Hardware
 from topologies.loader import Planned
 from weighbridge import resumption, selection
 from weighbridge.budget import Allowance, claim
@@ -80,7 +81,7 @@ def run(
     plan = plan.model_copy(update={"attest": attest, "profile": profile})
     allowance = None if plan.budget_s is None else Allowance(plan.budget_s)
     require(plan.hardware, doing.where)
-    with interruptible():
+    with interruptible(), alone(plan.hardware, doing.where) as tell:
         # Before the folder of the run is made: what the last layout gets wrong would else be found when the first is measured.
         _check(plan, layouts, doing)
         store = RunStore.create(
@@ -93,6 +94,7 @@ def run(
             sheets=[Sheet(title="machine", facts=facts_of_machine(plan.hardware))],
         )
         with holding(store.folder):
+            tell(str(store.folder))
             _conduct(Begun(store, plan, tuple(layouts), frozenset()), doing, allowance, begun)
     return derive(store.folder, pictures=doing.pictures), tuple(store.latest().values())
 
@@ -107,7 +109,7 @@ def resume(
     was given. Raises UsageError before anything is started when it cannot be gone on with; else as `run`.
     """
     RunStore.open(folder)  # no lock is left in a folder that is no run's
-    with interruptible(), holding(folder) as holders:
+    with interruptible(), holding(folder) as holders, ExitStack() as stack:
         left = resumption.begun(folder)
         store, plan = left.store, left.plan
         nothing = _nothing_to_do(left, budget_s)
@@ -115,8 +117,11 @@ def resume(
             doing.say(f"{folder}: {nothing}")
             return derive(folder, pictures=doing.pictures), tuple(store.latest().values()), False
         require(plan.hardware, doing.where)
+        stack.enter_context(alone(plan.hardware, doing.where))(str(folder))
         # Of a run that was killed after its last step only what it left standing is wanted.
         passed_over = () if left.done else resumption.refuse_unlike(left, doing.where, despite)
+        if plan.hardware.kind == "ssh":
+            resumption.take_away_from_real_hosts(holders, plan.hardware, doing.say)
         resumption.take_away_leftovers(holders, doing.where, doing.say, lab=plan.hardware.kind == "lab")
         if not left.done:
             _check(plan, left.planned, doing)
@@ -131,6 +136,30 @@ def resume(
         store.set_state("running")
         _conduct(left, doing, None if given_s is None else Allowance(given_s, spent_s=spent_s))
     return derive(folder, pictures=doing.pictures), tuple(store.latest().values()), True
+
+
+@contextmanager
+def alone(hardware: Hardware, where: Place) -> Iterator[Callable[[str], None]]:
+    """Be the only run on this machine, where its hosts are lab hosts; yields what is told the folder of the run.
+
+    A tuning's confirmation is a run within a run. Raises UsageError naming the run that is there.
+    """
+    if hardware.kind != "lab":
+        yield lambda _: None
+        return
+    from topologies.lab.claim import AtWork, Running  # noqa: PLC0415 - the lab is wanted only where there is one
+
+    try:
+        running = Running(where.state)
+    except AtWork as busy:
+        if busy.pid != str(os.getpid()):
+            raise
+        yield lambda _: None
+        return
+    try:
+        yield running.tell
+    finally:
+        running.release()
 
 
 def _nothing_to_do(left: Begun, budget_s: float | None) -> str:

@@ -13,7 +13,7 @@ from ground.errors import TargetError, UsageError
 from topologies.hardware import Hardware, HostSpec
 from topologies.lab import leftovers, raise_lab
 from topologies.lab.cgroup import Cgroups
-from topologies.lab.claim import AtWork, Claim, Claimed, RootLimit, claims, nobody_at_work
+from topologies.lab.claim import AtWork, Claim, Claimed, RootLimit, Running, claims, nobody_at_work
 from topologies.lab.ending import disks, take_away
 from topologies.lab.runc import Runc
 
@@ -141,3 +141,69 @@ def test_a_folder_that_would_break_the_overlays_options_is_refused(tmp_path: Pat
     monkeypatch.setattr("os.geteuid", lambda: 0)
     with pytest.raises(UsageError, match="cannot be below an overlay"):
         raise_lab("labtest-a", HARDWARE, {}, lambda line: None, folder=tmp_path / "a,b", names=["client-1"], state=tmp_path / "s")
+
+
+OTHER_RUN = (
+    "import sys; from pathlib import Path; from topologies.lab.claim import Running; "
+    "running = Running(Path(sys.argv[1])); running.tell('/somewhere/runs/first'); print('held', flush=True); sys.stdin.read()"
+)
+
+
+def test_a_run_holds_the_machine_also_while_nothing_of_it_stands_and_is_named_with_its_folder(tmp_path: Path) -> None:
+    other = subprocess.Popen(
+        [sys.executable, "-c", OTHER_RUN, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        words = rf"the run /somewhere/runs/first stands on this machine since .*process {other.pid}"
+        with pytest.raises(AtWork, match=words):
+            Running(tmp_path)
+        with pytest.raises(AtWork, match=words):
+            Claim("labtest-a", tmp_path / "a", tmp_path)
+        assert claims(tmp_path) == ()
+    finally:
+        other.kill()
+        other.communicate()
+    running = Running(tmp_path)  # the kernel let go of it
+    Claim("labtest-a", tmp_path / "a", tmp_path).release()
+    running.release()
+
+
+def test_of_pairs_that_claim_the_machine_in_the_same_moment_one_has_it_and_the_other_is_told(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from ground.errors import UsageError; from topologies.lab.claim import Claim\n"
+        "print('ready', flush=True)\n"
+        "for line in sys.stdin:\n"
+        "    try:\n"
+        "        claim = Claim(line.strip(), Path(sys.argv[1]), Path(sys.argv[1])); print('has it', flush=True)\n"
+        "        sys.stdin.readline(); claim.release(); print('gave it back', flush=True)\n"
+        "    except UsageError as error:\n"
+        "        print(str(error).splitlines()[0], flush=True)\n"
+    )
+    pair = [
+        subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    try:
+        lines = [(one.stdin, one.stdout) for one in pair]
+        assert [out.readline() for _, out in lines if out] == ["ready\n"] * 2
+        for number in range(5):
+            for index, (into, _) in enumerate(lines):
+                assert into is not None
+                into.write(f"labtest-{number}-{index}\n")
+                into.flush()
+            told = [out.readline() for _, out in lines if out]
+            (winner,) = [index for index, text in enumerate(told) if text == "has it\n"]
+            assert "and only one" in told[1 - winner]
+            into, out = lines[winner]
+            assert into is not None
+            assert out is not None
+            into.write("\n")
+            into.flush()
+            assert out.readline() == "gave it back\n"
+            assert claims(tmp_path) == ()
+    finally:
+        for one in pair:
+            one.kill()
+            one.communicate()

@@ -23,6 +23,8 @@ from topologies.lab.runc import Runc
 STATE = Path("/run/weighbridge")
 """What must not survive a reboot, since nothing of what it tells of does: the lock, the claims, runc's state."""
 LOOK_AGAIN_S = 0.02
+GLANCE_S = 1.0
+"""Longer than it takes to look whether a run is there."""
 LABEL = re.compile(r"[a-z0-9][a-z0-9-]{0,60}")
 
 
@@ -74,6 +76,37 @@ def claims(state: Path) -> tuple[Claimed, ...]:
     return tuple(found)
 
 
+class Running:
+    """The hold of a run on this machine: between two of its deployments nothing stands, and nobody else's may."""
+
+    def __init__(self, state: Path) -> None:
+        """Take it. Raises AtWork naming the run that has it."""
+        state.mkdir(parents=True, exist_ok=True, mode=0o755)
+        deadline = time.monotonic() + GLANCE_S
+        while True:
+            try:
+                self._lock = _locked(state / "run")
+                break
+            except AtWork as busy:
+                # Who only looks whether there is a run (see Claim) holds it for a moment, and says nothing of itself.
+                if (busy.pid and busy.alive) or time.monotonic() > deadline:
+                    raise
+            time.sleep(LOOK_AGAIN_S)
+        self._since = datetime.now(UTC).isoformat(timespec="seconds")
+        self.tell("")
+
+    def tell(self, run: str) -> None:
+        """Have others be told in which folder the run is."""
+        about = {"deployment": f"the run {run}" if run else "a run", "pid": os.getpid(), "since": self._since}
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, json.dumps(about).encode(), 0)
+
+    def release(self) -> None:
+        """Give it back; the kernel does when this process ends."""
+        os.ftruncate(self._lock, 0)
+        os.close(self._lock)
+
+
 class Claim:
     """The one claim that may be made; held until it is released or this process ends."""
 
@@ -83,6 +116,7 @@ class Claim:
             raise UsageError(f"{deployment!r} cannot be the label of a deployment: lower case letters, digits and hyphens")
         state.mkdir(parents=True, exist_ok=True, mode=0o755)
         self.state = state
+        _refuse_another_run(state)
         self._lock: int | None = _locked(state / "lock")
         try:
             _refuse_what_stands(state)
@@ -155,13 +189,22 @@ class AtWork(UsageError):
     """Another process holds the claim. `alive`: whether that is the conductor, not something it left."""
 
     def __init__(self, told: Mapping[str, str]) -> None:
-        pid = told.get("pid", "")
+        self.pid = pid = told.get("pid", "")
         self.alive = not pid or Path(f"/proc/{pid}").exists()
         super().__init__(
             f"{told.get('deployment', 'another deployment')} stands on this machine since {told.get('since', 'just now')} "
             f"(process {pid or 'not known yet'}), and only one stands at a time",
             advice="wait for that process, or end it: it takes its deployment away; `weighbridge down` removes what it may leave",
         )
+
+
+def _refuse_another_run(state: Path) -> None:
+    """Raise AtWork where a run of another process holds the machine, whether anything of it stands in this moment or not."""
+    try:
+        os.close(_locked(state / "run"))
+    except AtWork as busy:
+        if busy.pid != str(os.getpid()):
+            raise
 
 
 def _refuse_what_stands(state: Path) -> None:

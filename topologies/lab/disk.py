@@ -25,6 +25,8 @@ CONFIG_BYTES = 8 + 232 + 64
 FLAGS_OFFSET = 8 + 52
 
 LOOP_MAJOR = 7
+LEAST_USED_UP = 8
+"""No kernel has fewer loop devices to give than that: with fewer in use, it is the disk below that is full."""
 ATTEMPTS = 64
 """Another process may take the free device between asking for one and attaching to it: so often is it tried again."""
 
@@ -56,7 +58,7 @@ class LoopDisk:
             os.ftruncate(backing, size_bytes)
             device, minor = _take_free(backing)
         except OSError as error:
-            raise MissingMeans(f"no loop device for {path}: {error.strerror}", advice="is the loop module loaded?") from error
+            raise _none_to_give(path, folder, error) from error
         finally:
             os.close(backing)
         direct = Path(f"/sys/block/loop{minor}/loop/dio").read_text().strip() == "1"
@@ -70,6 +72,23 @@ class LoopDisk:
     def close(self) -> None:
         """Give this process's descriptor back; the device stays while the host holds its own."""
         os.close(self.descriptor)
+
+
+def _none_to_give(path: str, folder: Path, error: OSError) -> MissingMeans:
+    """The error that says why there is no loop device, and what to do about it."""
+    used = sum(1 for _ in Path("/sys/block").glob("loop*/loop"))
+    if error.filename == "/dev/loop-control" and error.errno in {errno.ENOENT, errno.ENODEV, errno.ENXIO}:
+        advice = "Load the loop module (modprobe loop); in a container, its /dev has to have loop-control."
+    elif error.errno in {errno.EPERM, errno.EACCES}:
+        advice = "This machine lets nobody have them here: a container needs the right to use loop devices."
+    elif error.errno in {errno.EFBIG, errno.ENOSPC} and used < LEAST_USED_UP:
+        advice = f"Make room in {folder}, or set WEIGHBRIDGE_HOME to a folder whose file system takes files of that size."
+    else:
+        advice = (
+            f"{used} are in use on this machine: `losetup --list` names their files, `weighbridge down --all` frees those of "
+            "deployments that were left. Where the kernel was given max_loop, that is the most there can be."
+        )
+    return MissingMeans(f"no loop device for {path}: {error.strerror}", advice=advice)
 
 
 def _take_free(backing: int) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -34,7 +35,7 @@ from weighbridge.means import require
 from weighbridge.measuring import Measuring
 from weighbridge.pace import show_duration
 from weighbridge.plan import make_plan
-from weighbridge.run import Doing
+from weighbridge.run import Doing, alone
 from weighbridge.tuning import preparation
 from weighbridge.tuning.bench import Bench
 from weighbridge.tuning.choosing import choose
@@ -65,7 +66,7 @@ def tune(ready: Ready, doing: Doing, *, out: Path, attest: bool) -> Outcome:
     allowance = None if ready.tuning.budget is None else Allowance(ready.tuning.budget)
     for sentence in sentences(ready, Course(ready, attest=attest, allowance=allowance)):
         doing.say(sentence)
-    with interruptible():
+    with interruptible(), alone(ready.hardware, doing.where) as tell:
         # Before the folder is made: what the last arm gets wrong would else be found when all others have been tried.
         preparation.check(ready, doing.where, doing.say, attest=attest)
         store = RunStore.create(
@@ -78,6 +79,7 @@ def tune(ready: Ready, doing: Doing, *, out: Path, attest: bool) -> Outcome:
             sheets=[Sheet(title="machine", facts=facts_of_machine(ready.hardware))],
         )
         with holding(store.folder):
+            tell(str(store.folder))
             TrialBook(store.folder).begin(ready.run())
             for remark in ready.remarks:
                 store.event(LEFT_OUT, remark)
@@ -92,7 +94,7 @@ def resume(folder: Path, doing: Doing, *, despite: Collection[str] = (), budget_
     tuning was given. Raises UsageError before anything is started when it cannot be gone on with; else as `tune`.
     """
     RunStore.open(folder)  # no lock is left in a folder that is no run's
-    with interruptible(), holding(folder) as holders:
+    with interruptible(), holding(folder) as holders, ExitStack() as stack:
         left = resumption.begun(folder)
         store, begun = left.store, TrialBook(folder).run()
         if begun is None:
@@ -103,7 +105,10 @@ def resume(folder: Path, doing: Doing, *, despite: Collection[str] = (), budget_
             return Outcome(derive(folder, pictures=doing.pictures))
         ready = preparation.again(store, begun, left.plan)
         require(ready.hardware, doing.where)
+        stack.enter_context(alone(ready.hardware, doing.where))(str(folder))
         passed_over = resumption.refuse_unlike(left, doing.where, despite)
+        if ready.hardware.kind == "ssh":
+            resumption.take_away_from_real_hosts(holders, ready.hardware, doing.say)
         if ready.hardware.kind == "lab":
             resumption.take_away_leftovers(holders, doing.where, doing.say)
         preparation.check(ready, doing.where, doing.say, attest=left.plan.attest)

@@ -1,0 +1,98 @@
+"""Two at once on one machine: the second is refused before anything of it starts, and the first does not notice."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from results.store import RunStore
+from topologies.lab import leftovers
+from weighbridge.surroundings import place
+
+pytestmark = pytest.mark.system
+
+SUITE = """
+name: trial
+about: As short as it can be
+api: [s3]
+workloads:
+  - name: small
+    objects: {size: 4KiB, containers: 1, per_container: 5}
+    operations: {read: 100}
+    workers: [1]
+    runtime: 2s
+    warmup: 0s
+"""
+
+
+def started(*arguments: str, folder: Path) -> subprocess.Popen[str]:
+    argv = [sys.executable, "-m", "weighbridge", *arguments]
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder)
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Two repeats of a null target in the lab; ended by a signal where the block fails."""
+    (folder / "trial.yaml").write_text(SUITE)
+    process = started(
+        "compare", "--suite", "trial.yaml", "--layouts", "null", "--repeats", "2", "--hardware", "lab-small",
+        "--no-charts", "--no-attest", "--out", "runs", folder=folder,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    said = process.communicate(timeout=120)[0]
+    assert "Traceback" not in said, said
+    return process.returncode, said
+
+
+def test_whoever_comes_second_is_refused_naming_the_first_which_goes_on(tmp_path: Path) -> None:
+    with running(tmp_path) as first:
+        assert first.stdout is not None
+        said = ""
+        while "step 1/2" not in said:
+            said += (line := first.stdout.readline())
+            assert line, said
+        (run,) = (tmp_path / "runs").iterdir()
+        asked = (
+            "compare",
+            "--suite",
+            "trial.yaml",
+            "--layouts",
+            "null",
+            "--hardware",
+            "lab-small",
+            "--no-attest",
+            "--out",
+            "second",
+        )
+        seconds = [
+            started(*asked, folder=tmp_path),
+            started("up", "null", "--hardware", "lab-small", folder=tmp_path),
+            started("baseline", "lab-small", folder=tmp_path),
+            started("resume", str(run), folder=tmp_path),
+        ]
+        told = [ended(one) for one in seconds]
+        code, rest = ended(first)
+    for refused, words in told:
+        assert refused == 2, words
+        assert f"process {first.pid}" in words
+        assert str(run.relative_to(tmp_path)) in words
+        assert "since" in words
+    assert not (tmp_path / "second").exists()
+    assert code in (0, 4), said + rest  # on a busy machine a step may be too short to be valid
+    steps = RunStore.open(run).steps()
+    assert [step.measurement is not None for step in steps] == [True, True]
+    assert not any(tally.errors for step in steps if step.measurement for tally in step.measurement.tallies)
+    where = place()
+    assert leftovers.find(home=where.home, state=where.state) == ()
