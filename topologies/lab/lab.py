@@ -156,7 +156,8 @@ class LabHosts(Hosts):
             for one in spare:
                 os.close(one)
         if code:
-            raise CommandFailed(made.host, ["runc", *run], code, log.read_text(errors="replace"))
+            said = log.read_text(errors="replace")
+            raise CommandFailed(made.host, ["runc", *run], code, said, advice=_used_up(said))
         return int((made.folder / "pid").read_text())
 
     # standing ----------------------------------------------------------------------------------------------------------------
@@ -289,6 +290,20 @@ def raise_lab(
             error.add_note(str(stayed))
         raise
     return hosts
+
+
+def _used_up(said: str) -> str:
+    """What to do about a host that did not start for want of something of this machine's; empty where that is not known."""
+    if "No space left on device" in said and ("unshare" in said or "namespace" in said or "clone" in said):
+        return (
+            "This machine has no namespace left to give, though it says that of space: `sysctl user` shows how many there may be "
+            "(max_mnt_namespaces, max_net_namespaces ...), `lsns` who has them."
+        )
+    if "No space left on device" in said and "cgroup" in said:
+        return "This machine has no cgroup left to give: see cgroup.max.descendants; `weighbridge down --all` removes leftovers."
+    if "Cannot allocate memory" in said or "cannot allocate memory" in said:
+        return "This machine has no memory left: end other programs, or choose hardware with less; `weighbridge doctor` counts it."
+    return ""
 
 
 def _wanted(hardware: Hardware, images: Mapping[str, Path], names: Collection[str]) -> tuple[_Wanted, ...]:
