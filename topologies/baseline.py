@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
-from gateways.gateway import Say
+from gateways.gateway import Image, Say
 from ground.errors import UsageError
 from ground.quantities import show_bytes
 from topologies import attestation, ceilings
@@ -27,7 +27,7 @@ Group = Literal["cpu", "disk", "disks", "network", "fabric"]
 ALONE_S: Final = 60.0
 """For all jobs of all disks one after the other, so far as each has at least `ceilings.LEAST_PIECE_S`."""
 ALL_HOSTS: Final = "all hosts"
-LAB: Final = "Choose hardware of kind lab."
+LAB: Final = "Choose hardware of kind lab or ssh."
 
 
 class Found(Ceiling):
@@ -52,22 +52,32 @@ def refuse(hardware: Hardware) -> None:
 def bare(hardware: Hardware, place: Place, say: Say) -> Iterator[Hosts]:
     """All hosts of a hardware file, with the tools and nothing else on them, until the block ends.
 
-    Raises UsageError as `refuse` does, otherwise as `topologies.lab.raise_lab`.
+    Raises UsageError as `refuse` does, otherwise as `topologies.lab.raise_lab` and `topologies.ssh.raise_ssh`.
     """
     refuse(hardware)
-    from topologies.lab import raise_lab  # noqa: PLC0415 - the lab is wanted only where there is one
-
-    tools = toolbox(place, say)
+    raise_hosts = _real(hardware, say) if hardware.kind == "ssh" else _lab(hardware, place, say)
     label = f"baseline-{secrets.token_hex(3)}"
     folder = place.deployments / label
-    # Their root is this machine's own: no gateway's programs are wanted.
-    images = {name: Path("/") for name in hardware.hosts if name not in hardware.clients}
     with ExitStack() as stack:
         folder.mkdir(parents=True, mode=0o700)
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        yield stack.enter_context(
-            raise_lab(label, hardware, images, say, folder=folder, names=list(hardware.hosts), state=place.state, tools=tools)
-        )
+        yield stack.enter_context(raise_hosts(label, folder))
+
+
+def _lab(hardware: Hardware, place: Place, say: Say) -> Callable[[str, Path], Hosts]:
+    from topologies.lab import raise_lab  # noqa: PLC0415 - the lab is wanted only where there is one
+
+    names, tools = list(hardware.hosts), toolbox(place, say)
+    # Their root is this machine's own: no gateway's programs are wanted.
+    images = {name: Path("/") for name in names if name not in hardware.clients}
+    return lambda label, folder: raise_lab(label, hardware, images, say, folder=folder, names=names, state=place.state, tools=tools)
+
+
+def _real(hardware: Hardware, say: Say) -> Callable[[str, Path], Hosts]:
+    from topologies.ssh import raise_ssh  # noqa: PLC0415 - as above
+
+    names, bare_one = list(hardware.hosts), Image(name="bare", suite="", packages=())
+    return lambda label, folder: raise_ssh(label, hardware, bare_one, say, folder=folder, names=names, tools=True)
 
 
 def measure(hosts: Hosts, hardware: Hardware, sizes: Sequence[int], say: Say) -> tuple[Found, ...]:

@@ -27,7 +27,7 @@ from topologies.attestation import IMAGE as TOOLS
 from topologies.attestation import Asked, Attestation
 from topologies.attestation import attest as attestation_of
 from topologies.fake import FakeHosts
-from topologies.hardware import Hardware
+from topologies.hardware import Hardware, Kind
 from topologies.hosts import Hosts
 from topologies.loader import Planned
 from topologies.this_machine import ThisMachine
@@ -76,6 +76,8 @@ class Stands(Record):
     label: str
     layout: str
     hardware: str
+    kind: Kind = "lab"
+    """Of the hardware."""
     since: str
     hosts: dict[str, str]
     """Addresses by name of host."""
@@ -344,6 +346,7 @@ def _write(folder: Path, planned: Planned, hardware: Hardware, hosts: Hosts, sta
         label=hosts.deployment,
         layout=planned.layout.name,
         hardware=hardware.name,
+        kind=hardware.kind,
         since=datetime.now(UTC).isoformat(timespec="seconds"),
         hosts={name: host.address for name, host in hosts.hosts.items()},
         clients=hardware.clients,

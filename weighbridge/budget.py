@@ -11,6 +11,7 @@ from ground.errors import UsageError
 from ground.record import Record
 from results.statistics import REPEATS_FOR_A_CLAIM, smallest_ratio
 from suites import Suite
+from topologies.deployment import ATTESTED
 from topologies.hardware import Hardware
 from topologies.loader import Planned
 from weighbridge.pace import Pace, show_duration
@@ -72,7 +73,7 @@ def fit(
     def repeat_s(one: Suite) -> float:
         return Pace.of(planned_for(one, 1)).left_s()
 
-    beside_s = CHECKING_S * len(planned) * (hardware.kind == "lab") + REPORTING_S
+    beside_s = CHECKING_S * len(planned) * (hardware.kind in ATTESTED) + REPORTING_S
     room_s = budget_s - beside_s
     shown, repeats = suite, _times(room_s, repeat_s(suite))
     if repeats < REPEATS_FOR_A_CLAIM:

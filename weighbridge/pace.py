@@ -15,6 +15,7 @@ from typing import Final, Literal
 
 from results.step import Pass, StepKey
 from suites import Suite, Workload
+from topologies.deployment import ATTESTED
 from topologies.hardware import Hardware
 from weighbridge.passes import asked_of_hosts
 from weighbridge.plan import Plan, Visit, keys_of, step_seconds
@@ -160,12 +161,12 @@ def _of_visit(plan: Plan, visit: Visit, whole: Collection[StepKey]) -> list[Unit
     first = Unit("stand", visit, guess_s=standing_s(plan.hardware, plan.suite, attest=plan.attest))
     # How long aging takes is not known before it was done once.
     aging = [Unit("age", visit)] if plan.suite.age is not None else []
-    return [first, *aging, *work, Unit("down", visit, guess_s=DOWN_S if plan.hardware.kind == "lab" else 0.1)]
+    return [first, *aging, *work, Unit("down", visit, guess_s=DOWN_S if plan.hardware.kind in ATTESTED else 0.1)]
 
 
 def standing_s(hardware: Hardware, suite: Suite, *, attest: bool) -> float:
     """What standing a layout up takes at a guess, in seconds."""
-    if hardware.kind != "lab":
+    if hardware.kind not in ATTESTED:
         return 0.5
     return STANDING_S + (ATTESTING_S if asked_of_hosts(suite, sameness=attest) else 0.0)
 

@@ -106,7 +106,7 @@ class Profiler:
             return
         self._done.add(key.layout)
         if deployment.hardware.kind != "lab":
-            self._event(key, "not profiled: its hosts are none that this machine raised, and their processes cannot be seen")
+            self._event(key, "not profiled: processes are seen only of hosts that this machine raised as containers")
             yield _nothing
             return
         if self._able.event is None and not self._able.blocks:

@@ -19,13 +19,14 @@ from pydantic import ValidationError
 
 from gateways.gateway import Say
 from ground.document import DocumentError, Fault, did_you_mean
-from ground.errors import UsageError
+from ground.errors import TargetError, UsageError
 from ground.record import Record
 from results.hold import Holder
 from results.manifest import Manifest
 from results.step import StepKey
 from results.store import RunStore
 from topologies.deployment import Conducted, Place, conducted
+from topologies.hardware import Hardware
 from topologies.loader import Planned, planned_again
 from weighbridge.conductor import BUDGET, RESUMED
 from weighbridge.facts import facts_of_machine
@@ -144,6 +145,28 @@ def take_away_leftovers(holders: Collection[Holder], place: Place, say: Say, *, 
             # Whoever has that number now may be at work with a deployment of its own.
             shutil.rmtree(place.deployments / deployment)
             say(f"removed {deployment}, which was left")
+
+
+def take_away_from_real_hosts(holders: Collection[Holder], hardware: Hardware, say: Say) -> None:
+    """The same on real hosts, by their claims: those of a process of this machine that wrote to the run and was killed.
+
+    Raises TargetError where something stayed. A host that does not answer is named: without it the run cannot be gone on with.
+    """
+    from topologies.ssh import leftovers  # noqa: PLC0415 - the way to real hosts is wanted only where there are some
+
+    mine = {
+        one.claimed.deployment
+        for one in leftovers.find(hardware).stood
+        if not one.elsewhere and any(one.claimed.pid == holder.pid and one.claimed.since >= holder.since for holder in holders)
+    }
+    if not mine:
+        return
+    swept = leftovers.remove(hardware, mine)
+    for deployment in sorted({one.deployment for one in swept.found}):
+        hosts = sorted({one.host for one in swept.found if one.deployment == deployment})
+        say(f"removed {deployment}, which was left standing on {', '.join(hosts)}")
+    if swept.failed:
+        raise TargetError("\n".join(str(error) for error in swept.failed.values()))
 
 
 def spent_s(store: RunStore) -> float:

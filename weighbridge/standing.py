@@ -26,9 +26,12 @@ def describe(stands: Stands) -> list[str]:
     lines = [
         f"{stands.label}: layout {stands.layout} on hardware {stands.hardware}, since {stands.since}",
         "  hosts: " + ", ".join(f"{name} {address}" for name, address in stands.hosts.items()),
-        f"  its network is its own: run clients on {anywhere}, {whose} this machine's files:",
-        f"    weighbridge exec {client} -- COMMAND",
     ]
+    if stands.kind == "ssh":
+        lines.append(f"  what it sees on a host, such as its configuration: weighbridge exec --hardware FILE {client} -- COMMAND")
+    else:
+        lines.append(f"  its network is its own: run clients on {anywhere}, {whose} this machine's files:")
+        lines.append(f"    weighbridge exec {client} -- COMMAND")
     for endpoint in stands.endpoints:
         lines += [f"  {endpoint.api}: {endpoint.url}"]
         lines += [f"    {line}" for line in (_s3(endpoint) if endpoint.api == "s3" else _swift(endpoint))]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ground.scope import Scope
+from topologies.deployment import ATTESTED
 from weighbridge.budget import REPORTING_S, Allowance
 from weighbridge.pace import DRIVER_S, Pace, units
 from weighbridge.plan import Visit
@@ -122,7 +123,7 @@ class Course:
         return took_s / guess_s if guess_s else 1.0
 
     def _guess_s(self, scope: Scope) -> float:
-        if self._ready.hardware.kind != "lab":
+        if self._ready.hardware.kind not in ATTESTED:
             return _FAKE_S
         if scope == "cluster":
             return self._standing_s + self._preparing_s + DRIVER_S

@@ -134,6 +134,11 @@ def compare(
     chosen = selection.select(suite, layouts, hardware)
     asked = chosen.suite.changed(repeats=repeats, driver=driver, layers=layers)
     site = cosbench_site(cosbench, cosbench_archive) if asked.driver != "locust" else None
+    if profile is not None and chosen.hardware.kind == "ssh":
+        raise UsageError(
+            f"--profile sees the processes of containers that this machine raised; the hosts of {chosen.hardware.name!r} are real",
+            advice="Run perf there yourself, or profile the layout on hardware of kind lab.",
+        )
     step = None if profile is None else choose(profile, asked)
     arms = (*chosen.layouts, twin_of(chosen.layouts[0])) if aa else chosen.layouts
     twins = {arms[-1].layout.name: arms[0].layout.name} if aa else {}

@@ -49,5 +49,6 @@ def up(layout: str, hardware: str | None) -> None:
         selection.check([planned], hosts, where, say)
     with interruptible(), deploy(planned, hosts, where, say) as deployment:
         deployment.keep()
-    say(f"{deployment.label} stands after {deployment.took_s:.1f} s; `weighbridge down` takes it away")
+    real = f" --hardware {hardware}" if hosts.kind == "ssh" else ""
+    say(f"{deployment.label} stands after {deployment.took_s:.1f} s; `weighbridge down{real}` takes it away")
     print_standing(where, screen)
