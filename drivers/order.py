@@ -108,6 +108,8 @@ class CosbenchSite(Record):
     """Where that controller's archive can be read: a folder, or ssh://USER@HOST/PATH; None: as `home` has it."""
     home: str | None = None
     """The folder of an installation."""
+    drivers: tuple[Annotated[str, Field(pattern=r"^https?://[^/\s]+(/\S*)?$")], ...] = ()
+    """Drivers of COSBench on other clients, which the controller that is started has do their share of the work."""
     user: str = "anonymous"
     password: SecretStr = SecretStr("cosbench")
     """User and password of its console: those that it ships with."""
@@ -118,6 +120,8 @@ class CosbenchSite(Record):
     def _one(self) -> CosbenchSite:
         if (self.controller is None) == (self.home is None):
             raise ValueError("COSBench is either a controller that runs or an installation to be started")
+        if self.drivers and self.home is None:
+            raise ValueError("a controller that runs already has drivers of its own")
         if self.controller is not None and self.archive is None:
             raise ValueError("the archive of a controller must be told: results are read from it")
         return self

@@ -14,10 +14,13 @@ from drivers.process import DriverProcess
 from drivers.rados import Cluster, RadosBench, RbdBench
 from drivers.rados.tool import Tool
 from gateways.gateway import Endpoint
+from gateways.host import Host
 from ground.errors import DriverError
 from results.step import Pass
 from suites import Suite
 from topologies.deployment import Deployment
+from weighbridge.beside import Beside
+from weighbridge.cosbench_drivers import CosbenchDrivers
 from weighbridge.stations import Stations
 
 LOCUST: Final = ("drivers.locust",)
@@ -59,27 +62,21 @@ def opened(
     Raises DriverError when it cannot be set up, or did not end well.
     """
     if one.driver in ("locust", "cosbench") and one.api in ("swift", "s3", "object-server"):
-        spread = one.driver == "locust" and len(deployment.clients) > 1 and not alone
-        clients = deployment.clients if spread else deployment.clients[:1]
+        clients = deployment.clients[:1] if alone else deployment.clients
+        spread = one.driver == "locust" and len(clients) > 1
         setup = Setup(
             target=_target(deployment, one),
             # Nobody but the engine knows the way to object servers.
             users="engine" if one.api == "object-server" else suite.users,
             processes=suite.processes,
-            clients=tuple(client.name for client in clients),
+            clients=tuple(client.name for client in clients) if spread else (),
             listen=deployment.client.address if spread else None,
             bucket_prefix=prefix_of(prefix, one),
             seed=suite.seed,
             cosbench=cosbench if one.driver == "cosbench" else None,
         )
-        command = deployment.client.module(*(COSBENCH if one.driver == "cosbench" else locust))
-        # The driver is ended first: it misses none of its stations then.
-        with Stations(clients, locust, setup, log) as stations:
-            popen = deployment.client.spawn(command.argv, stderr=log, env=command.env)
-            with DriverProcess(popen, log, look=stations.check) as driver:
-                versions = driver.setup(setup, stations.start).versions
-                yield Opened(driver, {**versions, **(_spread(setup) if spread else {})})
-                driver.quit()
+        with _by_locust(clients, setup, log, locust) if one.driver == "locust" else _by_cosbench(clients, setup, log) as ready:
+            yield ready
         return
     if one.api in ("rados", "rbd", "cephfs"):
         with _of_cluster(deployment, suite, one, prefix=prefix_of(prefix, one), log=log) as tool:
@@ -87,6 +84,34 @@ def opened(
             tool.quit()
         return
     raise DriverError(f"nothing makes load of {one.api} by {one.driver}")
+
+
+@contextmanager
+def _by_locust(clients: Sequence[Host], setup: Setup, log: Path, module: Sequence[str]) -> Iterator[Opened]:
+    """Locust's driver on the first of the clients, and its stations on the others."""
+    # The driver is ended first: it misses none of its stations then.
+    with Stations(clients, module, setup, log) as stations, _driver(clients[0], module, log, stations) as driver:
+        versions = driver.setup(setup, stations.start).versions
+        yield Opened(driver, {**versions, **(_spread(setup) if setup.listen else {})})
+        driver.quit()
+
+
+@contextmanager
+def _by_cosbench(clients: Sequence[Host], setup: Setup, log: Path) -> Iterator[Opened]:
+    """COSBench's driver. An installation that is started runs on each of the clients, its controller on the first."""
+    site = setup.cosbench
+    started = site is not None and site.home is not None
+    with CosbenchDrivers(clients[1:] if started else (), log) as further:
+        if site is not None and site.home is not None:
+            site = site.model_copy(update={"drivers": further.start(site.home)})
+        with _driver(clients[0], COSBENCH, log, further) as driver:
+            yield Opened(driver, driver.setup(setup.model_copy(update={"cosbench": site})).versions)
+            driver.quit()
+
+
+def _driver(client: Host, module: Sequence[str], log: Path, beside: Beside) -> DriverProcess:
+    command = client.module(*module)
+    return DriverProcess(client.spawn(command.argv, stderr=log, env=command.env), log, look=beside.check)
 
 
 def _spread(setup: Setup) -> dict[str, str]:

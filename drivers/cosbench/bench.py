@@ -39,6 +39,10 @@ SLOWEST_BYTES_PER_S: Final = 1_000_000
 SLOWEST_OBJECT_S: Final = 5.0
 """What preparing is given for each worker's object: COSBench's S3 client takes 2 s for one that fails."""
 
+FIRST_ALONE: Final = (
+    "COSBench's CPU is that of the first client: what its drivers on the others used is told by what the hosts used"
+)
+
 Say = Callable[[Progress], None]
 log = logging.getLogger(__name__)
 
@@ -157,6 +161,8 @@ class Bench:
                         self._see_that_they_are_gone(workload, tally.count)
             except DriverError as error:
                 raise GaveUp(reach.redacted(error.message), advice=error.advice, kept=files) from None
+        if self._site.drivers:
+            measurement = measurement.model_copy(update={"notes": (*measurement.notes, FIRST_ALONE)})
         return Measured(measurement=measurement, kept=files)
 
     def cleanup(self, order: Cleanup) -> Cleaned:
@@ -179,7 +185,11 @@ class Bench:
         with Pulse(self._say, Progress(phase="prepare", done=0, total=0)):
             running = stack.enter_context(
                 Installation(
-                    Path(site.home or ""), self._own_address(), Path(folder) / "cosbench", lambda text: log.info("%s", text)
+                    Path(site.home or ""),
+                    self._own_address(),
+                    Path(folder) / "cosbench",
+                    lambda text: log.info("%s", text),
+                    others=site.drivers,
                 )
             )
         self._meter = running.cpu_s

@@ -1,4 +1,4 @@
-"""An unpacked COSBench, run by us: controller and driver, started in a folder of their own and ended on every path.
+"""An unpacked COSBench, run by us: controller and driver, or a driver alone, in a folder of their own and ended on every path.
 
 Nothing is written into the installation. The folder links its jars, has a copy of its configuration, and takes archive and
 logs. COSBench as it ships listens on every address, lets whoever asks run scripts, and sets the machine's clock before every
@@ -21,7 +21,7 @@ import time
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -60,13 +60,14 @@ WANTED = (
 )
 
 CONTROLLER_CONF = """[controller]
-drivers = 1
+drivers = {count}
 log_level = INFO
 log_file = log/system.log
 archive_dir = archive
-
-[driver1]
-name = driver1
+"""
+CONTROLLERS_DRIVER = """
+[driver{number}]
+name = driver{number}
 url = {url}
 """
 
@@ -89,6 +90,7 @@ def check(home: Path) -> Java:
 class Installation:
     """A COSBench that runs from entering to leaving. For one thread: when the thread that entered it ends, so does COSBench.
 
+    `parts` are what of it runs; the controller has work done by the driver beside it and by `others`, drivers by their URLs.
     `home` is the unpacked COSBench, `address` all that it listens on, `folder` where it writes (it must not be there or be
     empty), `log` is told in lines what is done. Heaps are bounded by `heap_mib` (driver) and `controller_heap_mib`.
     Entering raises UsageError, MissingMeans, or DriverError with the last lines of a JVM that did not come up.
@@ -101,6 +103,8 @@ class Installation:
         folder: Path,
         log: Told,
         *,
+        parts: Sequence[str] = tuple(PORTS),
+        others: Sequence[str] = (),
         heap_mib: int = 384,
         controller_heap_mib: int = 192,
         start_s: float = START_S,
@@ -111,6 +115,8 @@ class Installation:
         self.log = log
         self.heaps_mib = {"driver": heap_mib, "controller": controller_heap_mib}
         self.start_s = start_s
+        self.parts = tuple(parts)
+        self.others = tuple(others)
         self.ports: dict[str, int] = {}
         self._jvms: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -183,17 +189,21 @@ class Installation:
     def _start(self) -> None:
         java = check(self.home)
         self._lay()
-        self.ports = {name: _free(self.address, port) for name, port in PORTS.items()}
-        (self.folder / "conf" / "controller.conf").write_text(CONTROLLER_CONF.format(url=self.driver))
+        self.ports = {name: _free(self.address, port) for name, port in PORTS.items() if name in self.parts}
+        drivers = (self.driver, *self.others)
+        named = [CONTROLLERS_DRIVER.format(number=number, url=url) for number, url in enumerate(drivers, start=1)]
+        (self.folder / "conf" / "controller.conf").write_text(CONTROLLER_CONF.format(count=len(drivers)) + "".join(named))
         for name, port in self.ports.items():
             self._bind(self.folder / "conf" / f"{name}-tomcat-server.xml", port)
-        for name in PORTS:
+        for name in self.ports:
             self._jvms[name] = self._launch(java, name)
-        self.log(f"COSBench of {self.home} starts by Java {java.release}: controller {self.controller}, driver {self.driver}")
+        where = ", ".join(f"{name} {self._url(name)}" for name in self.ports)
+        self.log(f"COSBench of {self.home} starts by Java {java.release}: {where}")
         since = time.monotonic()
         self._await(java, "driver", f"{self.driver}/index.html", since)
-        # Whoever it asks for, it answers: credentials are looked at by what talks to it.
-        self._await(java, "controller", f"{self.controller}/cli/index.action?username=anonymous&password=cosbench", since)
+        if "controller" in self.ports:
+            # Whoever it asks for, it answers: credentials are looked at by what talks to it.
+            self._await(java, "controller", f"{self.controller}/cli/index.action?username=anonymous&password=cosbench", since)
         for name, jvm in self._jvms.items():
             if _may_set_clock(jvm.pid):
                 raise DriverError(
@@ -208,6 +218,8 @@ class Installation:
             raise UsageError(f"{self.folder} is to hold a run of COSBench and has something in it")
         for name in ("archive", "log", "tmp", "shim"):
             (self.folder / name).mkdir(parents=True)
+        # Its archive has every workload as it was handed in, with what opens the store.
+        self.folder.chmod(0o700)
         for name in ("main", "osgi"):
             (self.folder / name).symlink_to(self.home / name)
         # org.eclipse.osgi and the like are what a former start has cached, with paths of its own.

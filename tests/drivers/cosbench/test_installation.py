@@ -131,6 +131,22 @@ def test_the_driver_asked_by_the_controller_is_the_one_that_was_started(running:
     assert "drivers = 1\n" in conf
 
 
+def test_the_controller_is_told_of_drivers_that_run_elsewhere_too(home: Path, tmp_path: Path, address: str) -> None:
+    other = "http://10.0.0.7:18088/driver"
+    with Installation(home, address, tmp_path / "run", print, others=[other]) as running:
+        conf = (running.folder / "conf" / "controller.conf").read_text()
+        assert "\ndrivers = 2\n" in conf
+        assert f"[driver1]\nname = driver1\nurl = {running.driver}\n" in conf
+        assert f"[driver2]\nname = driver2\nurl = {other}\n" in conf
+
+
+def test_a_driver_alone_has_no_controller_beside_it(home: Path, tmp_path: Path, address: str) -> None:
+    with Installation(home, address, tmp_path / "run", print, parts=("driver",)) as running:
+        with urllib.request.urlopen(f"{running.driver}/index.html", timeout=10) as answer:
+            assert answer.read() == b"driver"
+        assert not (running.folder / "controller.pid").exists()
+
+
 def test_nothing_is_written_into_the_installation_nor_taken_from_a_former_start(home: Path, tmp_path: Path, address: str) -> None:
     def seen() -> dict[str, tuple[int, bytes]]:
         paths = sorted(home.rglob("*"))
