@@ -365,6 +365,7 @@ def take_away(stood: Machines, *names: str) -> None:
 def test_a_host_that_stops_answering_is_told_soon_and_the_others_are_given_back(stood: Machines, tmp_path: Path) -> None:
     found = raised(stood, tmp_path)
     lost, other = found.hosts["store-1"], found.hosts["plain-1"]
+    lost.start([Service("sleeper", ("sleep", "7004"))])
     program = lost.spawn(["cat"], stderr=lost.log("cat.err"))
     stood.hosts["store-1"].run(["ip", "link", "set", "eth0", "down"])
     try:
@@ -373,10 +374,10 @@ def test_a_host_that_stops_answering_is_told_soon_and_the_others_are_given_back(
             lost.run(["sleep", "60"], timeout_s=120)
         assert time.monotonic() - started < KNOWN_LOST_S
         with pytest.raises(TargetError, match="stopped answering"):
-            lost.alive("any")
+            lost.alive("sleeper")
         assert program.stdout is not None
         assert program.stdout.read() == b""
-        for ask in (program.poll, program.wait):
+        for ask in (program.wait, program.poll):
             with pytest.raises(TargetError, match="stopped answering"):
                 ask()
         assert other.run(["echo", "fine"]).stdout == "fine\n"

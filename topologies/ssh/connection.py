@@ -118,8 +118,12 @@ class Connection:
     def renew(self, within_s: float = CONNECT_S) -> None:
         """Forget that the host has stopped answering, and connect anew. Raises as `open`."""
         self.loop.do(self._drop())
-        self._lost = None
-        self.loop.do(asyncio.wait_for(self._ready(), within_s + 1))
+        before, self._lost = self._lost, None
+        try:
+            self.loop.do(asyncio.wait_for(self._ready(), within_s))
+        except TimeoutError:
+            self._lost = before or (time.monotonic() - within_s, f"no connection within {within_s:g} s")
+            self._still_there()
 
     async def _drop(self) -> None:
         lines, self._lines = self._lines, []
