@@ -1,0 +1,283 @@
+"""What is around real hosts, without any: hardware files, claims, disks and kernel settings as hosts told of them, wheels."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateways.host import Completed
+from ground.document import DocumentError
+from ground.errors import TargetError, UsageError
+from topologies.hardware import Disk, Hardware
+from topologies.loader import load_hardware, shipped_hardware
+from topologies.ssh import claim, disks, kernel, wheels
+from topologies.ssh.leftovers import Stood
+
+FINE: Mapping[str, Any] = {
+    "fault": "",
+    "path": "/dev/sdb",
+    "device": "8:16",
+    "size_bytes": 10**12,
+    "model": "EXAMPLE",
+    "rotational": True,
+    "partition": False,
+    "read_only": False,
+    "used": [],
+    "holds": [],
+}
+LOOKED = {
+    "kernel": "6.1.0",
+    "boot": "b1",
+    "cpu": "a CPU",
+    "cpus": 8,
+    "memory_bytes": 2**35,
+    "nic": "eth1",
+    "mtu": 1500,
+    "speed_mbit_s": 10000,
+    "sysctls": {},
+}
+
+
+class Told:
+    """A host that answers programs with what it is told to, or runs them on this machine."""
+
+    name, address = "store-1", "192.0.2.31"
+
+    def __init__(self, *answers: object) -> None:
+        self.answers = list(answers)
+        self.given: list[Any] = []
+
+    def sh(self, script: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60) -> Completed:
+        raise AssertionError(script)
+
+    def python(self, source: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60) -> Completed:
+        self.given.append((words, json.loads(stdin)))
+        return Completed(json.dumps(self.answers.pop(0)), "")
+
+
+class Here(Told):
+    def python(self, source: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60) -> Completed:
+        done = subprocess.run([sys.executable, "-I", "-c", source, *words], input=stdin, capture_output=True, text=True, check=True)
+        return Completed(done.stdout, done.stderr)
+
+
+def hardware(**more: object) -> Hardware:
+    return Hardware.model_validate(
+        {"name": "real", "kind": "ssh", "clients": ["store-1"], "hosts": {"store-1": {"address": "192.0.2.31"}}, **more}
+    )
+
+
+# hardware files --------------------------------------------------------------------------------------------------------------
+
+BAD = """\
+name: bad
+kind: ssh
+clients: [client-1, nobody]
+hosts:
+  client-1: {address: 192.0.2.1}
+  store-1:
+    address: 192.0.2.1
+    disks:
+      - {size: 3GiB}
+  store-2: {disks: [{id: /dev/disk/by-id/a}, {id: /dev/disk/by-id/a}]}
+  store-3: {address: gateway}
+"""
+
+
+def faults_of(path: Path, text: str) -> dict[tuple[int, int], str]:
+    path.write_text(text)
+    with pytest.raises(DocumentError) as error:
+        load_hardware(path)
+    return {(fault.line, fault.column): fault.message for fault in error.value.faults}
+
+
+def test_every_fault_of_a_file_for_real_hosts_is_told_at_its_own_place(tmp_path: Path) -> None:
+    found = faults_of(tmp_path / "bad.yaml", BAD.replace("gateway", "1.2.3"))
+    assert "client 'nobody' is not one of the hosts" in found[3, 21]
+    assert "'client-1' and 'store-1' have the same address 192.0.2.1" in found[7, 14]
+    assert "named by its id" in found[9, 9]
+    assert "has the size that it has" in found[9, 16]
+    assert "host 'store-2' needs an address" in found[10, 12]
+    assert "has /dev/disk/by-id/a twice" in found[10, 51]
+    assert "'1.2.3' is not an address" in found[11, 22]
+    assert len(found) == 7
+
+
+def test_what_is_of_real_hosts_is_refused_of_lab_hosts_where_it_stands(tmp_path: Path) -> None:
+    text = "name: bad\nkind: lab\nprofile: study-2014\nnetwork: {set: true}\nhosts:\n"
+    text += "  client-1: {address: 192.0.2.1, ssh: {user: x}, disks: [{id: /dev/x, wipe: true}]}\n"
+    found = faults_of(tmp_path / "bad.yaml", text)
+    assert {line for line, _ in found} == {3, 4, 6}
+    assert sum("is of real hosts" in message for message in found.values()) == 6
+    assert any("a disk needs a size" in message for message in found.values())
+
+
+def test_an_id_that_is_no_path_of_a_device_is_refused_in_words(tmp_path: Path) -> None:
+    text = "name: bad\nkind: ssh\nhosts:\n  client-1: {address: 192.0.2.1, disks: [{id: by-id/nvme-1}]}\n"
+    assert "'by-id/nvme-1' is not a device: write its path" in faults_of(tmp_path / "bad.yaml", text)[4, 47]
+
+
+def test_a_key_that_is_missing_or_open_to_others_is_refused_at_its_line(tmp_path: Path) -> None:
+    text = f"name: a\nkind: ssh\nssh:\n  key: {tmp_path}/key\nhosts: {{client-1: {{address: 192.0.2.1}}}}\n"
+    assert "there is no file" in faults_of(tmp_path / "a.yaml", text)[4, 8]
+    (tmp_path / "key").touch(mode=0o644)
+    assert "can be read by others than you" in faults_of(tmp_path / "a.yaml", text)[4, 8]
+    (tmp_path / "key").chmod(0o600)
+    assert load_hardware(tmp_path / "a.yaml").access.key == f"{tmp_path}/key"
+
+
+def test_a_file_of_known_hosts_that_is_named_and_missing_is_refused_at_its_line(tmp_path: Path) -> None:
+    text = f"name: a\nkind: ssh\nssh: {{known_hosts: {tmp_path}/no}}\nhosts: {{client-1: {{address: 192.0.2.1}}}}\n"
+    assert "there is no file" in faults_of(tmp_path / "a.yaml", text)[3, 20]
+
+
+def test_the_example_that_ships_is_whole_and_says_the_defaults_as_they_are() -> None:
+    found = load_hardware(shipped_hardware()["ssh-example"])
+    assert found.kind == "ssh"
+    assert found.access == hardware().access
+    assert found.network == hardware().network
+
+
+# disks -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_all_that_is_wrong_with_a_hosts_disks_is_told_at_once_with_what_to_do() -> None:
+    told = [
+        {"fault": "there is no such disk; in /dev/disk/by-id there is nothing"},
+        {**FINE, "device": "8:32", "used": ["sdc1 is mounted at /home"], "holds": []},
+        {**FINE, "device": "8:48", "holds": ["a file system (xfs)"]},
+        {**FINE, "device": "8:64", "size_bytes": 2**20, "read_only": True},
+        {**FINE, "device": "8:65", "partition": True},
+        FINE,
+        FINE,
+    ]
+    specs = [Disk(id=f"/dev/disk/by-id/{name}") for name in "abcdefg"]
+    with pytest.raises(UsageError) as error:
+        disks.check(Told(told), specs)
+    lines = str(error.value).splitlines()
+    assert len(lines) == 7
+    for word in ("there is no such disk", "mounted at /home", "say `wipe: true`", "can only be read", "are needed", "whole disks"):
+        assert sum(word in line for line in lines) == 1, word
+    assert "the same disk as /dev/disk/by-id/f" in lines[-1]
+
+
+def test_what_a_disk_holds_may_be_wiped_where_the_file_says_so_but_never_what_is_in_use() -> None:
+    holds, used = {**FINE, "holds": ["swap space"]}, {**FINE, "used": ["sdb is swapped to"], "holds": ["swap space"]}
+    (found,) = disks.check(Told([holds]), [Disk(id="/dev/a", wipe=True)])
+    assert found.holds == "swap space"
+    with pytest.raises(UsageError, match="is in use: sdb is swapped to"):
+        disks.check(Told([used]), [Disk(id="/dev/a", wipe=True)])
+
+
+def test_a_disk_that_could_not_be_cleared_is_named_with_its_host() -> None:
+    disk = disks.RealDisk(id="/dev/a", path="/dev/sdb", device="8:16", size_bytes=5)
+    with pytest.raises(TargetError, match=r"store-1 \(192.0.2.31\): disk /dev/a: it is not there any more"):
+        disks.clear(Told(["/dev/a: it is not there any more"]), [disk])
+
+
+# kernel settings -------------------------------------------------------------------------------------------------------------
+
+
+def test_an_mtu_that_is_another_is_refused_with_host_nic_and_both_values() -> None:
+    (fault,) = kernel.faults(Told(), hardware(network={"mtu": 9000}), kernel.Look.model_validate(LOOKED))
+    for word in ("store-1", "eth1", "1500", "9000", "set: true"):
+        assert word in fault
+    assert kernel.faults(Told(), hardware(network={"mtu": 9000, "set": True}), kernel.Look.model_validate(LOOKED)) == ()
+
+
+def test_a_setting_that_a_kernel_lacks_is_refused_and_named() -> None:
+    looked = kernel.Look.model_validate({**LOOKED, "sysctls": {"net.ipv4.tcp_low_latency": None, "net.ipv4.tcp_sack": "1"}})
+    (fault,) = kernel.faults(Told(), hardware(profile="study-2014"), looked)
+    assert "Linux 6.1.0 has no setting net.ipv4.tcp_low_latency (of profile study-2014)" in fault
+    assert "tcp_sack" not in fault
+
+
+def test_only_what_differs_is_changed_and_put_back() -> None:
+    wanted = hardware(
+        sysctl={"net.ipv4.tcp_rmem": "4096 87380 16777216", "net.ipv4.tcp_sack": "0"}, network={"mtu": 9000, "set": True}
+    )
+    looked = kernel.Look.model_validate(
+        {**LOOKED, "sysctls": {"net.ipv4.tcp_rmem": "4096\t87380\t16777216", "net.ipv4.tcp_sack": "1"}}
+    )
+    before = kernel.former(wanted, looked)
+    assert (before.mtu, dict(before.sysctls)) == (1500, {"net.ipv4.tcp_sack": "1"})
+    host = Told([], [])
+    kernel.apply(host, wanted, before)
+    kernel.restore(host, before)
+    (_, set_to), (_, put_back) = host.given
+    assert (set_to["mtu"], set_to["sysctls"]) == (9000, {"net.ipv4.tcp_sack": "0"})
+    assert (put_back["mtu"], put_back["sysctls"], put_back["nic"]) == (1500, {"net.ipv4.tcp_sack": "1"}, "eth1")
+
+
+def test_what_was_set_in_another_boot_is_not_put_back() -> None:
+    # Were it tried, it would fail: there is no such setting.
+    kernel.restore(Here(), kernel.Former(boot="another", sysctls={"net.no_such_setting": "1"}))
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    with pytest.raises(TargetError, match="no_such_setting"):
+        kernel.restore(Here(), kernel.Former(boot=boot, sysctls={"net.no_such_setting": "1"}))
+
+
+# claims ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_second_that_claims_a_host_is_refused_naming_the_first(tmp_path: Path) -> None:
+    host, folder = Here(), str(tmp_path / "opt")
+    assert claim.read(host, folder) is None
+    assert not Path(folder).exists()
+    first = claim.take(host, claim.mine("rgw-1", folder, since="2026-01-01T00:00:00+00:00", run="/runs/a"))
+    assert first.boot
+    with pytest.raises(UsageError) as error:
+        claim.take(host, claim.mine("swift-1", folder, since="2026-01-02T00:00:00+00:00"))
+    for word in ("rgw-1", "2026-01-01T00:00:00+00:00", str(os.getpid()), socket.gethostname(), "/runs/a", "weighbridge down"):
+        assert word in str(error.value)
+    claim.release(host, first.model_copy(update={"deployment": "swift-1"}))
+    assert claim.read(host, folder) == first
+    claim.write(host, first.model_copy(update={"holder": 7}))
+    assert (found := claim.read(host, folder)) is not None
+    assert found.holder == 7
+    claim.release(host, first)
+    assert claim.read(host, folder) is None
+    with pytest.raises(TargetError, match="the claim of rgw-1 is gone"):
+        claim.write(host, first)
+
+
+def test_a_claim_that_cannot_be_read_is_an_error_that_names_its_file(tmp_path: Path) -> None:
+    (tmp_path / "claim.json").write_text('{"deployment": 1}')
+    with pytest.raises(TargetError, match=r"store-1 .*claim\.json is not a claim of a deployment"):
+        claim.read(Here(), str(tmp_path))
+
+
+def test_a_conductor_is_alive_only_as_the_very_process_that_made_the_claim() -> None:
+    mine = claim.mine("rgw-1", "/opt/x", since="2026-01-01T00:00:00+00:00")
+    assert Stood(mine, ("store-1",)).at_work
+    assert not Stood(mine.model_copy(update={"started": mine.started - 1}), ("store-1",)).at_work
+    elsewhere = Stood(mine.model_copy(update={"conductor": "another-machine"}), ("store-1",))
+    assert (elsewhere.at_work, elsewhere.elsewhere) == (False, True)
+
+
+# the client's suite ----------------------------------------------------------------------------------------------------------
+
+
+def test_wheels_of_a_client_have_all_that_drivers_import_and_none_of_what_only_reports_want(tmp_path: Path) -> None:
+    names = {name.lower() for name in wheels.packages()}
+    assert {"locust", "gevent", "boto3", "pydantic_core", "greenlet"} <= names
+    assert not names & {"altair", "vl-convert-python", "duckdb", "python-pptx", "scipy", "optuna", "influxdb-client", "numpy"}
+    unpacked = tmp_path / "site"
+    for wheel in wheels.wheelhouse(wheels.Python.here(), tmp_path):
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(unpacked)
+    # Nothing but Python's own library and what was unpacked: no site, no folder of this suite.
+    source = f"import sys; sys.path.append({str(unpacked)!r})\n" + "".join(f"import {name}\n" for name in wheels.MODULES)
+    source += "import drivers; print(drivers.__file__)"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", source], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(str(unpacked))
