@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from results.step import Pass
+from results.step import Pass, Slug
 from suites import Suite
 
 
@@ -21,7 +21,7 @@ class _Part(BaseModel):
 class PlannedLayout(_Part):
     """A layout as it was planned."""
 
-    name: str
+    name: Slug
     about: str = ""
     gateway: str
     release: str = ""
@@ -102,6 +102,15 @@ class ResolvedPlan(_Part):
     """By layout, of those of which it is known."""
     twins: dict[str, str] = Field(default_factory=dict)
     """Layouts that are another one once more, and which: what differs between the two is the noise of the rig."""
+
+    @model_validator(mode="after")
+    def _coherent(self) -> ResolvedPlan:
+        known = {workload.name for workload in self.suite.workloads}
+        for layout, passes in self.passes.items():
+            strange = [workload.name for one in passes for workload in one.workloads if workload.name not in known]
+            if strange:
+                raise ValueError(f"on {layout} {strange[0]!r} is replayed, which is no workload of the suite")
+        return self
 
     def passes_of(self, layout: str) -> tuple[Pass, ...]:
         """What was to be replayed on a layout, in order."""

@@ -273,3 +273,20 @@ def test_bytes_that_a_broken_disk_left_in_a_spool_are_handed_on_as_they_are(tmp_
     with Spool(tmp_path) as spool:
         spool.set_aside(spool.head(), "not UTF-8")
     assert b"layout=sw\xe8ft count=2i 1\n" in (tmp_path / REFUSED).read_bytes()
+
+
+def test_a_plan_whose_passes_replay_what_its_suite_has_not_is_refused_in_words(folders: Folders, tmp_path: Path) -> None:
+    plan = of_file(folders["run"], "plan.resolved.json")
+    (layout, passes) = next(iter(plan["passes"].items()))
+    passes[0]["workloads"][0]["name"] = "another"
+    (tmp_path / "plan.resolved.json").write_text(json.dumps(plan))
+    with pytest.raises(UsageError, match=rf"on {layout} 'another' is replayed, which is no workload of the suite"):
+        read_record(tmp_path / "plan.resolved.json", ResolvedPlan)
+
+
+def test_a_plan_whose_layout_is_named_as_a_path_is_refused(folders: Folders, tmp_path: Path) -> None:
+    plan = of_file(folders["run"], "plan.resolved.json")
+    plan["layouts"][0]["name"] = "../../etc/passwd"
+    (tmp_path / "plan.resolved.json").write_text(json.dumps(plan))
+    with pytest.raises(UsageError, match=r"layouts\.0\.name"):
+        read_record(tmp_path / "plan.resolved.json", ResolvedPlan)
