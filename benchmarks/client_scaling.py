@@ -1,4 +1,4 @@
-"""How throughput grows with the clients that make the load: 1, 2 and 4 lab hosts of half a core against the null target.
+"""How throughput grows with the clients that make the load: 1, 2 and 4 lab hosts against the null target.
 
     python benchmarks/client_scaling.py --json FILE [--quick]      (needs root, as the lab does)
 
@@ -7,10 +7,12 @@ row is the median of the rounds. Locust's driver runs as in a comparison: its ma
 each of the others. A row has throughput as a ratio to that of one client, and that ratio by the number of clients: 1 is linear.
 `client_share` is of the CPU that the busiest client may use.
 
-waiting    every answer takes 20 ms, so that 8 workers of a client make 400 requests a second and use a small part of its half core:
-           what is lost here, the master and the merging cost
-busy       answers come at once and every client uses all of its half core; four of these are two cores. Where the machine has no
-           more than that, the null target has to share them: see `machine_share`, of all its CPUs, and `target_cpus`
+waiting    clients of half a core; every answer takes 20 ms, so that the 8 workers of each make 400 requests a second and use a
+           small part of it: what is lost here, the master and the merging cost
+small      answers come at once and every client uses all of what it has, a fifth of a core: CPU-bound clients, and enough of a
+           machine of two cores left for the null target
+busy       the same with half a core for each client. Four of these are two cores: where the machine has no more, the null target
+           has to share them, and the clients one another's; see `machine_share`, of all its CPUs, and `target_cpus`
 """
 
 from __future__ import annotations
@@ -38,12 +40,12 @@ from weighbridge.opening import opened
 from weighbridge.surroundings import place
 
 COUNTS = (1, 2, 4)
-CLIENT_CPUS = 0.5
-DELAY_MS = {"waiting": 20.0, "busy": 0.0}
-WORKERS = {"waiting": 8, "busy": 8}
+CLIENT_CPUS = {"waiting": 0.5, "small": 0.2, "busy": 0.5}
+DELAY_MS = {"waiting": 20.0, "small": 0.0, "busy": 0.0}
+WORKERS = {"waiting": 8, "small": 8, "busy": 8}
 """A client."""
 
-Case = Literal["waiting", "busy"]
+Case = Literal["waiting", "small", "busy"]
 
 
 @dataclass(frozen=True)
@@ -71,10 +73,10 @@ class Row:
     machine_share: float
 
 
-def hardware(clients: int) -> Hardware:
-    """Clients of half a core, and a host without a limit for the null target."""
+def hardware(case: Case, clients: int) -> Hardware:
+    """Clients of a case, and a host without a limit for the null target."""
     names = [f"client-{number}" for number in range(1, clients + 1)]
-    hosts = {**{name: {"cpus": CLIENT_CPUS, "memory": "512MiB"} for name in names}, "gateway-1": {}}
+    hosts = {**{name: {"cpus": CLIENT_CPUS[case], "memory": "512MiB"} for name in names}, "gateway-1": {}}
     return Hardware.model_validate({"name": "scaling", "kind": "lab", "clients": names, "hosts": hosts})
 
 
@@ -94,9 +96,9 @@ def suite(case: Case, window_s: float) -> Suite:
     return Suite.model_validate({"name": "scaling", "about": "How load grows with clients", "workloads": [workload]})
 
 
-def turn(deployment: Deployment, asked: Suite, clients: int, log: Path) -> Turn:
+def turn(deployment: Deployment, case: Case, asked: Suite, clients: int, log: Path) -> Turn:
     """One step by so many of the clients that stand."""
-    deployment.hardware = hardware(clients)
+    deployment.hardware = hardware(case, clients)
     (workload,) = asked.workloads
     machine, target = Machine(), deployment.hosts["gateway-1"]
     with opened(deployment, asked, Pass(api="s3", workloads=(workload,)), prefix="wb-bench", log=log) as ready:
@@ -165,18 +167,20 @@ def main() -> None:
     parser.add_argument(
         "--quick", action="store_true", help="one round of 3 s windows instead of 5 rounds of 10 s: a look, no result"
     )
+    parser.add_argument("--cases", nargs="+", choices=DELAY_MS, default=list(DELAY_MS), help="only these")
     asked = parser.parse_args()
     rounds, window_s = (1, 3.0) if asked.quick else (5, 10.0)
     found: list[Row] = []
-    cases: tuple[Case, ...] = ("waiting", "busy")
     with tempfile.TemporaryDirectory(prefix="client-scaling-") as folder:
-        for case in cases:
+        for case in asked.cases:
             turns: dict[int, list[Turn]] = {count: [] for count in COUNTS}
-            with deploy(planned(case), hardware(max(COUNTS)), place(), lambda text: print(text, file=sys.stderr)) as deployment:
+            with deploy(
+                planned(case), hardware(case, max(COUNTS)), place(), lambda text: print(text, file=sys.stderr)
+            ) as deployment:
                 for number in range(rounds):
                     for count in COUNTS:
                         print(f"{case}, round {number + 1}/{rounds}: {count} clients", file=sys.stderr)
-                        turns[count].append(turn(deployment, suite(case, window_s), count, Path(folder, "driver.log")))
+                        turns[count].append(turn(deployment, case, suite(case, window_s), count, Path(folder, "driver.log")))
             found += rows(case, turns)
     show(found)
     if asked.json:
