@@ -154,14 +154,15 @@ def take_away_from_real_hosts(holders: Collection[Holder], hardware: Hardware, s
     """
     from topologies.ssh import leftovers  # noqa: PLC0415 - the way to real hosts is wanted only where there are some
 
+    there = leftovers.find(hardware)
     mine = {
         one.claimed.deployment
-        for one in leftovers.find(hardware).stood
+        for one in there.stood
         if not one.elsewhere and any(one.claimed.pid == holder.pid and one.claimed.since >= holder.since for holder in holders)
     }
     if not mine:
         return
-    swept = leftovers.remove(hardware, mine)
+    swept = leftovers.remove(hardware, mine, silent=there.failed)
     for deployment in sorted({one.deployment for one in swept.found}):
         hosts = sorted({one.host for one in swept.found if one.deployment == deployment})
         say(f"removed {deployment}, which was left standing on {', '.join(hosts)}")

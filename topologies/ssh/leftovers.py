@@ -88,15 +88,22 @@ def find(hardware: Hardware, *, whole: bool = False) -> Swept:
 
 
 def remove(
-    hardware: Hardware, deployments: Collection[str] | None = None, *, whole: bool = False, elsewhere: bool = False
+    hardware: Hardware,
+    deployments: Collection[str] | None = None,
+    *,
+    whole: bool = False,
+    elsewhere: bool = False,
+    silent: Collection[str] = (),
 ) -> Swept:
     """Remove what some deployments have left, or (None) what all have and half-made suites; with `whole` all suites too.
 
     A deployment whose conductor is alive on this machine is spared, and one that was made on another machine, unless `elsewhere`
-    says that it is left too. What has failed can be tried again.
+    says that it is left too. `silent` are hosts that are not asked, since they did not answer just now. What has failed can be
+    tried again.
     """
     with shells(hardware) as ways:
-        seen, failed = at_once({name: partial(_look, shell, hardware, whole=whole) for name, shell in ways.items()})
+        looks = {name: partial(_look, shell, hardware, whole=whole) for name, shell in ways.items() if name not in silent}
+        seen, failed = at_once(looks)
         stood = _stood(seen)
         asked_for = [one for one in stood if deployments is None or one.claimed.deployment in deployments]
         spared = tuple(one for one in asked_for if one.at_work or (one.elsewhere and not elsewhere))

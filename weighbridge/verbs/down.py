@@ -68,15 +68,17 @@ def down_real(label: str | None, hardware: Hardware, *, everything: bool) -> Non
         if label is None or label in labels or not there.failed:
             _refuse_unclear(label, labels, everything=everything)
         # One that was made on another machine is taken away by its name alone: whether its run goes on is not known here.
-        swept = leftovers.remove(hardware, None if label is None else {label}, whole=everything, elsewhere=label is not None)
+        wanted = None if label is None else {label}
+        swept = leftovers.remove(hardware, wanted, whole=everything, elsewhere=label is not None, silent=there.failed)
     for line in _told((one.deployment, one.kind) for one in swept.found):
         screen.print(line, markup=False, highlight=False)
     for deployment in {one.deployment for one in swept.found if one.deployment}:
         shutil.rmtree(place().deployments / deployment, ignore_errors=True)
-    if not swept.found and not swept.failed and not swept.spared:
+    failed = {**there.failed, **swept.failed}
+    if not swept.found and not failed and not swept.spared:
         screen.print(f"nothing stands on the hosts of {hardware.name}, and nothing was left", markup=False, highlight=False)
-    if swept.failed:
-        lines = "\n".join(error.message for error in swept.failed.values())
+    if failed:
+        lines = "\n".join(error.message for error in failed.values())
         raise TargetError(lines, advice="What is on the other hosts was taken away. Try again when these answer.")
     if swept.spared:
         raise UsageError("\n".join(map(spared, swept.spared)), advice="End that run: it takes its deployment away.")

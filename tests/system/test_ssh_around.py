@@ -1,0 +1,259 @@
+"""What is around real hosts: their disks, their kernel settings, what doctor installs, and what a killed conductor leaves."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gateways.host import Completed, Host
+from ground.errors import UsageError
+from topologies.hardware import Disk, Hardware
+from topologies.ssh import disks, kernel
+
+sys.path.insert(0, str(Path(__file__).parent))
+from machines import Machines, machines
+
+pytestmark = pytest.mark.system
+
+GATEWAY, STORE, CLIENT = "gateway-1", "store-1", "client-1"
+BOTH = (GATEWAY, STORE)
+LAYOUT = """\
+name: one-store
+about: Swift with one replica
+gateway: swift
+release: swift-2.30
+place: {proxy: [gateway-1], storage: [store-1]}
+settings: {replicas: 1}
+"""
+SETTING = "net.ipv4.tcp_timestamps"
+EXIT_USAGE, EXIT_TARGET = 2, 3
+
+# Packages of two names that gateways want, which start and enable a service as Debian's own do, and a repository of them.
+REPOSITORY = r"""
+dpkg --purge --force-depends memcached haproxy >/dev/null 2>&1
+mkdir -p /opt/repo; cd /opt/repo; : >Packages
+package() {
+  d=/opt/build-$1-$2; mkdir -p $d/DEBIAN $d/lib/systemd/system $d/etc/init.d
+  printf 'Package: %s\nVersion: %s\nArchitecture: all\n' $1 $2 >$d/DEBIAN/control
+  printf 'Maintainer: t <t@example.org>\nDescription: t\n%s' "$3" >>$d/DEBIAN/control
+  if [ -z "${4-}" ]; then
+    printf '[Service]\nExecStart=/bin/sleep 1000\n[Install]\nWantedBy=multi-user.target\n' >$d/lib/systemd/system/$1.service
+    printf '#!/bin/sh\ntouch /opt/started-%s\n' $1 >$d/etc/init.d/$1; chmod 755 $d/etc/init.d/$1
+    { echo '#!/bin/sh'; echo 'set -e'; echo "deb-systemd-helper enable $1.service >/dev/null"
+      echo "if [ -d /run/systemd/system ]; then deb-systemd-invoke start $1.service >/dev/null || true; fi"
+      echo "update-rc.d $1 defaults >/dev/null; invoke-rc.d $1 start || true"; } >$d/DEBIAN/postinst
+    chmod 755 $d/DEBIAN/postinst
+  fi
+  dpkg-deb -b $d $1-$2.deb >/dev/null
+  { dpkg-deb -f $1-$2.deb; echo "Filename: ./$1-$2.deb"; echo "Size: $(stat -c %s $1-$2.deb)"
+    echo "SHA256: $(sha256sum $1-$2.deb | cut -d ' ' -f 1)"; echo; } >>Packages
+}
+package memcached 9.9 ''
+package haproxy 9.9 "$1"
+package tini 99 '' bare
+rm -rf /etc/apt/sources.list.d /etc/apt/sources.list; mkdir /etc/apt/sources.list.d
+echo 'deb [trusted=yes] file:/opt/repo ./' >/etc/apt/sources.list
+"""
+INSTALLED = """
+dpkg-query -W -f '${Package} ${Version} ${db:Status-Status}\\n' memcached haproxy tini 2>/dev/null || true
+ls /opt/started-* /usr/sbin/policy-rc.d 2>/dev/null || true
+systemctl is-enabled memcached haproxy 2>/dev/null || true
+systemctl is-active memcached haproxy 2>/dev/null || true
+"""
+
+LEFT = """
+{
+  pgrep -a -x sleep | grep 1000
+  ls -d /etc/weighbridge-was-here /opt/weighbridge/*
+  grep 'upperdir=/opt/weighbridge' /proc/1/mountinfo
+  systemctl list-units --all --plain --no-legend 'weighbridge*'
+} 2>/dev/null || true
+"""
+
+LEAVE = """
+import os, signal, sys
+from pathlib import Path
+from gateways.gateway import Image
+from gateways.host import Service
+from topologies.loader import load_hardware
+from topologies.ssh import raise_ssh
+hardware = load_hardware(Path(sys.argv[1]))
+folder = Path("/var/log/host/left"); folder.mkdir(exist_ok=True)
+image = Image(name="bare", suite="", packages=())
+hosts = raise_ssh("left-1", hardware, image, lambda text: None, folder=folder, names=["gateway-1", "store-1"])
+for host in hosts.hosts.values():
+    host.start([Service("sleeper", ("sleep", "1000"))])
+    host.put("/etc/weighbridge-was-here", "x")
+print("stands", flush=True)
+sys.stdin.readline()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The way to a machine past sshd."""
+
+    host: Host
+
+    @property
+    def name(self) -> str:
+        return self.host.name
+
+    @property
+    def address(self) -> str:
+        return self.host.address
+
+    def sh(self, script: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60) -> Completed:
+        return self.host.run(["/bin/sh", "-ec", script, "sh", *words], stdin=stdin, timeout_s=timeout_s)
+
+    def python(self, source: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60) -> Completed:
+        return self.host.run(["python3", "-I", "-c", source, *words], stdin=stdin, timeout_s=timeout_s)
+
+
+@pytest.fixture(scope="module")
+def stood(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+    sizes = {CLIENT: (), GATEWAY: (), STORE: ("1GiB",) * 7}
+    with machines(tmp_path_factory.mktemp("machines"), sizes, plain=[STORE, CLIENT]) as found:
+        (found.shared / "one-store.yaml").write_text(LAYOUT)
+        lines = ["name: real", "kind: ssh", f"sysctl: {{{SETTING}: '0'}}", f"clients: [{CLIENT}]", "hosts:"]
+        for name in sizes:
+            host = found.hosts[name]
+            owned = f", disks: [{{id: /dev/disk/by-id/test-{name}-0}}]" if host.disks else ""
+            lines.append(f"  {name}: {{address: {host.address}{owned}}}")
+        (found.shared / "real.yaml").write_text("\n".join(lines) + "\n")
+        yield found
+
+
+def weighbridge(stood: Machines, *words: str) -> tuple[int, str]:
+    done = stood.weighbridge(*words, "--hardware", "/var/log/host/real.yaml")
+    return done.returncode, " ".join((done.stdout + done.stderr).split())
+
+
+def setting(stood: Machines, name: str) -> str:
+    return stood.hosts[name].run(["cat", f"/proc/sys/{SETTING.replace('.', '/')}"]).stdout.strip()
+
+
+def test_disks_that_hold_anything_or_are_in_use_are_refused_and_those_that_may_be_wiped_are_empty_then(stood: Machines) -> None:
+    shell = Beside(stood.hosts[STORE])
+    ids = [f"/dev/disk/by-id/test-{STORE}-{index}" for index in range(7)]
+    assert [disk.size_bytes for disk in disks.check(shell, [Disk(id=one) for one in ids])] == [2**30] * 7
+    shell.sh(
+        """
+        mkfs.xfs -q /dev/wb1; mkswap -q /dev/wb2
+        printf '\\200\\0\\001\\0\\203\\376\\377\\0\\0\\010\\0\\0\\0\\0\\020' | dd of=/dev/wb3 bs=1 seek=446 2>/dev/null
+        printf '\\125\\252' | dd of=/dev/wb3 bs=1 seek=510 2>/dev/null
+        printf 'bluestore block device\\nx' | dd of=/dev/wb4 2>/dev/null
+        printf junk | dd of=/dev/wb5 bs=1 seek=5000 2>/dev/null
+        mkfs.ext4 -q /dev/wb6; mkdir -p /mnt/used; mount /dev/wb6 /mnt/used
+        """
+    )
+    with pytest.raises(UsageError) as error:
+        disks.check(shell, [Disk(id=one) for one in (*ids, "/dev/disk/by-id/none", "/dev/null")])
+    faults = str(error.value).splitlines()
+    expected = [(1, "a file system (xfs)"), (2, "swap space"), (3, "a partition table (dos)"), (4, "an OSD of Ceph (BlueStore)")]
+    expected += [(5, "data that no tool there knows"), (6, "wb6 is mounted at /mnt/used")]
+    for (index, word), fault in zip(expected, faults, strict=False):
+        assert ids[index] in fault, fault
+        assert word in fault
+    assert "there is no such disk" in faults[6]
+    assert "not a block device" in faults[7]
+    with pytest.raises(UsageError, match="mounted at /mnt/used") as error:
+        disks.check(shell, [Disk(id=one, wipe=True) for one in ids])
+    assert len(str(error.value).splitlines()) == 1
+    shell.sh("umount /mnt/used")
+    found = disks.check(shell, [Disk(id=one, wipe=True) for one in ids])
+    disks.clear(shell, found)
+    seen = shell.sh(
+        "for disk in /dev/wb*; do blkid -p $disk || test $? = 2; head -c 1048576 $disk | tr -d '\\0' | wc -c; done"
+    ).stdout
+    assert seen.split() == ["0"] * 7
+    disks.check(shell, [Disk(id=one) for one in ids])
+
+
+def test_settings_and_mtu_are_set_read_back_and_put_back(stood: Machines) -> None:
+    shell = Beside(stood.hosts[GATEWAY])
+    hosts = {GATEWAY: {"address": shell.address}}
+    wanted = {"name": "r", "kind": "ssh", "clients": [GATEWAY], "hosts": hosts, "sysctl": {SETTING: "0"}}
+    hardware = Hardware.model_validate({**wanted, "network": {"mtu": 1400, "set": True}})
+    looked = kernel.look(shell, hardware)
+    kernel.check(shell, hardware, looked)
+    before = kernel.former(hardware, looked)
+    kernel.apply(shell, hardware, before)
+    link = json.loads(shell.sh("ip -j link show eth0").stdout)[0]
+    assert (link["mtu"], setting(stood, GATEWAY)) == (1400, "0")
+    kernel.restore(shell, before)
+    assert kernel.look(shell, hardware) == looked
+    lacking = hardware.model_copy(update={"sysctl": {"net.no_such_thing": "1"}})
+    looked = kernel.look(shell, lacking)
+    with pytest.raises(UsageError, match=r"no setting net\.no_such_thing"):
+        kernel.check(shell, lacking, looked)
+
+
+def test_doctor_installs_what_is_lacking_without_starting_enabling_or_upgrading_anything(stood: Machines) -> None:
+    layout = ("--layouts", "/var/log/host/one-store.yaml")
+    for name in BOTH:
+        stood.hosts[name].run(["sh", "-ec", REPOSITORY, "sh", "Depends: tini (>= 99)\n"])
+    code, said = weighbridge(stood, "doctor", *layout)
+    assert code == EXIT_USAGE, said
+    assert said.count("memcached haproxy") == 2 or said.count("haproxy memcached") == 2, said
+
+    before = {name: stood.hosts[name].run(["sh", "-c", INSTALLED]).stdout for name in BOTH}
+    code, said = weighbridge(stood, "doctor", "--install", *layout)
+    assert code == EXIT_TARGET, said
+    assert said.count("Inst tini [") == 2, said
+    assert {name: stood.hosts[name].run(["sh", "-c", INSTALLED]).stdout for name in BOTH} == before
+
+    for name in BOTH:
+        stood.hosts[name].run(["sh", "-ec", REPOSITORY, "sh", ""])
+    code, said = weighbridge(stood, "doctor", "--install", *layout)
+    assert code == 0, said
+    for name in BOTH:
+        lines = stood.hosts[name].run(["sh", "-c", INSTALLED]).stdout.splitlines()
+        assert {"memcached 9.9 installed", "haproxy 9.9 installed"} <= set(lines), lines
+        assert not [line for line in lines if "started" in line or "policy-rc.d" in line or line in ("enabled", "active")], lines
+        assert any(line.startswith("tini 0") for line in lines), lines
+
+
+def test_what_a_killed_conductor_left_is_taken_away_and_one_at_work_is_left_alone(stood: Machines) -> None:
+    command = stood.conductor.module("x")
+    words = [command.argv[0], "-c", LEAVE, "/var/log/host/real.yaml"]
+    errors = stood.shared / "leave.err"
+    home = {**command.env, "HOME": "/var/log/host/home"}
+    conductor = stood.conductor.spawn(words, stderr=errors, env=home)
+    assert conductor.stdout is not None
+    assert conductor.stdin is not None
+    assert conductor.stdout.readline() == b"stands\n", errors.read_text()
+    assert [setting(stood, name) for name in BOTH] == ["0", "0"]
+
+    code, said = weighbridge(stood, "down")
+    assert code == EXIT_USAGE, said
+    assert "left-1 was left alone" in said
+    assert "at work" in weighbridge(stood, "status")[1]
+    conductor.stdin.write(b"\n")
+    conductor.stdin.flush()
+    conductor.wait(10)
+    conductor.stdout.close()
+    conductor.stdin.close()
+
+    code, said = weighbridge(stood, "status")
+    assert code == 0, said
+    assert "left-1 on gateway-1, store-1" in said
+    hardware = (stood.shared / "real.yaml").read_text()
+    (stood.shared / "real.yaml").write_text(f"{hardware}  gone-1: {{address: 10.255.255.1}}\n")
+    code, said = weighbridge(stood, "down")
+    (stood.shared / "real.yaml").write_text(hardware)
+    assert code == EXIT_TARGET, said
+    assert "gone-1 (10.255.255.1): cannot be reached" in said
+    assert "removed left-1" in said
+    for name in BOTH:
+        assert stood.hosts[name].run(["sh", "-c", LEFT]).stdout.split() == ["/opt/weighbridge/lock"]
+        assert setting(stood, name) == "1"
+    code, said = weighbridge(stood, "down", "--all")
+    assert (code, "nothing was left" in said) == (0, True), said
+    assert [stood.hosts[name].run(["ls", "/opt"]).stdout.split().count("weighbridge") for name in BOTH] == [0, 0]
