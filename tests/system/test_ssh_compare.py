@@ -1,0 +1,138 @@
+"""The main job on real hosts: RGW and Swift stood up over SSH and compared, once with a host that stops answering in the middle."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from results.store import RunStore
+
+sys.path.insert(0, str(Path(__file__).parent))
+from machines import CONDUCTOR, Machines, machines
+
+pytestmark = [pytest.mark.system, pytest.mark.alone]
+
+DISK = "3GiB"
+STORES = ("store-1", "store-2", "store-3")
+SUITE = """\
+name: over-ssh
+about: A little of each, to be seen
+api: [swift]
+workloads:
+  - name: small-read
+    objects: {size: 16kB, containers: 2, per_container: 20}
+    operations: {read: 100}
+    workers: [2]
+    runtime: 2s
+    warmup: 500ms
+  - name: small-write
+    objects: {size: 16kB, containers: 2, per_container: 20}
+    operations: {write: 100}
+    workers: [2]
+    runtime: 2s
+    warmup: 500ms
+repeats: 1
+layouts: [rgw-beast, swift]
+"""
+EXIT_TARGET = 3
+
+
+@pytest.fixture(scope="module")
+def stood(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+    disks = {"client-1": (), "gateway-1": (), **dict.fromkeys(STORES, (DISK,))}
+    with machines(tmp_path_factory.mktemp("machines"), disks, plain=["gateway-1"]) as found:
+        (found.shared / "suite.yaml").write_text(SUITE)
+        lines = ["name: real", "kind: ssh", "clients: [client-1]", "hosts:"]
+        for name in disks:
+            host = found.hosts[name]
+            owned = f", disks: [{{id: /dev/disk/by-id/test-{name}-0}}]" if host.disks else ""
+            lines.append(f"  {name}: {{address: {host.address}{owned}}}")
+        (found.shared / "real.yaml").write_text("\n".join(lines) + "\n")
+        yield found
+
+
+def compare(stood: Machines, out: str, *words: str) -> subprocess.CompletedProcess[str]:
+    hardware, suite = "/var/log/host/real.yaml", "/var/log/host/suite.yaml"
+    given = ("compare", "--suite", suite, "--hardware", hardware, "--no-attest", "--no-charts", "--out", f"/var/log/host/{out}")
+    return stood.weighbridge(*given, *words, timeout_s=400)
+
+
+def run_of(stood: Machines, out: str) -> RunStore:
+    (folder,) = (stood.shared / out).iterdir()
+    return RunStore.open(folder)
+
+
+def left_over(stood: Machines) -> list[str]:
+    """Whatever of a deployment is left on any machine, looked for past the suite."""
+    script = """
+        systemctl list-units --all --plain --no-legend 'weighbridge-*' 2>/dev/null || true
+        ls -d /opt/weighbridge/claim.json /opt/weighbridge/deployments/* 2>/dev/null || true
+        grep /opt/weighbridge /proc/1/mountinfo || true
+        for one in /proc/[0-9]*; do
+          tr "\\0" "\\n" <$one/environ 2>/dev/null | grep -q WEIGHBRIDGE_DEPLOYMENT && cat $one/cmdline
+        done || true
+        for disk in /dev/wb*; do test -b $disk && blkid -p $disk || true; done
+    """
+    found = []
+    for name, host in stood.hosts.items():
+        if name != CONDUCTOR:
+            found += [f"{name}: {line}" for line in host.run(["sh", "-c", script]).stdout.splitlines()]
+    return found
+
+
+def test_rgw_and_swift_stand_on_real_hosts_by_the_layouts_of_the_lab_and_leave_nothing(stood: Machines) -> None:
+    done = compare(stood, "whole")
+    assert done.returncode == 0, done.stdout + done.stderr
+    steps = run_of(stood, "whole").latest()
+    assert {(key.layout, key.workload) for key in steps} == {
+        (layout, workload) for layout in ("rgw-beast", "swift") for workload in ("small-read", "small-write")
+    }
+    for key, step in steps.items():
+        assert step.measurement is not None, key
+        assert sum(tally.count for tally in step.measurement.tallies) > 10, key
+        assert not any(tally.failed for tally in step.measurement.tallies), key
+    assert left_over(stood) == []
+
+
+def test_a_host_that_stops_answering_in_the_middle_ends_the_run_readable_and_it_can_be_gone_on_with(stood: Machines) -> None:
+    frozen = threading.Event()
+    store = stood.hosts["store-2"]
+
+    def freeze() -> None:
+        """Cut its cable as soon as a step of the run is whole."""
+        deadline = time.monotonic() + 200
+        while time.monotonic() < deadline:
+            lines = [line for path in stood.shared.glob("cut/*/steps.jsonl") for line in path.read_text().splitlines()]
+            if lines:
+                store.run(["ip", "link", "set", "eth0", "down"])
+                frozen.set()
+                return
+            time.sleep(0.05)
+
+    watcher = threading.Thread(target=freeze, daemon=True)
+    watcher.start()
+    done = compare(stood, "cut", "--layouts", "rgw-beast")
+    watcher.join(10)
+    assert frozen.is_set()
+    assert done.returncode == EXIT_TARGET, done.stdout + done.stderr
+    assert "store-2" in done.stdout + done.stderr
+    folder = Path(run_of(stood, "cut").folder)
+    first = (folder / "steps.jsonl").read_text().splitlines()[0]
+    assert json.loads(first)["measurement"] is not None
+    others = [line for line in left_over(stood) if not line.startswith("store-2")]
+    assert others == []
+
+    store.run(["ip", "link", "set", "eth0", "up"])
+    inside = f"/var/log/host/cut/{folder.name}"
+    went_on = stood.weighbridge("resume", inside, "--no-charts", timeout_s=400)
+    assert went_on.returncode == 0, went_on.stdout + went_on.stderr
+    assert (folder / "steps.jsonl").read_text().splitlines()[0] == first
+    assert all(step.measurement is not None for step in RunStore.open(folder).latest().values())
+    assert left_over(stood) == []
