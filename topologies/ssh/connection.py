@@ -195,9 +195,7 @@ class Connection:
                 advice=f"put a public key of yours into {self.user}'s authorized_keys there, or say which key it is (ssh: key)",
             ) from error
         except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:
-            raise MissingMeans(
-                f"{self.where}: a private key cannot be read: {error}", advice=f"its passphrase is asked for in ${PASSPHRASE}"
-            ) from error
+            raise MissingMeans(f"{self.where}: a private key cannot be read: {error}", advice=_passphrase(error)) from error
         except TimeoutError as error:
             raise TargetError(
                 f"{self.where}: does not answer within {CONNECT_S} s", advice="see that it is up, and that no firewall is between"
@@ -215,9 +213,7 @@ class Connection:
         except OSError as error:
             raise UsageError(f"the private key {path} cannot be read: {error.strerror}") from error
         except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:
-            raise MissingMeans(
-                f"the private key {path} cannot be used: {error}", advice=f"its passphrase is asked for in ${PASSPHRASE}"
-            ) from error
+            raise MissingMeans(f"the private key {path} cannot be used: {error}", advice=_passphrase(error)) from error
 
     def _unknown(self, known: Path) -> MissingMeans:
         """Of a host whose own key is not known, or is another than the known one."""
@@ -408,6 +404,13 @@ class _Pipes:
         """Close all of them; a transport may have done it already."""
         for file in (self._stdin, self._stdout, self._stderr):
             file.close()
+
+
+def _passphrase(error: Exception) -> str:
+    """What to do about a key that is locked. OpenSSH's own form of such keys is read with the help of bcrypt alone."""
+    if "bcrypt" in str(error):
+        return "install bcrypt beside weighbridge (pip install bcrypt), or have ssh-agent hold the key and leave `key` out"
+    return f"its passphrase is asked for in ${PASSPHRASE}, or ssh-agent may hold it (then leave `key` out)"
 
 
 def _told(script: str, words: Sequence[str]) -> tuple[str, ...]:

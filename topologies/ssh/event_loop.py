@@ -52,3 +52,5 @@ async def _end_others() -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
+    for _ in range(3):  # what was aborted is closed by the loop in its next rounds
+        await asyncio.sleep(0)

@@ -1,0 +1,306 @@
+"""The way to a real host, against an SSH server of the tests' own on loopback that runs what it is told by /bin/sh."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+import pytest
+
+from ground.errors import CommandFailed, MissingMeans, TargetError, UsageError
+from topologies.hardware import Access, HostSpec, Reach
+from topologies.ssh import connection as module
+from topologies.ssh.connection import Connection
+from topologies.ssh.event_loop import EventLoop
+from topologies.ssh.program import RemoteProgram
+
+SOON_S = 10.0
+
+
+class Server:
+    """An SSH server with one key, that lets one key in."""
+
+    def __init__(self, folder: Path, loop: EventLoop) -> None:
+        self.loop = loop
+        self.key = asyncssh.generate_private_key("ssh-ed25519")
+        self.allowed = asyncssh.generate_private_key("ssh-ed25519")
+        self.connections: list[asyncssh.SSHServerConnection] = []
+        self.running: set[asyncio.subprocess.Process] = set()
+        self.allowed.write_private_key(str(folder / "key"))
+        (folder / "key").chmod(0o600)
+        self.allowed.write_public_key(str(folder / "authorized"))
+        self.listener = loop.do(self._listen(folder))
+        self.port = self.listener.get_port()
+        self.know(folder, self.key)
+
+    def know(self, folder: Path, key: asyncssh.SSHKey) -> None:
+        public = key.export_public_key().decode()
+        (folder / "known").write_text(f"[127.0.0.1]:{self.port} {public}")
+
+    async def _listen(self, folder: Path) -> asyncssh.SSHAcceptor:
+        server = self
+
+        class Door(asyncssh.SSHServer):
+            def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+                server.connections.append(conn)
+
+        return await asyncssh.listen(
+            "127.0.0.1",
+            0,
+            server_factory=Door,
+            server_host_keys=[self.key],
+            authorized_client_keys=str(folder / "authorized"),
+            process_factory=self._process,
+            encoding=None,
+        )
+
+    async def _process(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
+        child = await asyncio.create_subprocess_exec(
+            "/bin/sh", "-c", process.command or "", stdin=-1, stdout=-1, stderr=-1, start_new_session=True
+        )
+        self.running.add(child)
+        assert child.stdin is not None
+        feeding = asyncio.create_task(pump(process.stdin, child.stdin))
+        await asyncio.gather(pump(child.stdout, process.stdout), pump(child.stderr, process.stderr))
+        code = await child.wait()
+        feeding.cancel()
+        await asyncio.gather(feeding, return_exceptions=True)
+        child.stdin.close()
+        self.running.discard(child)
+        if code < 0:
+            process.exit_with_signal(signal.Signals(-code).name.removeprefix("SIG"))
+        else:
+            process.exit(code)
+
+    async def close(self) -> None:
+        self.listener.close()
+        for connection in self.connections:
+            connection.abort()
+        for child in self.running:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+        for child in tuple(self.running):
+            await child.wait()
+        while len(asyncio.all_tasks()) > 1:  # what follows a child sees its end  # noqa: ASYNC110 - of tasks that asyncssh made
+            await asyncio.sleep(0.01)
+
+
+async def pump(reader: Any, writer: Any) -> None:
+    with contextlib.suppress(OSError, asyncssh.Error):
+        while chunk := await reader.read(65536):
+            writer.write(chunk)
+            await writer.drain()
+    if isinstance(writer, asyncio.StreamWriter):
+        writer.close()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    loop = EventLoop()
+    found = Server(tmp_path, loop)
+    yield found
+    loop.do(found.close())
+    loop.close()
+
+
+@pytest.fixture
+def loop() -> Iterator[EventLoop]:
+    found = EventLoop()
+    yield found
+    found.close()
+
+
+def way(loop: EventLoop, folder: Path, port: int, **access: Any) -> Connection:
+    spec = HostSpec(address="10.0.0.4", ssh=Reach(host="127.0.0.1", port=port))
+    given = {"key": str(folder / "key"), "known_hosts": str(folder / "known"), **access}
+    return Connection("store-1", spec, Access(**given), loop)
+
+
+@pytest.fixture
+def host(server: Server, loop: EventLoop, tmp_path: Path) -> Iterator[Connection]:
+    found = way(loop, tmp_path, server.port)
+    yield found
+    found.close()
+
+
+def test_a_script_gets_its_words_and_its_input_and_says_what_it_prints(host: Connection) -> None:
+    done = host.sh('cat; echo "$1-$2"; echo aside >&2', "a b", "'c'", stdin="given ")
+    assert (done.stdout, done.stderr) == ("given a b-'c'\n", "aside\n")
+
+
+def test_bytes_come_through_as_they_are_both_ways(host: Connection) -> None:
+    data = os.urandom(1_000_000)
+    done = host.run(("cat",), stdin=data)
+    assert done.code == 0
+    assert done.out == data
+
+
+def test_a_failing_script_is_told_with_what_it_said_and_a_signal_as_one(host: Connection) -> None:
+    with pytest.raises(CommandFailed) as caught:
+        host.sh("echo why >&2; exit 7")
+    assert (caught.value.host, caught.value.code, caught.value.output) == ("store-1", 7, "why\n")
+    assert host.run(("/bin/sh", "-c", "kill -TERM $$")).code in {-signal.SIGTERM, 128 + signal.SIGTERM}
+
+
+def test_what_takes_too_long_is_told_as_that_with_what_it_said_until_then(host: Connection) -> None:
+    with pytest.raises(CommandFailed) as caught:
+        host.sh("echo begun; sleep 60", timeout_s=0.5)
+    assert (caught.value.code, caught.value.output) == (None, "begun\n")
+    assert host.sh("echo on").stdout == "on\n"
+
+
+def test_a_program_of_one_file_finds_its_words(host: Connection) -> None:
+    done = host.python("import sys; print(sys.argv[1:], sys.stdin.read())", "one", "two words", stdin=b"given")
+    assert done.stdout == "['one', 'two words'] given\n"
+
+
+def test_more_commands_than_sessions_go_over_more_connections(host: Connection, server: Server) -> None:
+    from gateways.together import THREADS, together  # noqa: PLC0415
+
+    programs = [spawned(host, ("cat",)) for _ in range(module.SESSIONS + 2)]
+    assert together([lambda: host.sh("sleep 0.1; echo x").stdout] * THREADS) == ["x\n"] * THREADS
+    assert len(server.connections) > 1
+    for program in programs:
+        with program:
+            pass
+        assert program.returncode == 0
+
+
+def spawned(host: Connection, argv: tuple[str, ...], stderr: str = "/dev/null") -> RemoteProgram:
+    return RemoteProgram(host, argv, stderr=Path(stderr), send=lambda _number: None)
+
+
+def test_a_program_is_talked_to_by_pipes_and_ends_with_its_input(host: Connection, tmp_path: Path) -> None:
+    script = "while read one; do echo got $one; done; echo bye >&2; exit 5"
+    with spawned(host, ("/bin/sh", "-c", script), str(tmp_path / "err")) as program:
+        for word in (b"one", b"two"):
+            program.stdin.write(word + b"\n")
+            program.stdin.flush()
+            assert program.stdout.readline() == b"got " + word + b"\n"
+        assert program.poll() is None
+        with pytest.raises(subprocess.TimeoutExpired):
+            program.wait(0.05)
+        program.stdin.close()
+        assert program.wait(SOON_S) == 5
+        assert program.poll() == program.returncode == 5
+        assert program.stdout.read() == b""
+    assert (tmp_path / "err").read_text() == "bye\n"
+
+
+def test_a_program_whose_output_nobody_reads_still_ends(host: Connection) -> None:
+    program = spawned(host, ("head", "-c", "2000000", "/dev/zero"))
+    program.stdout.close()
+    program.stdin.close()
+    assert program.wait(SOON_S) == 0
+
+
+def test_a_program_that_fills_its_pipe_waits_until_it_is_read(host: Connection) -> None:
+    with spawned(host, ("head", "-c", "8000000", "/dev/zero")) as program:
+        with pytest.raises(subprocess.TimeoutExpired):
+            program.wait(0.5)
+        assert len(program.stdout.read()) == 8_000_000
+        assert program.wait(SOON_S) == 0
+
+
+def test_a_host_key_that_is_not_known_is_refused_with_how_to_add_it(server: Server, loop: EventLoop, tmp_path: Path) -> None:
+    (tmp_path / "known").write_text("")
+    with pytest.raises(MissingMeans, match=r"store-1 \(127.0.0.1 port \d+\): its host key is not in .*known") as caught:
+        way(loop, tmp_path, server.port).open()
+    assert f"ssh-keyscan -p {server.port} 127.0.0.1 >>" in caught.value.advice
+    (tmp_path / "known").unlink()
+    with pytest.raises(MissingMeans, match=r"there is no .*known"):
+        way(loop, tmp_path, server.port).open()
+
+
+def test_another_host_key_than_the_known_one_is_refused_as_that(server: Server, loop: EventLoop, tmp_path: Path) -> None:
+    server.know(tmp_path, asyncssh.generate_private_key("ssh-ed25519"))
+    with pytest.raises(MissingMeans, match=r"has another host key than .*known says") as caught:
+        way(loop, tmp_path, server.port).open()
+    assert f"-R '[127.0.0.1]:{server.port}'" in caught.value.advice
+
+
+def test_a_user_who_is_not_let_in_is_told_so(server: Server, loop: EventLoop, tmp_path: Path) -> None:
+    other = asyncssh.generate_private_key("ssh-ed25519")
+    other.write_private_key(str(tmp_path / "other"))
+    with pytest.raises(MissingMeans, match="refuses to let root in"):
+        way(loop, tmp_path, server.port, key=str(tmp_path / "other")).open()
+
+
+def test_a_key_that_is_not_there_or_wants_a_passphrase_is_told_before_anything(
+    server: Server, loop: EventLoop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UsageError, match=r"private key .*none cannot be read: No such file"):
+        way(loop, tmp_path, server.port, key=str(tmp_path / "none")).open()
+    server.allowed.write_private_key(str(tmp_path / "locked"), "pkcs8-pem", passphrase="open it")
+    monkeypatch.delenv(module.PASSPHRASE, raising=False)
+    with pytest.raises(MissingMeans, match="cannot be used") as caught:
+        way(loop, tmp_path, server.port, key=str(tmp_path / "locked")).open()
+    assert module.PASSPHRASE in caught.value.advice
+    monkeypatch.setenv(module.PASSPHRASE, "open it")
+    host = way(loop, tmp_path, server.port, key=str(tmp_path / "locked"))
+    host.open()
+    host.close()
+
+
+def test_a_port_that_nobody_listens_on_is_told(loop: EventLoop, tmp_path: Path, server: Server) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        with pytest.raises(TargetError, match=r"cannot be reached"):
+            way(loop, tmp_path, free.getsockname()[1]).open()
+
+
+def test_a_host_that_takes_the_connection_and_says_nothing_is_given_up(
+    loop: EventLoop, tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CONNECT_S", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        started = time.monotonic()
+        with pytest.raises(TargetError, match=r"does not answer within 0\.5 s"):
+            way(loop, tmp_path, silent.getsockname()[1]).open()
+        assert time.monotonic() - started < SOON_S
+
+
+def test_when_the_connection_breaks_all_that_is_asked_fails_until_it_is_renewed(host: Connection, server: Server) -> None:
+    program = spawned(host, ("cat",))
+    server.loop.loop.call_soon_threadsafe(lambda: [connection.abort() for connection in server.connections])
+    with pytest.raises(TargetError, match=r"store-1 .*stopped answering \d+ s ago"):
+        program.wait(SOON_S)
+    with pytest.raises(TargetError, match="stopped answering"):
+        program.poll()
+    assert program.returncode is None
+    assert program.stdout.read() == b""
+    with pytest.raises(TargetError, match="stopped answering"):
+        host.sh("true")
+    assert host.lost
+    host.renew()
+    assert host.sh("echo again").stdout == "again\n"
+    program.stdout.close()
+    program.stdin.close()
+
+
+def test_who_is_not_root_needs_sudo_without_a_password(
+    server: Server, loop: EventLoop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sudo = tmp_path / "bin" / "sudo"
+    sudo.parent.mkdir()
+    monkeypatch.setenv("PATH", f"{sudo.parent}:{os.environ['PATH']}")
+    sudo.write_text("#!/bin/sh\necho 'sudo: a password is required' >&2; exit 1\n")
+    sudo.chmod(0o755)
+    host = way(loop, tmp_path, server.port, user="somebody")
+    with pytest.raises(MissingMeans, match="somebody is not root, and sudo says: sudo: a password is required"):
+        host.open()
+    host.close()
+    sudo.write_text('#!/bin/sh\n[ "$1" = -n ] || exit 1\nshift\n[ "$1" != -- ] || shift\nSUDOED=yes exec "$@"\n')
+    host = way(loop, tmp_path, server.port, user="somebody")
+    host.open()
+    assert host.sh("echo $SUDOED").stdout == "yes\n"
+    host.close()

@@ -1,0 +1,279 @@
+"""What is run on real hosts: scripts of views and services as they are written, and the program that tells of a host."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateways.gateway import Image
+from gateways.host import Completed, Service
+from ground.errors import UsageError
+from topologies.hardware import Disk, HostSpec
+from topologies.ssh import release, tell_host, teller, view
+from topologies.ssh.disks import RealDisk
+from topologies.ssh.hosts import limits_read
+from topologies.ssh.plain import Plain
+from topologies.ssh.raising import unlimitable
+from topologies.ssh.services import Process, Services, Stand
+from topologies.ssh.systemd import Systemd
+
+STAND = Stand("rgw-beast-abc123", "/opt/weighbridge/deployments/rgw-beast-abc123", 4711)
+BOTH: tuple[Services, ...] = (Systemd(STAND), Plain(STAND))
+LIMITED = HostSpec.model_validate(
+    {
+        "address": "10.0.0.4",
+        "cpus": 1.5,
+        "memory": "1GiB",
+        "disks": [{"id": "/dev/x", "bandwidth": "10MB", "iops": 100}, {"id": "/dev/y"}],
+    }
+)
+
+
+def scripts(services: Services) -> list[str]:
+    return [
+        services.hold(None),
+        services.start([Service("osd.0", ("ceph-osd", "-i", "it's"), {"A": "b c"})]),
+        services.stop("osd.0", Process(5, 77), 10),
+        services.signal("spawn.1", 15),
+        services.kill("spawn.1"),
+        services.limit(LIMITED, ("/dev/x", "/dev/y"), ("cpu", "disk", "nic")),
+        services.unlimit(LIMITED, ("/dev/x", "/dev/y"), ("cpu", "disk", "nic")),
+        services.read_limits(),
+        services.end(("8:0",)),
+        view.script(),
+        view.UNMOUNT,
+    ]
+
+
+@pytest.mark.parametrize("services", BOTH, ids=("systemd", "plain"))
+def test_every_script_is_one_that_a_shell_can_read(services: Services) -> None:
+    for script in scripts(services):
+        done = subprocess.run(["/bin/sh", "-n"], input=script, text=True, capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), script
+
+
+def test_dashes_of_a_label_do_not_nest_its_slice() -> None:
+    assert Systemd(STAND).slice == "weighbridge-rgw_beast_abc123.slice"
+    assert Systemd(STAND).unit("radosgw-client.rgw.x") == "weighbridge-rgw-beast-abc123-radosgw-client.rgw.x.service"
+
+
+def test_memory_is_limited_before_the_view_is_held_and_swap_is_no_way_out() -> None:
+    script = Systemd(STAND).hold(2**30)
+    assert script.index("MemoryMax=1073741824 MemorySwapMax=0") < script.index("systemd-run")
+    assert "MemoryMax" not in Systemd(STAND).hold(None)
+
+
+def test_limits_are_those_of_the_hardware_file_and_come_off_as_what_they_were() -> None:
+    devices = ("/dev/x", "/dev/y")
+    on = Systemd(STAND).limit(LIMITED, devices, ("cpu", "disk"))
+    assert "CPUQuota=150%" in on
+    assert "'IOReadBandwidthMax=/dev/x 10000000'" in on
+    assert "'IOWriteIOPSMax=/dev/x 100'" in on
+    assert "/dev/y" not in on
+    assert "CPUQuota" not in Systemd(STAND).limit(LIMITED, devices, ("disk",))
+    off = Systemd(STAND).unlimit(LIMITED, devices, ("cpu", "disk"))
+    assert "CPUQuota= " in off.replace("\n", " ")
+    assert "'IOReadBandwidthMax=/dev/x infinity'" in off
+    assert Systemd(STAND).limit(HostSpec(address="10.0.0.4"), (), ("cpu", "disk", "nic")) == ""
+
+
+def test_what_cannot_be_limited_without_systemd_is_named() -> None:
+    assert unlimitable(HostSpec(address="10.0.0.4", disks=(Disk(id="/dev/x"),))) == ()
+    assert "leave cpus, memory, bandwidth or iops of disks out" in unlimitable(LIMITED)[0]
+
+
+@pytest.mark.parametrize("services", BOTH, ids=("systemd", "plain"))
+def test_a_service_runs_with_its_environment_and_nothing_of_who_logged_in(services: Services, tmp_path: Path) -> None:
+    file = services.service_file(Service("one", ("sh", "-c", 'echo "$A" "$HOME" "${SSH_CONNECTION-none}"'), {"A": "it's $x %h"}))
+    text = file.replace("/var/log/host", str(tmp_path))
+    subprocess.run(["/bin/sh", "-c", text], env={**os.environ, "SSH_CONNECTION": "x"}, check=True)
+    assert (tmp_path / "one.out").read_text() == "it's $x %h /root none\n"
+
+
+@pytest.mark.parametrize(
+    "folder", ["/", "/var", "/var/lib/weighbridge", "/etc/x", "/run/x", "/tmp", "/opt/../etc", "/usr", "/dev/shm/x"]
+)
+def test_a_folder_that_a_view_would_hide_is_refused(folder: str) -> None:
+    with pytest.raises(UsageError, match="folder"):
+        view.check_folder(folder)
+
+
+@pytest.mark.parametrize("folder", ["/opt/weighbridge", "/data", "/var/weighbridge", "/home/somebody/wb"])
+def test_a_folder_beside_what_is_laid_over_is_taken(folder: str) -> None:
+    view.check_folder(folder)
+
+
+class Told:
+    """A shell whose scripts print what is given."""
+
+    name, address = "store-1", "10.0.0.4"
+
+    def __init__(self, out: str) -> None:
+        self.out = out
+
+    def sh(self, script: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60) -> Completed:
+        return Completed(self.out, "")
+
+    python = sh
+
+
+CEPH = Image(name="ceph-16", suite="bookworm", packages=("radosgw", "ceph-osd"))
+
+
+@pytest.mark.parametrize(
+    ("out", "words"),
+    [
+        ("debian\nradosgw 16.2.15+ds-0\nceph-osd 16.2.15+ds-0\nceph-common 16.2.15+ds-0\n", ()),
+        ("debian\nradosgw 18.2.7-1\nceph-osd 18.2.7-1\n", ("radosgw is 18.2.7-1, and the layout asks for ceph-16",)),
+        ("debian\nceph-osd 16.2.15\n", ("packages are missing: radosgw. They are installed by `weighbridge doctor",)),
+        ("rpm\nceph-common 16.2.11-1.el9\n", ()),
+        ("rpm\nbash 5\n", ("none of the packages ceph-common",)),
+        ("", ("none of the packages ceph-common",)),
+    ],
+)
+def test_a_host_without_the_layouts_release_is_refused_naming_both(out: str, words: tuple[str, ...]) -> None:
+    shell = Told(out)
+    found = release.faults(shell, CEPH, *release.installed(shell))
+    assert len(found) == len(words)
+    for fault, part in zip(found, words, strict=True):
+        assert fault.startswith("store-1 (10.0.0.4): ")
+        assert part in fault
+
+
+@pytest.mark.parametrize(
+    ("version", "wanted", "fits"),
+    [
+        ("16.2.15+ds-0", "16", True),
+        ("1:2.30.1-0+deb12u2", "2.30", True),
+        ("2.3.1", "2.30", False),
+        ("160.1", "16", False),
+        ("2.300", "2.30", False),
+    ],
+)
+def test_a_version_is_of_a_release_when_it_begins_with_it(version: str, wanted: str, *, fits: bool) -> None:
+    assert release.of_release(version, wanted) is fits
+
+
+# the program that tells of a host ----------------------------------------------------------------------------------------------
+
+
+def files(folder: Path, texts: dict[str, str]) -> None:
+    for name, text in texts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("CGROUPS", "PROC", "BLOCK"):
+        monkeypatch.setattr(tell_host, name, str(tmp_path / name))
+    files(
+        tmp_path,
+        {
+            "BLOCK/8:0/stat": "5 0 16 30 7 0 32 40 0 1500 70 0 0 0 0 0 0\n",
+            "PROC/net/dev": "head\n lo: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n eth0: 1000 9 1 2 0 0 0 0 2000 9 3 4 0 0 0 0\n",
+            "PROC/vmstat": "nr_free_pages 5\noom_kill 3\n",
+            "PROC/stat": "cpu  100 0 50 900 10 5 5 0 0 0\ncpu0 1\n",
+            "PROC/meminfo": "MemTotal: 1000 kB\nMemFree: 200 kB\nMemAvailable: 700 kB\n",
+        },
+    )
+    return tmp_path
+
+
+def test_counters_of_version_2_are_those_of_the_slice(kernel: Path) -> None:
+    files(
+        kernel / "CGROUPS",
+        {
+            "cgroup.controllers": "cpu memory",
+            "g/cpu.stat": "usage_usec 2500000\nnr_periods 10\nnr_throttled 4\nthrottled_usec 100000\n",
+            "g/memory.current": "5000",
+            "g/memory.peak": "6000",
+            "g/memory.stat": "active_file 1000\ninactive_file 500\n",
+            "g/memory.events": "oom 1\noom_kill 2\n",
+        },
+    )
+    told = tell_host.counters("g", "eth0", ["8:0"])
+    assert told["cpu_s"] == 2.5
+    assert (told["cpu_periods"], told["throttled_periods"], told["throttled_s"]) == (10, 4, 0.1)
+    assert (told["memory_bytes"], told["memory_held_bytes"], told["memory_peak_bytes"], told["oom_kills"]) == (5000, 3500, 6000, 2)
+    assert (told["network_received_bytes"], told["network_sent_bytes"], told["network_faults"]) == (1000, 2000, 10)
+    assert told["disks"] == [{"read_bytes": 8192, "written_bytes": 16384, "reads": 5, "writes": 7, "busy_s": 1.5, "waited_s": 0.07}]
+
+
+@pytest.mark.parametrize(("account", "cpu_s"), [("3000000000", 3.0), (None, 160 / os.sysconf("SC_CLK_TCK"))])
+def test_counters_of_version_1_are_the_hosts_own_where_cpuacct_knows_no_slice(
+    kernel: Path, account: str | None, cpu_s: float
+) -> None:
+    texts = {
+        "cpu/g/cpu.stat": "nr_periods 1\nnr_throttled 1\nthrottled_time 1000000000\n",
+        "memory/g/memory.usage_in_bytes": "5000",
+        "memory/g/memory.max_usage_in_bytes": "6000",
+        "memory/g/memory.stat": "total_active_file 1000\ntotal_inactive_file 500\n",
+    }
+    files(kernel / "CGROUPS", texts | ({} if account is None else {"cpuacct/g/cpuacct.usage": account}))
+    told = tell_host.counters("g", "eth0", [])
+    assert told["cpu_s"] == cpu_s
+    assert (told["throttled_s"], told["memory_held_bytes"], told["oom_kills"]) == (1.0, 3500, 3)
+
+
+def test_a_host_without_a_group_tells_of_itself_and_what_is_not_known_stays_unknown(kernel: Path) -> None:
+    told = tell_host.counters(None, "eth9", ["8:0"])
+    used = teller.since(told, {**told, "cpu_s": told["cpu_s"] - 1, "oom_kills": 1})
+    assert used.cpu_s == 1.0
+    assert (used.memory_bytes, used.memory_held_bytes, used.oom_kills) == (800 * 1024, 300 * 1024, 2)
+    assert (used.network_sent_bytes, used.throttled_s, used.memory_peak_bytes) == (None, None, None)
+    assert used.disk_written_bytes == 0
+
+
+def test_the_program_answers_line_by_line_and_tells_a_process_from_one_that_took_its_number(tmp_path: Path) -> None:
+    words = json.dumps({"group": None, "nic": None, "disks": ["999:999"], "log": str(tmp_path)})
+    started = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    mine = os.getpid()
+    asked: list[dict[str, Any]] = [
+        {"ask": "there", "processes": [[mine, started], [mine, started + 1], [2**22 + 1, 1]]},
+        {"ask": "counters"},
+        {"ask": "there", "processes": []},
+    ]
+    lines = "".join(json.dumps(one) + "\n" for one in asked)
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", teller.source(), words], input=lines, capture_output=True, text=True, check=True
+    )
+    first, second, third = map(json.loads, done.stdout.splitlines())
+    assert first == {"answer": [True, False, False]}
+    assert "FileNotFoundError" in second["error"]
+    assert third == {"answer": []}
+
+
+def test_of_logs_what_is_new_is_told_and_one_that_was_begun_anew_from_its_beginning(tmp_path: Path) -> None:
+    def new(known: dict[str, list[int]], name: str = "") -> dict[str, tuple[int, bytes]]:
+        told = tell_host.new_of(str(tmp_path), name, known)
+        for path, (inode, offset, text) in told["files"].items():
+            known[path] = [inode, offset + len(base64.b64decode(text))]
+        return {path: (offset, base64.b64decode(text)) for path, (_, offset, text) in told["files"].items()}
+
+    known: dict[str, list[int]] = {}
+    files(tmp_path, {"osd.0.log": "one\n", "apache2/error.log": "two\n", "empty": ""})
+    (tmp_path / "link").symlink_to("osd.0.log")
+    assert new(known) == {"osd.0.log": (0, b"one\n"), "apache2/error.log": (0, b"two\n"), "empty": (0, b"")}
+    assert new(known) == {}
+    with (tmp_path / "osd.0.log").open("a") as file:
+        file.write("more\n")
+    assert new(known, "apache2/error.log") == {}
+    assert new(known, "not-there") == {}
+    assert new(known) == {"osd.0.log": (4, b"more\n")}
+    (tmp_path / "osd.0.log").write_text("new\n")
+    assert new(known) == {"osd.0.log": (0, b"new\n")}
+
+
+def test_limits_are_told_by_the_names_of_devices() -> None:
+    disk = RealDisk(id="/dev/disk/by-id/a", path="/dev/sda", device="8:0", size_bytes=10**9)
+    assert limits_read("cpu.max max 100000\nio.max 8:0 rbps=10\nio.max 18:0 rbps=1\n", [disk]) == (
+        "cpu.max max 100000; io.max /dev/sda rbps=10; io.max 18:0 rbps=1"
+    )
