@@ -67,6 +67,9 @@ def parse_bits_per_s(value: object, info: ValidationInfo) -> object:
 Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(ge=0, le=5 * 2**40)]
 """A size in bytes, written `1MB` (10^6) or `1MiB` (2^20); at most 5 TiB, S3's largest object."""
 
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+"""How many of something: what programs and kernels count in 64 bits. Larger whole numbers could not be divided by a time."""
+
 Seconds = Annotated[float, BeforeValidator(parse_seconds), Field(ge=0, le=30 * 86400)]
 """A duration in seconds, written `20s`, `15m`, `2h` or `500ms`."""
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, NonNegativeFloat, PositiveInt, model_validator
 
+from ground.quantities import Count
 from ground.record import Record
 from suites import Api, Operation
 
@@ -23,14 +24,14 @@ ErrorClass = Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
 class Second(Record):
     """One second of one operation inside the window. `second` counts from the start of the window."""
 
-    second: NonNegativeInt
+    second: Count
     operation: Operation
-    count: NonNegativeInt
-    bytes: NonNegativeInt
-    errors: NonNegativeInt
-    max_us: NonNegativeInt
-    sum_us: NonNegativeInt
-    bands: tuple[tuple[NonNegativeInt, PositiveInt], ...] = ()
+    count: Count
+    bytes: Count
+    errors: Count
+    max_us: Count
+    sum_us: Count
+    bands: tuple[tuple[Count, PositiveInt], ...] = ()
     """Counts of latencies by the number of their band (results.bands), in order; empty where the driver keeps none."""
 
 
@@ -42,9 +43,9 @@ class Bins(Record):
     """
 
     width_us: PositiveInt
-    counts: tuple[tuple[NonNegativeInt, PositiveInt], ...]
+    counts: tuple[tuple[Count, PositiveInt], ...]
     beyond_us: PositiveInt
-    beyond: NonNegativeInt = 0
+    beyond: Count = 0
 
     @model_validator(mode="after")
     def _ordered(self) -> Bins:
@@ -70,15 +71,15 @@ class Tally(Record):
     """
 
     operation: Operation
-    count: NonNegativeInt
-    bytes: NonNegativeInt
+    count: Count
+    bytes: Count
     errors: dict[ErrorClass, Annotated[int, Field(gt=0)]] = Field(default_factory=dict)
     latency: str | None = None
     first_byte: str | None = None
     bins: Bins | None = None
-    min_us: NonNegativeInt | None = None
-    max_us: NonNegativeInt | None = None
-    sum_us: NonNegativeInt | None = 0
+    min_us: Count | None = None
+    max_us: Count | None = None
+    sum_us: Count | None = 0
 
     @model_validator(mode="after")
     def _whole(self) -> Tally:

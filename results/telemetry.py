@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, TypeAdapter
+from pydantic import Field, NonNegativeFloat, TypeAdapter
 
+from ground.quantities import Count
 from ground.record import Record
 from results.step import StepKey
 
@@ -60,10 +61,10 @@ class Head(Record):
 class DiskSecond(Record):
     """What one disk did between two samples."""
 
-    read_bytes: NonNegativeInt
-    written_bytes: NonNegativeInt
-    reads: NonNegativeInt
-    writes: NonNegativeInt
+    read_bytes: Count
+    written_bytes: Count
+    reads: Count
+    writes: Count
     busy_s: NonNegativeFloat
     """Time with something in hand, in the kernel's ticks: too much where requests are short."""
     waited_s: NonNegativeFloat
@@ -85,16 +86,16 @@ class HostSecond(Record):
     tier: Tier
     cpu_s: NonNegativeFloat | None = None
     throttled_s: NonNegativeFloat | None = None
-    cpu_periods: NonNegativeInt | None = None
-    throttled_periods: NonNegativeInt | None = None
-    memory_bytes: NonNegativeInt | None = None
-    memory_held_bytes: NonNegativeInt | None = None
+    cpu_periods: Count | None = None
+    throttled_periods: Count | None = None
+    memory_bytes: Count | None = None
+    memory_held_bytes: Count | None = None
     """Without the page cache of files."""
-    oom_kills: NonNegativeInt | None = None
+    oom_kills: Count | None = None
     disks: tuple[DiskSecond, ...] | None = None
-    received_bytes: NonNegativeInt | None = None
-    sent_bytes: NonNegativeInt | None = None
-    network_faults: NonNegativeInt | None = None
+    received_bytes: Count | None = None
+    sent_bytes: Count | None = None
+    network_faults: Count | None = None
 
 
 class ProbeSecond(Record):

@@ -64,8 +64,8 @@ def measured(archived: Archived, stage: str, step: Step, around: Circumstances) 
         failed, note = _failed(row)
         notes += [f"{operation}: {note}"] if note else []
         notes += _slow(row, workload.runtime)
-        tallies.append(
-            Tally(
+        try:
+            tally = Tally(
                 operation=operation,
                 count=row.count,
                 bytes=row.bytes,
@@ -73,7 +73,9 @@ def measured(archived: Archived, stage: str, step: Step, around: Circumstances) 
                 bins=counted,
                 sum_us=round((row.mean_ms or 0.0) * row.count * 1000),
             )
-        )
+        except ValueError as error:
+            raise DriverError(f"COSBench's summary tells of {operation} of {stage} what cannot be: {error}") from None
+        tallies.append(tally)
     notes += _seen_in_log(log_of_stage(archived.log, stage))
     return Measurement(
         api=around.api,

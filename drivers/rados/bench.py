@@ -87,10 +87,19 @@ _TIMES: Final = {"mean": "average_latency", "min": "min_latency", "max": "max_la
 def together(answers: Sequence[Answer], operation: Literal["read", "write"]) -> tuple[Tally, float]:
     """What several at once made, and the seconds of the window: theirs that took longest, since all began together.
 
-    Operations and bytes add up, the mean is weighted by operations, the extremes are the extremes.
+    Operations and bytes add up, the mean is weighted by operations, the extremes are the extremes. Raises DriverError when they are
+    more together than can be.
     """
     count = sum(one.count for one in answers)
-    tally = Tally(
+    try:
+        tally = _tally(answers, operation, count)
+    except ValueError as error:
+        raise DriverError(f"rados bench: {count} operations that cannot be: {error}") from error
+    return tally, max(one.seconds for one in answers)
+
+
+def _tally(answers: Sequence[Answer], operation: Literal["read", "write"], count: int) -> Tally:
+    return Tally(
         operation=operation,
         count=count,
         bytes=sum(one.count * one.object_bytes for one in answers),
@@ -98,4 +107,3 @@ def together(answers: Sequence[Answer], operation: Literal["read", "write"]) -> 
         max_us=max((round(one.max_s * 1e6) for one in answers if one.max_s is not None), default=None),
         sum_us=sum(round(one.mean_s * one.count * 1e6) for one in answers if one.mean_s is not None),
     )
-    return tally, max(one.seconds for one in answers)

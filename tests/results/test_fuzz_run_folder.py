@@ -261,7 +261,7 @@ def test_a_run_folder_with_anything_in_it_is_judged_or_refused_by_an_error_of_ou
         tried(lambda: all_of(folder))
 
 
-@settings(CASES, max_examples=max(1, CASES.max_examples // 200))
+@settings(CASES, max_examples=max(1, CASES.max_examples // 500))
 @given(dice=DICE)
 def test_a_report_of_a_folder_with_anything_in_it_is_made_or_refused_by_an_error(dice: Dice, changing: dict[str, Changing]) -> None:
     with changing[dice.choice(("run", "run", "run", "tuning"))].wrong(dice) as folder:
@@ -290,3 +290,9 @@ def test_a_plan_whose_layout_is_named_as_a_path_is_refused(folders: Folders, tmp
     (tmp_path / "plan.resolved.json").write_text(json.dumps(plan))
     with pytest.raises(UsageError, match=r"layouts\.0\.name"):
         read_record(tmp_path / "plan.resolved.json", ResolvedPlan)
+
+
+def test_a_counter_beyond_64_bits_is_refused_with_its_line_and_never_divided(folders: Folders, tmp_path: Path) -> None:
+    (tmp_path / "telemetry.jsonl").write_text(json.dumps({**telemetry(folders)[1], "sent_bytes": 10**400}) + "\n")
+    with pytest.raises(InvalidMeasurement, match=r"telemetry.jsonl:1: .*sent_bytes"):
+        list(read_lines(tmp_path / "telemetry.jsonl", LINE.validate_json))

@@ -45,7 +45,10 @@ def test_whatever_rados_bench_prints_is_an_answer_or_an_error_of_ours(dice: Dice
     answer = tried(lambda: Answer.of(mode, told), DriverError, saying="rados bench")
     if answer is None:
         return
-    tally, window_s = together([answer, answer], "write" if mode == "write" else "read")
+    made = tried(lambda: together([answer, answer], "write" if mode == "write" else "read"), DriverError, saying="rados bench")
+    if made is None:
+        return
+    tally, window_s = made
     assert Answer.model_validate_json(answer.model_dump_json()) == answer
     assert type(tally).model_validate_json(tally.model_dump_json()) == tally
     assert window_s > 0
