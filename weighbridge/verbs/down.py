@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from topologies.hardware import Hardware
     from topologies.ssh.leftovers import Stood
@@ -110,12 +110,10 @@ def _told(removed: Iterable[tuple[str, str]]) -> list[str]:
     kinds: dict[str, Counter[str]] = {}
     for deployment, kind in removed:
         kinds.setdefault(deployment, Counter())[kind] += 1
-    return [
-        f"removed {deployment or 'of no deployment'}: "
-        + ", ".join(f"{count} {_many(kind) if count > 1 else kind}" for kind, count in counted.items())
-        for deployment, counted in sorted(kinds.items())
-    ]
+    return [f"removed {deployment or 'of no deployment'}: {counted(some)}" for deployment, some in sorted(kinds.items())]
 
 
-def _many(kind: str) -> str:
-    return f"{kind}es" if kind.endswith("s") else f"{kind}s"
+def counted(kinds: Mapping[str, int]) -> str:
+    """As `3 disks, 2 processes, 1 claim`."""
+    many = {kind: f"{kind}es" if kind.endswith("s") else f"{kind}s" for kind in kinds}
+    return ", ".join(f"{count} {many[kind] if count > 1 else kind}" for kind, count in kinds.items())

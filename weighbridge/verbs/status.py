@@ -36,6 +36,7 @@ def show_real(hardware: Hardware) -> None:
     from weighbridge.standing import describe  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
+    from weighbridge.verbs.down import counted  # noqa: PLC0415
 
     screen = console()
     there = leftovers.find(hardware, whole=True)
@@ -50,9 +51,9 @@ def show_real(hardware: Hardware) -> None:
         if claimed.deployment in known:
             lines += describe(known[claimed.deployment])[1:]
     for host in hardware.hosts:
-        kinds = Counter((one.deployment, one.kind) for one in there.found if one.host == host)
-        for label in dict.fromkeys(one for one, _ in kinds):
-            what = ", ".join(f"{count} {kind}" for (of, kind), count in kinds.items() if of == label)
+        own = [one for one in there.found if one.host == host]
+        for label in dict.fromkeys(one.deployment for one in own):
+            what = counted(Counter(one.kind for one in own if one.deployment == label))
             lines.append(f"  {host}: {what}" + (f" of {label}" if label else ""))
     if not lines and not there.failed:
         lines = [f"nothing stands on the hosts of {hardware.name}"]
