@@ -10,7 +10,7 @@ from functools import partial
 from gateways.host import Host
 from gateways.together import together
 from ground.errors import TargetError, WeighbridgeError
-from topologies.hardware import Hardware
+from topologies.hardware import Disk, Hardware
 from topologies.hosts import LIMITED, Hosts, Limited
 from topologies.ssh import ending
 from topologies.ssh.claim import Claimed
@@ -30,6 +30,8 @@ class Taken:
 
     connection: Connection
     systemd: bool = False
+    cgroup: int = 2
+    """Version of its cgroups."""
     looked: Look | None = None
     disks: tuple[RealDisk, ...] = ()
     packages: dict[str, str] = field(default_factory=dict)
@@ -79,6 +81,14 @@ class SshHosts(Hosts):
         facts = {"hosts": "real hosts over SSH", "mtu": str(self._hardware.network.mtu)}
         for name, told in zip(self._taken, together([partial(_facts_of, one) for one in self._taken.values()]), strict=True):
             facts |= {f"{what} {name}": words for what, words in told.items()}
+        one = [
+            name for name, host in self._taken.items() if host.cgroup == 1 and any(map(_limits, self._hardware.hosts[name].disks))
+        ]
+        if one:
+            facts["write-back"] = (
+                f"{', '.join(one)}: cgroup version 1 does not charge write-back to who wrote: what goes through the page cache "
+                "is written at the disk's own rate"
+            )
         plain = [name for name, one in self._taken.items() if not one.systemd]
         if plain:
             facts["hosts without systemd"] = f"{', '.join(plain)}: their CPU and memory are those of the whole host"
@@ -103,20 +113,25 @@ class SshHosts(Hosts):
         if one.claim is None:
             return None
         shell = one.connection
+        faults: list[WeighbridgeError] = []
         try:
             if one.host is not None:
                 one.host.let_go()
-        except (WeighbridgeError, OSError):
-            # Its logs cannot be had; that must not keep what makes them there. Why is told by what follows, if it goes on.
-            pass
+        except WeighbridgeError as error:
+            faults.append(error)
+        except OSError as error:
+            faults.append(TargetError(f"{shell.where}: its logs cannot be kept here: {error}"))
         try:
             if shell.lost:
                 shell.renew(AGAIN_S)
             ending.give_back(shell, one.claim)
+            one.claim = None
         except WeighbridgeError as error:
-            return error
-        one.claim = None
-        return None
+            # What kept its logs from being brought is most often what is told now, and is told once.
+            faults = [*(fault for fault in faults if not shell.lost), error]
+        if not faults:
+            return None
+        return TargetError("\n".join(fault.message for fault in faults))
 
 
 def _facts_of(one: Taken) -> dict[str, str]:
@@ -135,8 +150,16 @@ def _facts_of(one: Taken) -> dict[str, str]:
         pairs = zip(former.sysctls.items(), now, strict=True)
         told["sysctl"] = "; ".join(f"{name} {' '.join(value.split())} (was {was})" for (name, was), value in pairs)
     if one.host is not None and one.systemd:
+        account = f"/sys/fs/cgroup/cpuacct/{one.host.services.group}"
+        script = 'test -e /sys/fs/cgroup/cgroup.controllers -o -e "$1" || echo whole'
+        if one.connection.sh(script, account).stdout:
+            told["cpu"] = "its CPU is that of the whole host: its kernel does not count it for a slice"
         told["limits"] = limits_read(one.connection.sh(one.host.services.read_limits()).stdout, one.disks)
     return told
+
+
+def _limits(disk: Disk) -> bool:
+    return disk.bandwidth is not None or disk.iops is not None
 
 
 def limits_read(text: str, disks: Sequence[RealDisk]) -> str:

@@ -35,6 +35,7 @@ Result = TypeVar("Result")
 _LOOK: Final = """
 python=$1; shift
 if [ -d /run/systemd/system ]; then echo "systemd $(systemctl --version | head -n 1)"; fi
+if [ ! -e /sys/fs/cgroup/cgroup.controllers ]; then echo "cgroup 1"; fi
 for one in "$@"; do command -v -- "$one" >/dev/null || echo "missing $one"; done
 if command -v -- "$python" >/dev/null; then
   "$python" -I -c 'import sys; print("python %d.%d" % sys.version_info[:2])'
@@ -109,6 +110,7 @@ class _Raising:
         if python is not None and python < (3, 9):
             faults.append(f"{where}: its {access.python} is {'.'.join(map(str, python))}, and 3.9 or later is wanted (ssh: python)")
         one.systemd = bool(systemd)
+        one.cgroup = 1 if "cgroup 1" in told else 2
         if not systemd:
             faults += [f"{where}: {what}" for what in unlimitable(spec)]
         if missing:
