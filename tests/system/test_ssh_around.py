@@ -36,6 +36,7 @@ EXIT_USAGE, EXIT_TARGET = 2, 3
 # Packages of two names that gateways want, which start and enable a service as Debian's own do, and a repository of them.
 REPOSITORY = r"""
 dpkg --purge --force-depends memcached haproxy >/dev/null 2>&1
+rm -f /etc/systemd/system-preset/00-nothing.preset  # what is installed is enabled, as on most hosts
 mkdir -p /opt/repo; cd /opt/repo; : >Packages
 package() {
   d=/opt/build-$1-$2; mkdir -p $d/DEBIAN $d/lib/systemd/system $d/etc/init.d
@@ -43,7 +44,10 @@ package() {
   printf 'Maintainer: t <t@example.org>\nDescription: t\n%s' "$3" >>$d/DEBIAN/control
   if [ -z "${4-}" ]; then
     printf '[Service]\nExecStart=/bin/sleep 1000\n[Install]\nWantedBy=multi-user.target\n' >$d/lib/systemd/system/$1.service
-    printf '#!/bin/sh\ntouch /opt/started-%s\n' $1 >$d/etc/init.d/$1; chmod 755 $d/etc/init.d/$1
+    { echo '#!/bin/sh'; echo '### BEGIN INIT INFO'; echo "# Provides: $1"; echo '# Required-Start:'; echo '# Required-Stop:'
+      echo '# Default-Start: 2 3 4 5'; echo '# Default-Stop: 0 1 6'; echo '### END INIT INFO'; echo "touch /opt/started-$1"
+    } >$d/etc/init.d/$1
+    chmod 755 $d/etc/init.d/$1
     { echo '#!/bin/sh'; echo 'set -e'; echo "deb-systemd-helper enable $1.service >/dev/null"
       echo "if [ -d /run/systemd/system ]; then deb-systemd-invoke start $1.service >/dev/null || true; fi"
       echo "update-rc.d $1 defaults >/dev/null; invoke-rc.d $1 start || true"; } >$d/DEBIAN/postinst

@@ -243,7 +243,7 @@ comm -13 "$before" "$after" | while read -r one; do
   case $one in
     /etc/rc2.d/*) update-rc.d "$(echo "${one##*/}" | sed 's/^S[0-9]*//')" disable >&2 ;;
     *) systemctl disable "$one" >&2 ;;
-  esac
+  esac || { echo "$one is started at each boot now, and could not be disabled" >&2; exit 1; }
   echo "${one##*/} would have been started at each boot: it was disabled"
 done
 echo "installed $# packages"
