@@ -4,7 +4,8 @@ The rules, from queueing theory and from the practice of benchmarking:
 
 - Failures: their share of all operations stays within the suite's bound (0.1 % unless it says otherwise).
 - Driver: it used less than 80 % of the CPU it may use, on each client where there are several: workers are shared out evenly, so
-  that the busiest holds up its share of them. Beyond that it, not the gateway, may have been the limit. Of a bench that runs on the gateway's own host this is only noted: with that CPU a gateway there gets no more from the layer either.
+  that the busiest holds up its share of them. Beyond that it, not the gateway, may have been the limit. Of a bench that runs on
+  the gateway's own host this is only noted: with that CPU a gateway there gets no more from the layer either.
 - Little's law (J. D. C. Little, Operations Research 9, 1961): in a closed loop without think time,
   workers = throughput x mean latency. A miss of more than 5 % is noted (time lost in the driver, or samples lost), one of
   more than 20 % makes the step not valid. Requests that are cut by the ends of the window blur the law by up to one

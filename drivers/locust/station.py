@@ -96,7 +96,7 @@ class Station:
         self.environment = Environment(user_classes=[_user_class(self)], catch_exceptions=True)
 
     def do(self, verb: str, argument: str) -> str:
-        """Do one of here, begin, pulse, open, close, end, delete-written, deleted; argument and answer are JSON of their records."""
+        """Do one of here, begin, pulse, open, close, end, delete-written, deleted; both sides are JSON of their records."""
         match verb:
             case "here":
                 return Nothing().model_dump_json()

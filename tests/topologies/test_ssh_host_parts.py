@@ -92,9 +92,15 @@ def test_what_cannot_be_limited_without_systemd_is_named() -> None:
 @pytest.mark.parametrize("services", BOTH, ids=("systemd", "plain"))
 def test_a_service_runs_with_its_environment_and_nothing_of_who_logged_in(services: Services, tmp_path: Path) -> None:
     file = services.service_file(Service("one", ("sh", "-c", 'echo "$A" "$HOME" "${SSH_CONNECTION-none}"'), {"A": "it's $x %h"}))
-    text = file.replace("/var/log/host", str(tmp_path))
-    subprocess.run(["/bin/sh", "-c", text], env={**os.environ, "SSH_CONNECTION": "x"}, check=True)
+    (tmp_path / "one").write_text(file.replace("/var/log/host", str(tmp_path)))
+    subprocess.run(["/bin/sh", str(tmp_path / "one")], env={**os.environ, "SSH_CONNECTION": "x"}, check=True)
     assert (tmp_path / "one.out").read_text() == "it's $x %h /root none\n"
+
+
+@pytest.mark.parametrize("services", BOTH, ids=("systemd", "plain"))
+def test_what_a_service_is_given_is_on_no_command_line(services: Services) -> None:
+    file = services.service_file(Service("one", ("sleep", "1"), {"KEY": "planted"}))
+    assert [line for line in file.splitlines() if "planted" in line] == ["export KEY=planted"]
 
 
 @pytest.mark.parametrize(

@@ -139,12 +139,16 @@ class Services(ABC):
 
     def service_file(self, service: Service) -> str:
         """The script that is a service: what it runs, where its output goes."""
-        command = shlex.join((*self.environment(f"service.{service.name}", service.env), *service.argv))
+        tag = f"service.{service.name}"
+        clean = shlex.join((*self.environment(tag), "/bin/sh")) + ' "$0"'
+        # What it is given besides may be secret: by the shell itself it is on no command line, not even that of env(1).
+        given = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in service.env.items())
         return (
             f"# {service.name} of {self.stand.deployment}\n"
+            f'if [ "${{{PROGRAM}-}}" != {shlex.quote(tag)} ]; then exec {clean}; fi\n'
             f"exec </dev/null >>/var/log/host/{service.name}.out 2>&1\n"
             'ulimit -S -n "$(ulimit -H -n)"\n'
-            f"exec {command}\n"
+            f"{given}exec {shlex.join(service.argv)}\n"
         )
 
     def service_path(self, service: str) -> str:
