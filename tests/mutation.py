@@ -7,6 +7,7 @@ WEIGHBRIDGE_FUZZ_CASES=N so many.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import resource
@@ -17,7 +18,7 @@ from random import Random
 from types import FrameType
 from typing import Any, Final, TypeVar
 
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from ground.document import DocumentError
@@ -55,6 +56,25 @@ class Dice(Random):
 
 
 DICE: Final = st.integers(0, 2**64 - 1).map(lambda number: Dice(number ^ SEED))
+THROWS: Final = 10
+"""Cases of one draw: Hypothesis takes longer to draw a number than most parsers take for a case."""
+
+
+def cases(test: Callable[..., None]) -> Callable[..., None]:
+    """A test that is given `dice` ten thousand times, THROWS of them for each number that Hypothesis draws."""
+
+    @functools.wraps(test)
+    def thrown(*fixtures: Any, dice: Dice, **named: Any) -> None:
+        for throw in range(THROWS):
+            one = Dice(dice.number ^ throw)
+            try:
+                test(*fixtures, dice=one, **named)
+            except BaseException as error:
+                error.add_note(f"the case was {one}")
+                raise
+
+    return settings(CASES, max_examples=max(1, CASES.max_examples // THROWS))(given(dice=DICE)(thrown))
+
 
 TEXTS: Final = (
     *(

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import pytest
-from hypothesis import given
 from pydantic import SecretStr, TypeAdapter, ValidationError
 
 from drivers.driver import GaveUp
@@ -41,7 +40,7 @@ from ground.errors import DriverError
 from results.testing import fake_measurement
 from suites import Age as SuiteAge
 from suites import Objects, Workload
-from tests.mutation import CASES, DICE, Dice, bounded, tried, wrong_json
+from tests.mutation import Dice, bounded, cases, tried, wrong_json
 
 WORKLOAD: Final = Workload(name="small-read", objects=Objects(size=4096), operations={"read": 100}, workers=(2,), runtime=1.0)
 DISK: Final = RingDisk(address="10.0.0.1", port=6200, device="d0")
@@ -79,8 +78,7 @@ DOCUMENTS: Final = {
 def test_whatever_is_said_is_refused_by_its_record_or_said_again_the_same(name: str) -> None:
     adapter, documents = cast("tuple[TypeAdapter[Any], list[Any]]", DOCUMENTS[name])
 
-    @CASES
-    @given(dice=DICE)
+    @cases
     def case(dice: Dice) -> None:
         line = wrong_json(dice, dice.choice(documents))
         with bounded():
@@ -106,8 +104,7 @@ class Speaking:
         return 3
 
 
-@CASES
-@given(dice=DICE)
+@cases
 def test_whatever_a_driver_says_is_an_answer_or_an_error_of_the_driver(dice: Dice) -> None:
     process = DriverProcess(
         cast("Any", Speaking(wrong_json(dice, dice.choice(DOCUMENTS["event"][1])))), Path("/nowhere/driver.log")

@@ -10,13 +10,12 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final, Self
 
 import pytest
-from hypothesis import given
 
 from gateways.apache import tell_apache
 from gateways.haproxy import tell_haproxy
 from gateways.rgw import tell_counters
 from gateways.swift import tell_memcached
-from tests.mutation import CASES, DICE, Dice, bounded, wrong_bytes, wrong_json, wrong_text
+from tests.mutation import Dice, bounded, cases, wrong_bytes, wrong_json, wrong_text
 
 STAT: Final = """# pxname,svname,qcur,scur,stot,bin,bout,status,check_status,hrsp_2xx,rtime,
 http,FRONTEND,,3,17,1234,5678,OPEN,,17,,
@@ -85,8 +84,7 @@ def told(monkeypatch: pytest.MonkeyPatch, answer: bytes, ask: Callable[[], objec
             json.dumps(ask()).encode()
 
 
-@CASES
-@given(dice=DICE)
+@cases
 def test_whatever_haproxy_answers_is_numbers_or_a_second_without_a_line(dice: Dice) -> None:
     answer = wrong_text(dice, dice.choice((STAT, STAT, INFO))).encode(errors="surrogatepass")
     with pytest.MonkeyPatch.context() as patch:
@@ -95,8 +93,7 @@ def test_whatever_haproxy_answers_is_numbers_or_a_second_without_a_line(dice: Di
         told(patch, answer, lambda: tell_haproxy.info("/run/haproxy"))
 
 
-@CASES
-@given(dice=DICE)
+@cases
 def test_whatever_apache_and_its_responder_answer_is_numbers_or_a_second_without_a_line(dice: Dice) -> None:
     said = dict(line.split(": ", 1) for line in wrong_text(dice, STATUS).splitlines() if ": " in line)
     counters = wrong_json(dice, {"requests": 3, "open": 1, "bytes": 12})
@@ -105,15 +102,13 @@ def test_whatever_apache_and_its_responder_answer_is_numbers_or_a_second_without
         told(patch, counters, lambda: tell_apache.responder("10.0.0.1", 9000))
 
 
-@CASES
-@given(dice=DICE)
+@cases
 def test_whatever_memcached_answers_is_numbers_or_a_second_without_a_line(dice: Dice) -> None:
     with pytest.MonkeyPatch.context() as patch:
         told(patch, wrong_bytes(dice, MEMCACHED.encode()), lambda: tell_memcached.counters("10.0.0.1", 11211))
 
 
-@CASES
-@given(dice=DICE)
+@cases
 def test_whatever_an_admin_socket_answers_is_numbers_or_a_second_without_a_line(dice: Dice) -> None:
     data = wrong_json(dice, DUMP)
     length = len(data) if dice.random() < 0.9 else dice.choice((0, 1, 2**31, 2**32 - 1))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import yaml
-from hypothesis import given
 
 from ground.document import Document, DocumentError
 from ground.record import Record
-from tests.mutation import CASES, DICE, Dice, places, tried, wrong_yaml
+from tests.mutation import Dice, cases, places, tried, wrong_yaml
 
 TEXT = """# What is weighed
 name: &name small-read
@@ -38,8 +37,7 @@ class Whole(Record):
     inner: tuple[Inner, ...]
 
 
-@CASES
-@given(dice=DICE)
+@cases
 def test_whatever_a_file_holds_is_read_or_refused_with_places_within_it(dice: Dice) -> None:
     text = wrong_yaml(dice, TEXT, DOCUMENT)
     document = tried(lambda: Document("a.yaml", text), DocumentError, saying="a.yaml:", text=text)

@@ -6,11 +6,10 @@ import base64
 import zlib
 
 import pytest
-from hypothesis import given
 
 from ground.errors import InvalidMeasurement
 from results.histogram import Histogram, log_header, log_line, read_log
-from tests.mutation import CASES, DICE, Dice, tried, wrong_bytes, wrong_text
+from tests.mutation import Dice, cases, tried, wrong_bytes, wrong_text
 
 PLAIN = Histogram.of([1, 5, 900, 12_345, 12_345, 3_000_000])
 ENCODED = PLAIN.encode()
@@ -29,8 +28,7 @@ def repacked(dice: Dice, text: str) -> str:
     return base64.b64encode(packed[:4] + len(again).to_bytes(4, "big") + again).decode()
 
 
-@CASES
-@given(dice=DICE)
+@cases
 def test_whatever_stands_for_a_histogram_is_one_or_an_error_of_ours(dice: Dice) -> None:
     text = repacked(dice, ENCODED) if dice.random() < 0.5 else wrong_bytes(dice, ENCODED.encode()).decode(errors="replace")
     found = tried(lambda: Histogram.decode(text), InvalidMeasurement, saying="a histogram")
@@ -41,8 +39,7 @@ def test_whatever_stands_for_a_histogram_is_one_or_an_error_of_ours(dice: Dice) 
     assert not found.count or found.percentile_us(1) <= found.percentile_us(50) <= found.percentile_us(100)
 
 
-@CASES
-@given(dice=DICE)
+@cases
 def test_whatever_stands_in_an_interval_log_is_intervals_or_an_error_with_its_line(dice: Dice) -> None:
     text = wrong_text(dice, LOG)
     for tag, start_s, length_s, histogram in tried(lambda: read_log(text), InvalidMeasurement, saying="line ") or ():

@@ -32,7 +32,7 @@ from results.telemetry import LINE, ProbeSecond
 from results.trial import Trial, TuningRun, Winner
 from suites import Objects, Workload
 from suites.studies import loader as studies
-from tests.mutation import CASES, DICE, Dice, tried, wrong_bytes, wrong_json
+from tests.mutation import CASES, DICE, Dice, cases, tried, wrong_bytes, wrong_json
 
 WORKLOADS: Final = (
     Workload(name="small-read", objects=Objects(size=4096), operations={"read": 60, "delete": 40}, workers=(2,), runtime=1.0),
@@ -110,8 +110,7 @@ def test_what_the_cases_are_made_of_is_read(runs_once: Path) -> None:
         assert all(adapter.validate_python(one) for one in documents(runs_once)[name])
 
 
-@CASES
-@given(dice=DICE)
+@cases
 def test_whatever_a_record_s_file_holds_is_a_record_or_an_error_of_ours(dice: Dice, runs_once: Path) -> None:
     for name, (model, _) in RECORDS.items():
         path = runs_once / name
@@ -165,8 +164,7 @@ LINES: Final[dict[str, tuple[TypeAdapter[Any], Callable[[Folders], list[Any]]]]]
 }
 
 
-@CASES
-@given(dice=DICE)
+@cases
 def test_whatever_a_file_of_lines_holds_is_records_or_an_error_with_its_line(dice: Dice, runs_once: Path) -> None:
     for name, (adapter, _) in LINES.items():
         path = runs_once / name
@@ -176,16 +174,14 @@ def test_whatever_a_file_of_lines_holds_is_records_or_an_error_with_its_line(dic
         assert all(same(one) for one in found or ())
 
 
-@CASES
-@given(dice=DICE)
+@cases
 def test_whoever_wrote_down_that_they_hold_a_run_is_read_or_passed_over(dice: Dice, folders: Folders) -> None:
     path = folders["empty"] / "holders.jsonl"
     path.write_bytes(b"\n".join([wrong_json(dice, {"pid": 17, "since": "2026-11-22T04:42:26Z"}), b'{"pid":1,"since":""}']))
     assert tried(lambda: _told(path), UsageError) is not None
 
 
-@CASES
-@given(dice=DICE)
+@cases
 def test_whatever_a_spool_was_left_with_is_lines_again(dice: Dice, folders: Folders) -> None:
     path = folders["empty"] / SPOOL
     path.write_bytes(wrong_bytes(dice, b"second,layout=swift count=2i 1\nstep,layout=swift valid=true 2\n"))
@@ -252,8 +248,7 @@ def changing(folders: Folders, tmp_path_factory: pytest.TempPathFactory) -> dict
     return made
 
 
-@CASES
-@given(dice=DICE)
+@cases
 def test_a_run_folder_with_anything_in_it_is_judged_or_refused_by_an_error_of_ours(
     dice: Dice, changing: dict[str, Changing]
 ) -> None:

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import pytest
 import yaml
-from hypothesis import given
 
 from ground.errors import UsageError
 from ground.record import Record
@@ -15,7 +14,7 @@ from suites import loader
 from suites.importer import from_cosbench
 from suites.studies import loader as studies
 from suites.tuning import loader as tunings
-from tests.mutation import CASES, DICE, Dice, tried, wrong_bytes, wrong_text, wrong_yaml
+from tests.mutation import Dice, cases, tried, wrong_bytes, wrong_text, wrong_yaml
 
 SUITE: Final = """name: everything
 about: Each key of a suite once
@@ -92,8 +91,7 @@ def study_of(path: Path) -> Record:
 FILES: Final[dict[str, tuple[str, Any]]] = {"suite": (SUITE, suite_of), "tuning": (TUNING, tuning_of), "study": (STUDY, study_of)}
 
 
-@CASES
-@given(dice=DICE)
+@cases
 def test_whatever_a_file_holds_is_a_record_that_can_be_kept_or_refused_with_its_place(dice: Dice, fuzzed: Path) -> None:
     for kind, (text, load) in FILES.items():
         path = fuzzed / f"{kind}.yaml"
@@ -149,8 +147,7 @@ SELECTORS: Final = (
 )
 
 
-@CASES
-@given(dice=DICE)
+@cases
 def test_whatever_a_workload_file_of_cosbench_holds_is_a_suite_or_refused_with_its_place(dice: Dice, fuzzed: Path) -> None:
     text = XML
     for _ in range(dice.choice((0, 1, 1, 2))):

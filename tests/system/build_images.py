@@ -8,6 +8,7 @@ What is in the store already is left. A build that fails is told here and again 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from gateways import KINDS
 from gateways.gateway import Image
@@ -15,6 +16,9 @@ from ground.errors import WeighbridgeError
 from topologies.attestation import IMAGE as TOOLS
 from topologies.images import ensure
 from weighbridge.surroundings import place
+
+sys.path.insert(0, str(Path(__file__).parent))
+from machines import IMAGE as MACHINE
 
 RELEASES = (
     *(("rgw", "ceph-16"), ("swift", "swift-2.30")),  # those of the shipped layouts
@@ -24,7 +28,7 @@ RELEASES = (
 
 def main() -> int:
     """Exit status: 0 when all images are there."""
-    wanted: list[Image] = [TOOLS, *(KINDS[kind].releases[release] for kind, release in RELEASES)]
+    wanted: list[Image] = [TOOLS, *(KINDS[kind].releases[release] for kind, release in RELEASES), MACHINE]
     failed = 0
     for image in wanted:
         try:

@@ -8,10 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
 
 from ground.errors import TargetError
-from tests.mutation import CASES, DICE, Dice, tried, wrong_json, wrong_text
+from tests.mutation import Dice, cases, tried, wrong_json, wrong_text
 from topologies.ceilings import DISK_JOBS, bits_per_s, disk_figures, events_per_s, piece_figures, pieces
 
 PIECES = pieces([65536])
@@ -44,22 +43,19 @@ def figures(read: Callable[[str], list[float]], told: str) -> None:
     assert all(isinstance(one, float) and math.isfinite(one) and one > 0 for one in found or ())
 
 
-@CASES
-@given(DICE)
+@cases
 def test_whatever_sysbench_prints_is_a_figure_or_an_error_of_ours(dice: Dice) -> None:
     figures(lambda told: [events_per_s(told)], wrong_text(dice, SYSBENCH))
 
 
-@CASES
-@given(DICE)
+@cases
 def test_whatever_fio_prints_of_disks_is_figures_or_an_error_of_ours(dice: Dice) -> None:
     told = wrong_json(dice, FIO).decode(errors="replace")
     figures(lambda told: [figure for figure, _ in disk_figures(told).values()], told)
     figures(lambda told: list(piece_figures(told, PIECES)), told)
 
 
-@CASES
-@given(DICE)
+@cases
 def test_whatever_iperf3_prints_is_a_figure_or_an_error_of_ours(dice: Dice) -> None:
     answer = IPERF if dice.random() < 0.1 else {name: value for name, value in IPERF.items() if name != "error"}
     figures(lambda told: [bits_per_s(told)], wrong_json(dice, answer).decode(errors="replace"))

@@ -8,12 +8,11 @@ from typing import Any, Final
 
 import pytest
 import yaml
-from hypothesis import given
 
 import suites.loader
 import suites.studies.loader
 from ground.errors import UsageError
-from tests.mutation import CASES, DICE, Dice, hostile, tried, wrong_bytes, wrong_yaml
+from tests.mutation import Dice, cases, hostile, tried, wrong_bytes, wrong_yaml
 from topologies.hardware import Hardware
 from topologies.layout import Layout
 from topologies.loader import Planned, find, load_hardware, load_layout, planned_again, shipped_hardware, shipped_layouts
@@ -41,8 +40,7 @@ hosts:
 """
 
 
-@CASES
-@given(dice=DICE)
+@cases
 def test_whatever_a_hardware_file_holds_is_hardware_or_refused_with_its_place(dice: Dice, fuzzed: Path) -> None:
     text, document = dice.choice(seeds(fuzzed))
     path, wrong = fuzzed / "hardware.yaml", wrong_yaml(dice, text, document)
@@ -84,8 +82,7 @@ def shipped() -> tuple[tuple[str, Any, Hardware], ...]:
     return tuple(found)
 
 
-@CASES
-@given(dice=DICE)
+@cases
 def test_whatever_a_layout_holds_is_a_layout_or_refused_with_its_place(dice: Dice, fuzzed: Path) -> None:
     text, document, hardware = dice.choice(shipped())
     path = fuzzed / "layout.yaml"
@@ -111,8 +108,7 @@ def in_one_line(text: str) -> str:
     return "".join(one if one.isprintable() else " " for one in text)
 
 
-@CASES
-@given(dice=DICE)
+@cases
 def test_whatever_a_reference_says_is_changes_or_refused_within_it(dice: Dice) -> None:
     text = dice.choice(REFERENCES)
     text = wrong_bytes(dice, text.encode()).decode(errors="replace") if dice.random() < 0.7 else f"{text}={hostile(dice)}"
@@ -124,8 +120,7 @@ def test_whatever_a_reference_says_is_changes_or_refused_within_it(dice: Dice) -
         assert all(1 <= change.column <= len(text) for change in found.changes)
 
 
-@CASES
-@given(dice=DICE)
+@cases
 def test_whatever_a_reference_changes_is_a_layout_or_refused_within_it(dice: Dice) -> None:
     text = wrong_bytes(dice, dice.choice(REFERENCES[1:4]).encode()).decode(errors="replace")
     reference = tried(lambda: parse(text), UsageError, text=in_one_line(text))

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
 
-from tests.mutation import CASES, DICE, Dice, tried, wrong_json
+from tests.mutation import Dice, cases, tried, wrong_json
 from weighbridge.probe_reader import _values
 
 LINE = {"frontend.scur": 3, "frontend.bin": 1234567890, "gateway-1.up": 1, "qtime": 0.25, "op_latency_sum_s": 12.125}
 
 
-@CASES
-@given(dice=DICE)
+@cases
 def test_whatever_a_probe_prints_is_finite_numbers_by_name_or_no_line_of_numbers(dice: Dice) -> None:
     line = wrong_json(dice, LINE)
     found = tried(lambda: _values(line))

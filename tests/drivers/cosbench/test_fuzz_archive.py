@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any, Final
 
 import pytest
-from hypothesis import given
 from pydantic import SecretStr
 
 from drivers.cosbench import archive
@@ -18,7 +17,7 @@ from drivers.order import Step
 from ground.errors import DriverError
 from results.measurement import Measurement
 from suites import Objects, Workload
-from tests.mutation import CASES, DICE, Dice, tried, wrong_lines, wrong_text
+from tests.mutation import Dice, cases, tried, wrong_lines, wrong_text
 
 HEAD: Final = (
     "Stage,Op-Name,Op-Type,Op-Count,Byte-Count,Avg-ResTime,Avg-ProcTime,60%-ResTime,80%-ResTime,90%-ResTime,95%-ResTime,"
@@ -81,8 +80,7 @@ def _cells(dice: Dice, text: str) -> str:
     return wrong_lines(dice, text.replace(" ", "\1").replace(",", " ")).replace(" ", ",").replace("\1", " ")
 
 
-@CASES
-@given(dice=DICE)
+@cases
 def test_whatever_an_archive_holds_is_a_measurement_or_an_error_of_the_driver(dice: Dice) -> None:
     folder = Kept(dice)
     state = dice.choice(("FINISHED", "FINISHED", "FINISHED", "FAILED", "CANCELLED", "TERMINATED"))
@@ -110,8 +108,7 @@ Total: 2 active workloads
 WORKLOAD: Final = "w33\tSat Nov 21 00:36:02 UTC 2026\tFINISHED\ts3-main\n"
 
 
-@CASES
-@given(dice=DICE)
+@cases
 def test_whatever_a_controller_answers_is_understood_or_an_error_of_the_driver(dice: Dice) -> None:
     controller = Controller("http://127.0.0.1:19088/controller", "anonymous", SecretStr("cosbench").get_secret_value())
     asked = dice.choice(("index", "workload", "submit"))

@@ -6,21 +6,19 @@ import json
 import math
 
 import pytest
-from hypothesis import given
 
 from drivers.fio.answer import tally_of
 from ground.errors import DriverError
 from results.histogram import Histogram
 from results.measurement import Tally
-from tests.mutation import CASES, DICE, Dice, tried, wrong_json
+from tests.mutation import Dice, cases, tried, wrong_json
 
 LATENCIES = {"min": 130000, "max": 6725945, "mean": 152200.716094, "N": 9, "bins": {"130560": 4, "152576": 4, "6717440": 1}}
 SIDE = {"io_bytes": 589824, "iops": 2682.21, "runtime": 3002, "total_ios": 9, "lat_ns": LATENCIES}
 FIO = {"fio version": "fio-3.33", "jobs": [{"jobname": "weighbridge", "error": 0, "read": SIDE, "elapsed": 4}]}
 
 
-@CASES
-@given(DICE)
+@cases
 def test_whatever_fio_prints_is_a_tally_or_an_error_of_ours(dice: Dice) -> None:
     told = wrong_json(dice, FIO).decode(errors="replace")
     found = tried(lambda: tally_of(told, "read", 65536), DriverError, saying="fio")

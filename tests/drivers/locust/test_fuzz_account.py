@@ -6,13 +6,12 @@ import http.client
 from typing import Final, cast
 
 import pytest
-from hypothesis import given
 from pydantic import SecretStr
 
 from drivers.locust.account import Account, Answer
 from drivers.order import Target
 from ground.errors import DriverError
-from tests.mutation import CASES, DICE, Dice, tried, wrong_bytes, wrong_json, wrong_text
+from tests.mutation import Dice, cases, tried, wrong_bytes, wrong_json, wrong_text
 
 S3: Final = Target(api="s3", url="http://10.0.0.1:8080", user="me", key=SecretStr("planted"))
 SWIFT: Final = Target(api="swift", url="http://10.0.0.1:8080/v1/AUTH_a", token=SecretStr("planted"))
@@ -29,8 +28,7 @@ JSON: Final = [{"name": "o-1", "bytes": 4096, "hash": "x", "content_type": "a/b"
 MOST_PAGES: Final = 3
 
 
-@CASES
-@given(dice=DICE)
+@cases
 def test_whatever_a_bucket_s_list_is_it_is_names_or_an_error_of_the_driver(dice: Dice) -> None:
     target = dice.choice((S3, SWIFT))
     if target is SWIFT:

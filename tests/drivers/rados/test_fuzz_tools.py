@@ -7,7 +7,6 @@ import math
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
 
 from drivers.rados.bench import Answer, Mode, together
 from drivers.rados.block import marks, window
@@ -15,7 +14,7 @@ from drivers.rados.cluster import Cluster
 from drivers.rados.crew import Ran, _hear
 from drivers.rados.osd_bench import osd_figures
 from ground.errors import DriverError, TargetError
-from tests.mutation import CASES, DICE, Dice, tried, wrong_json, wrong_text
+from tests.mutation import Dice, cases, tried, wrong_json, wrong_text
 
 TIMES = {"average_latency": "0.001482", "max_latency": "0.068732", "min_latency": "0.000164"}
 BENCH = {
@@ -37,8 +36,7 @@ RBD = """bench  type write io_size 65536 io_threads 4 bytes 1073741824 pattern s
 EVENTS = [["line", 0, 0.51, "    1      1248      1251    78 MiB/s"], ["end", 0, 3.1, 0, 1.25, "what it said besides"]]
 
 
-@CASES
-@given(DICE)
+@cases
 def test_whatever_rados_bench_prints_is_an_answer_or_an_error_of_ours(dice: Dice) -> None:
     mode = cast("Mode", dice.choice(("write", "seq", "rand")))
     told = "hints = 1\n" + wrong_json(dice, BENCH).decode(errors="replace")
@@ -54,8 +52,7 @@ def test_whatever_rados_bench_prints_is_an_answer_or_an_error_of_ours(dice: Dice
     assert window_s > 0
 
 
-@CASES
-@given(DICE)
+@cases
 def test_whatever_rbd_bench_prints_is_marks_that_rise(dice: Dice) -> None:
     lines = wrong_text(dice, RBD).splitlines()
     ran = Ran(("rbd", "bench"), [(number + 0.5, line) for number, line in enumerate(lines)])
@@ -83,8 +80,7 @@ class Told:
     name = "store-1"
 
 
-@CASES
-@given(DICE)
+@cases
 def test_whatever_an_osd_answers_is_a_figure_or_an_error_of_ours(dice: Dice) -> None:
     limits = {"osd_bench_duration": "30", "osd_bench_small_size_max_iops": "100", "osd_bench_max_block_size": "67108864"}
     limits["osd_bench_large_size_max_throughput"] = "104857600"
@@ -98,8 +94,7 @@ def test_whatever_an_osd_answers_is_a_figure_or_an_error_of_ours(dice: Dice) -> 
     assert all(math.isfinite(one.bytes_per_s) and one.bytes_per_s > 0 for one in found or ())
 
 
-@CASES
-@given(DICE)
+@cases
 def test_whatever_the_program_that_starts_benches_prints_is_heard_or_an_error_of_ours(dice: Dice) -> None:
     ran = [Ran(("rbd", "bench"))]
     line = wrong_json(dice, dice.choice(EVENTS))
