@@ -29,8 +29,8 @@ unit: setup-test ## Tests that need no root and no cluster
 	$(BIN)/pytest -q -m "not system" -n 3 # they mostly wait: three at a time on two cores
 
 system: setup-test ## Tests with real Ceph, Swift and a browser; needs root
-	@# They mostly wait for daemons: two at a time, each in a place of its own; then what wants the machine for itself.
-	$(BIN)/pytest -q -m "system and not alone" -n 2 --dist loadfile; beside=$$?; \
+	@# They mostly wait for daemons: four at a time, the longest first, each in a place of its own; then what wants the machine for itself.
+	$(BIN)/pytest -q -m "system and not alone" -n 4 --dist loadfile --no-loadscope-reorder; beside=$$?; \
 	  $(BIN)/pytest -q -m "system and alone" && exit $$beside
 
 bench: setup-test ## The figures of the README, measured on this machine (ARGS="--json FILE")

@@ -13,7 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from deaths import Ended, compare, failures, failures_of, kill, left_behind, take_host
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.long]
 
 
 @dataclass(frozen=True)

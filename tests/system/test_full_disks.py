@@ -22,7 +22,7 @@ from weighbridge.surroundings import place
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import unlimited
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.long]
 
 KEY = "a-planted-secret"
 SUITE = """
@@ -56,7 +56,7 @@ workloads:
     objects: {size: 4MB, containers: 1, per_container: 1}
     operations: {write: 100}
     workers: [8]
-    runtime: 5s
+    runtime: 15s # a busy mgr tells the mon of full OSDs some seconds late
     warmup: 0s
 """
 IMPATIENT = """

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from standing import endpoint, large_object, standing, unlimited, witness
 from witness import ODD_NAMES
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.long]
 
 LAYOUTS = ["rgw-civetweb", "rgw-haproxy", "rgw-apache-proxy", "rgw-apache-fastcgi"]
 GIB = 1 << 30

@@ -17,7 +17,7 @@ from results.store import RunStore
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import CONDUCTOR, Machines, machines
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.long]
 
 DISK = "3GiB"
 STORES = ("store-1", "store-2", "store-3")

@@ -17,7 +17,7 @@ from weighbridge.surroundings import place
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import left_over
 
-pytestmark = [pytest.mark.system, pytest.mark.releases]
+pytestmark = [pytest.mark.system, pytest.mark.releases, pytest.mark.long]
 
 
 def shortened(folder: Path) -> Path:

@@ -17,7 +17,7 @@ from standing import large_object, left_over, standing, unlimited, witness
 from telling import told
 from witness import ODD_NAMES
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.long]
 
 GIB = 1 << 30
 
