@@ -9,6 +9,8 @@ each of the others. A row has throughput as a ratio to that of one client, and t
 
 waiting    clients of half a core; every answer takes 20 ms, so that the 8 workers of each make 400 requests a second and use a
            small part of it: what is lost here, the master and the merging cost
+loaded     the same with 48 workers a client. They go in step, since all wait equally long, so that the null target's one thread
+           answers 192 requests one after the other: D / (D + n s) of linear is all there can be, with 9 us for each of n
 small      answers come at once and every client uses all of what it has, a fifth of a core: CPU-bound clients, and enough of a
            machine of two cores left for the null target
 busy       the same with half a core for each client. Four of these are two cores: where the machine has no more, the null target
@@ -40,12 +42,12 @@ from weighbridge.opening import opened
 from weighbridge.surroundings import place
 
 COUNTS = (1, 2, 4)
-CLIENT_CPUS = {"waiting": 0.5, "small": 0.2, "busy": 0.5}
-DELAY_MS = {"waiting": 20.0, "small": 0.0, "busy": 0.0}
-WORKERS = {"waiting": 8, "small": 8, "busy": 8}
+CLIENT_CPUS = {"waiting": 0.5, "loaded": 0.5, "small": 0.2, "busy": 0.5}
+DELAY_MS = {"waiting": 20.0, "loaded": 20.0, "small": 0.0, "busy": 0.0}
+WORKERS = {"waiting": 8, "loaded": 48, "small": 8, "busy": 8}
 """A client."""
 
-Case = Literal["waiting", "small", "busy"]
+Case = Literal["waiting", "loaded", "small", "busy"]
 
 
 @dataclass(frozen=True)

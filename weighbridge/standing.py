@@ -31,11 +31,14 @@ def describe(stands: Stands) -> list[str]:
         lines.append(f"  what it sees on a host, such as its configuration: weighbridge exec --hardware FILE {client} -- COMMAND")
     else:
         lines.append(f"  its network is its own: run clients on {anywhere}, {whose} this machine's files:")
-        lines.append(f"    weighbridge exec {client} -- COMMAND")
+        lines.append(f"    weighbridge exec {client} -- COMMAND        (-- bash: a shell for the lines below)")
     for endpoint in stands.endpoints:
         lines += [f"  {endpoint.api}: {endpoint.url}"]
         lines += [f"    {line}" for line in (_s3(endpoint) if endpoint.api == "s3" else _swift(endpoint))]
     return lines
+
+
+# What can be pasted puts no key on a command line, where every user of the machine could read it.
 
 
 def _s3(endpoint: Endpoint) -> list[str]:
@@ -46,7 +49,7 @@ def _s3(endpoint: Endpoint) -> list[str]:
         f'  boto3.client("s3", endpoint_url="{endpoint.url}", aws_access_key_id="{endpoint.user}",',
         f'               aws_secret_access_key="{key}", region_name="{endpoint.region}")',
         "curl:",
-        f"  curl --aws-sigv4 aws:amz:{endpoint.region}:s3 -u '{endpoint.user}:{key}' {endpoint.url}/",
+        f"  curl --aws-sigv4 aws:amz:{endpoint.region}:s3 -K - {endpoint.url}/ <<<'user = \"{endpoint.user}:{key}\"'",
     ]
 
 
@@ -55,7 +58,7 @@ def _swift(endpoint: Endpoint) -> list[str]:
     return [
         f"user {endpoint.user}   key {key}",
         "swift client:",
-        f"  swift -A {endpoint.url} -U {endpoint.user} --key={key} stat",
+        f"  ST_AUTH={endpoint.url} ST_USER={endpoint.user} ST_KEY={key} swift stat",
         "curl:",
-        f"  curl -i -H 'X-Auth-User: {endpoint.user}' -H 'X-Auth-Key: {key}' {endpoint.url}",
+        f"  curl -i -H 'X-Auth-User: {endpoint.user}' -K - {endpoint.url} <<<'header = \"X-Auth-Key: {key}\"'",
     ]

@@ -30,12 +30,14 @@ from weighbridge.surroundings import place
 
 CONDUCTOR: Final = "conductor"
 """The machine that the command is run on: this machine's own files, in the others' network."""
+ADMIN: Final = "admin"
+"""A user of every machine who is not root and has sudo without a password."""
 UP_S: Final = 60.0
 
 _PACKAGES = {
     *KINDS["rgw"].releases["ceph-16"].packages,
     *KINDS["swift"].releases["swift-2.30"].packages,
-    *("openssh-server", "systemd-sysv", "dbus", "python3-venv", "util-linux", "fio", "iperf3", "sysbench"),
+    *("openssh-server", "sudo", "systemd-sysv", "dbus", "python3-venv", "util-linux", "fio", "iperf3", "sysbench"),
 }
 IMAGE: Final = Image(
     name="machine",
@@ -155,6 +157,9 @@ def _open(hosts: LabHosts, disks: Mapping[str, Sequence[str]], shared: Path) -> 
     for name in disks:
         host = hosts.hosts[name]
         host.put("/root/.ssh/authorized_keys", public, mode=0o600)
+        host.run(["useradd", "--create-home", "--shell", "/bin/sh", ADMIN])
+        host.put(f"/home/{ADMIN}/.ssh/authorized_keys", public, mode=0o600, owner=ADMIN)
+        host.put(f"/etc/sudoers.d/{ADMIN}", f"{ADMIN} ALL=(ALL) NOPASSWD: ALL\n", mode=0o440)
         # Their sshd may have started already, with the keys that the image came with: those stay.
         script = "chmod 700 /root/.ssh; mkdir -p /dev/disk/by-id"
         script += "".join(f"; ln -sf {path} /dev/disk/by-id/test-{name}-{index}" for index, path in enumerate(host.disks))

@@ -15,12 +15,14 @@ import pytest
 from results.store import RunStore
 
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import CONDUCTOR, Machines, machines
+from machines import ADMIN, CONDUCTOR, Machines, machines
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 
 DISK = "3GiB"
 STORES = ("store-1", "store-2", "store-3")
+AS_ADMIN = ("client-2", "store-3")
+"""Hosts that are logged in to by who is not root."""
 SUITE = """\
 name: over-ssh
 about: A little of each, to be seen
@@ -46,14 +48,15 @@ EXIT_TARGET = 3
 
 @pytest.fixture(scope="module")
 def stood(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
-    disks = {"client-1": (), "gateway-1": (), **dict.fromkeys(STORES, (DISK,))}
+    disks = {"client-1": (), "client-2": (), "gateway-1": (), **dict.fromkeys(STORES, (DISK,))}
     with machines(tmp_path_factory.mktemp("machines"), disks, plain=["gateway-1"]) as found:
         (found.shared / "suite.yaml").write_text(SUITE)
-        lines = ["name: real", "kind: ssh", "clients: [client-1]", "hosts:"]
+        lines = ["name: real", "kind: ssh", "clients: [client-1, client-2]", "hosts:"]
         for name in disks:
             host = found.hosts[name]
             owned = f", disks: [{{id: /dev/disk/by-id/test-{name}-0}}]" if host.disks else ""
-            lines.append(f"  {name}: {{address: {host.address}{owned}}}")
+            way = f", ssh: {{user: {ADMIN}}}" if name in AS_ADMIN else ""
+            lines.append(f"  {name}: {{address: {host.address}{owned}{way}}}")
         (found.shared / "real.yaml").write_text("\n".join(lines) + "\n")
         yield found
 
@@ -98,6 +101,8 @@ def test_rgw_and_swift_stand_on_real_hosts_by_the_layouts_of_the_lab_and_leave_n
         assert step.measurement is not None, key
         assert sum(tally.count for tally in step.measurement.tallies) > 10, key
         assert not any(tally.failed for tally in step.measurement.tallies), key
+        assert step.measurement.load is not None
+        assert [one.client for one in step.measurement.load.clients] == ["client-1", "client-2"]
     assert left_over(stood) == []
 
 
