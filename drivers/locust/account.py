@@ -178,6 +178,7 @@ class Account:
         try:
             if self._target.api == "swift":
                 names = [str(entry["name"]) for entry in json.loads(answer.body)]
+                "".join(names).encode()  # JSON can name halves of characters, which nothing can be asked for by
                 return names, bool(names)
             root = plain_xml.parse(answer.body)
         except (ValueError, KeyError, TypeError, RecursionError) as error:

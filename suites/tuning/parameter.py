@@ -140,7 +140,9 @@ def _quantity(value: Setting) -> str:
         found = parse_bytes(value)
     except ValueError:
         return str(value)
-    return repr(float(found)) if isinstance(found, int | float) and not isinstance(found, bool) else str(found)
+    if isinstance(found, float) and found.is_integer():
+        found = int(found)  # not the other way: there are whole numbers that no float holds
+    return str(found)
 
 
 def show_setting(value: Setting | None) -> str:

@@ -122,9 +122,10 @@ def test_a_connection_that_is_closed_while_idle_is_no_error(scripted: Make, benc
         connection.sendall(OK + BODY)
         return False
 
-    engine = bench(scripted(answer), shape(rate_per_s=50.0))
+    # A tenth of a second from one request to the next: on a busy machine the close may come late.
+    engine = bench(scripted(answer), shape(rate_per_s=10.0))
     engine.start(1)
-    engine.window(lambda since: since["done"] >= 20)
+    engine.window(lambda since: since["done"] >= 10)
     assert engine.progress["errors"] == {}
 
 

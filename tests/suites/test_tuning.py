@@ -95,6 +95,12 @@ def test_values_that_cannot_be_tried_are_refused(values: str, fault: str) -> Non
     assert any(fault in one for one in faults_of(changed("values: [64, 128]", values)))
 
 
+def test_values_that_no_float_holds_are_told_apart() -> None:
+    assert len(Parameter.model_validate({"key": "radosgw.threads", "values": [10**400, 10**400 + 1]}).levels) == 2
+    with pytest.raises(ValueError, match="the same value twice"):
+        Parameter.model_validate({"key": "radosgw.threads", "values": [10**400, 10**400]})
+
+
 def test_a_fault_of_a_value_is_told_of_what_it_was_meant_to_be_alone() -> None:
     assert faults_of(changed("values: [64, 128]", "values: [64, {value: 128, als: {}}]")) == [
         "20:59 unknown key 'als' (did you mean 'also'?)"

@@ -384,6 +384,8 @@ class _Pipes:
         """What it prints is to be read here; when nobody reads any more it is thrown away."""
         loop = asyncio.get_running_loop()
         transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, self._stdout)
+        # Each piece is waited for until the pipe has all of it: what waited in the transport would be lost when the pipe is closed.
+        transport.set_write_buffer_limits(0)
         writer = asyncio.StreamWriter(transport, protocol, None, loop)
         try:
             while chunk := await process.stdout.read(65536):

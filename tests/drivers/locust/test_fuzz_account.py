@@ -28,6 +28,14 @@ JSON: Final = [{"name": "o-1", "bytes": 4096, "hash": "x", "content_type": "a/b"
 MOST_PAGES: Final = 3
 
 
+def test_a_name_that_is_half_a_character_is_an_error_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    account = Account(SWIFT, 1.0)
+    body = b'[{"name": "\\ud800"}]'
+    monkeypatch.setattr(account, "_request", lambda *_, **__: Answer(200, http.client.HTTPMessage(), body))
+    with pytest.raises(DriverError, match="the list of bucket wb-a-0 cannot be read"):
+        list(account.objects("wb-a-0"))
+
+
 @cases
 def test_whatever_a_bucket_s_list_is_it_is_names_or_an_error_of_the_driver(dice: Dice) -> None:
     target = dice.choice((S3, SWIFT))
