@@ -97,7 +97,10 @@ class Host(ABC):
     def run(
         self, argv: Sequence[str], *, stdin: str | bytes = b"", env: Mapping[str, str] | None = None, timeout_s: float = 60
     ) -> Completed:
-        """Run a command to its end. Raises CommandFailed on another status than 0, or when it takes too long."""
+        """Run a command to its end. Raises CommandFailed on another status than 0, or when it takes too long.
+
+        What is secret goes by `stdin`: words, and on some kinds of host `env` too, can be read in the list of processes.
+        """
 
     @abstractmethod
     def start(self, services: Sequence[Service]) -> None:

@@ -19,7 +19,10 @@ class Piped(Protocol):
 
     @property
     def returncode(self) -> int | None:
-        """Its exit status, negative or 128 + N when signal N ended it; None while it has not been seen to end."""
+        """Its exit status, negative or 128 + N when signal N ended it; None while it has not been seen to end.
+
+        255 is, as ssh(1) has it, also that of one whose host has stopped answering: then the last line of its stderr says so.
+        """
 
     def poll(self) -> int | None:
         """Its exit status when it has ended; None while it runs."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterator
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from ground.quantities import BitsPerS, Bytes
 from ground.record import Record
+from topologies.sysctls import STUDY_2014
 
 HostName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
 
@@ -89,23 +90,6 @@ class Network(Record):
     """Of real hosts it is looked at, and one that has another is refused, unless it is to be `set`."""
     set: bool = False
     """Whether real hosts' NICs are given this MTU while a deployment stands, and their own again afterwards."""
-
-
-STUDY_2014: Final[dict[str, str]] = {
-    "net.ipv4.tcp_timestamps": "0",
-    "net.ipv4.tcp_sack": "0",
-    "net.ipv4.tcp_low_latency": "1",
-    "net.core.netdev_max_backlog": "250000",
-    "net.core.rmem_max": "16777216",
-    "net.core.wmem_max": "16777216",
-    "net.core.rmem_default": "16777216",
-    "net.core.wmem_default": "16777216",
-    "net.core.optmem_max": "16777216",
-    "net.ipv4.tcp_rmem": "4096 87380 16777216",
-    "net.ipv4.tcp_wmem": "4096 65536 16777216",
-    "net.ipv4.tcp_tw_reuse": "1",
-}
-"""What the study of 2014 set on all its nodes. Its tcp_tw_recycle is gone from Linux since 4.12; its MTU was 9000 (`network`)."""
 
 
 class Hardware(Record):

@@ -8,21 +8,7 @@ from importlib import metadata
 from pathlib import Path
 
 from topologies.hardware import Hardware
-
-SYSCTLS = (
-    "kernel/osrelease",
-    "net/core/somaxconn",
-    "net/core/rmem_max",
-    "net/core/wmem_max",
-    "net/ipv4/tcp_rmem",
-    "net/ipv4/tcp_wmem",
-    "net/ipv4/tcp_congestion_control",
-    "net/ipv4/tcp_tw_reuse",
-    "vm/dirty_ratio",
-    "vm/dirty_background_ratio",
-    "vm/swappiness",
-)
-"""Settings that the anchors' fairness rules ask to be published with a result."""
+from topologies.sysctls import RECORDED
 
 PACKAGES = ("locust", "boto3", "python-swiftclient", "gevent", "pydantic", "hdrhistogram", "altair")
 
@@ -38,7 +24,7 @@ def facts_of_machine(hardware: Hardware) -> dict[str, str]:
         "hardware": hardware.name,
     }
     facts |= {f"package {name}": version for name in PACKAGES if (version := _version(name))}
-    facts |= {f"sysctl {name.replace('/', '.')}": value for name in SYSCTLS if (value := _read(Path("/proc/sys", name)))}
+    facts |= {f"sysctl {name}": value for name in RECORDED if (value := _read(Path("/proc/sys", *name.split("."))))}
     facts |= _models()
     return facts
 

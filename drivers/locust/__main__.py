@@ -42,8 +42,8 @@ def station(address: str, port: int, number: int, parent: int | None = None) -> 
     import gevent.queue  # noqa: PLC0415
 
     from drivers.locust.allowance import allowance  # noqa: PLC0415
-    from drivers.locust.floor import serve  # noqa: PLC0415
     from drivers.locust.loop import Ending, read_lines  # noqa: PLC0415
+    from drivers.locust.serving import serve  # noqa: PLC0415
     from drivers.order import Setup  # noqa: PLC0415
 
     inbox = gevent.queue.Queue()

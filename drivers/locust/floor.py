@@ -10,14 +10,13 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import gevent
 import gevent.event
 from locust import User, task
 from locust.env import Environment
-from locust.rpc import Message
-from locust.runners import MasterRunner, WorkerRunner
+from locust.runners import MasterRunner
 from zmq.error import ZMQError
 
 from drivers.locust.allowance import Allowance
@@ -126,20 +125,6 @@ class PatientMaster(MasterRunner):
         raise AssertionError("nobody sets the event")
 
 
-class PatientWorker(WorkerRunner):
-    """Locust's worker, but for what goes by a clock that may be set, or by two that are not the same."""
-
-    def heartbeat_timeout_checker(self) -> NoReturn:
-        """Judge nobody: it ends when its stdin closes."""
-        gevent.event.Event().wait()
-        raise AssertionError("nobody sets the event")
-
-    def handle_message(self, msg: Message) -> None:
-        """Do what the master says; users are started even if its clock was set back since it last had some started."""
-        self.last_received_spawn_timestamp = 0
-        super().handle_message(msg)
-
-
 class ManyStations(Floor):
     """Stations in processes of their own, joined to this one by Locust's messages: over loopback, or the deployment's network.
 
@@ -158,7 +143,7 @@ class ManyStations(Floor):
         self.clients = tuple(setup.client_of(number) for number in range(setup.stations))
         self.environment = Environment(user_classes=[_no_user_here()])
         # One address only, and a port that is free: 0 has Locust's own server choose it.
-        address = _host_of(setup.listen or LOOPBACK)
+        address = host_of(setup.listen or LOOPBACK)
         try:
             self._runner = PatientMaster(self.environment, address, 0)
         except ZMQError as error:
@@ -319,40 +304,6 @@ def dealing_order(nodes: Iterable[str]) -> list[str]:
     return [node for _, node in sorted(placed)]
 
 
-def serve(setup: Setup, address: str, port: int, number: int, until: gevent.event.Event, allowance: Allowance) -> None:
-    """Be station `number` of a master at this port of an address, until told to end."""
-    station = Station(setup, allowance)
-    runner = PatientWorker(station.environment, _host_of(address), port)
-    station.environment.runner = runner
-    # Locust would otherwise read its configuration files here, which are none of this suite's.
-    station.environment.parsed_options = cast("Any", _Options())
-
-    def asked(environment: Environment, msg: Any) -> None:  # noqa: ARG001 - Locust's signature
-        answer, error = "", ""
-        try:
-            answer = station.do(msg.data["verb"], msg.data["argument"])
-        except Exception as raised:  # noqa: BLE001 - whatever it is, the master must hear of it rather than wait
-            error = str(raised) if isinstance(raised, DriverError) else f"{type(raised).__name__}: {raised}"
-        runner.send_message(ANSWER, {"id": msg.data["id"], "answer": answer, "error": error})
-
-    runner.register_message(ASK, asked, concurrent=True)
-    runner.send_message(HERE, {"number": number})
-    try:
-        until.wait()
-    finally:
-        station.close()
-        runner.greenlet.kill(block=True)
-
-
-class _Options:
-    """What Locust asks of its command line's options, had there been one."""
-
-    def __init__(self) -> None:
-        self.headless = True
-        self.tags = None
-        self.exclude_tags = None
-
-
 def _no_user_here() -> type[User]:
     class Worker(User):
         """Stands for the stations' class of the same name: a master starts no users itself."""
@@ -364,7 +315,7 @@ def _no_user_here() -> type[User]:
     return Worker
 
 
-def _host_of(address: str) -> str:
+def host_of(address: str) -> str:
     """An address as ZeroMQ wants it before a port."""
     return f"[{address}]" if ":" in address else address
 

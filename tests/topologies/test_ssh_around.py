@@ -161,9 +161,7 @@ def test_all_that_is_wrong_with_a_hosts_disks_is_told_at_once_with_what_to_do() 
         FINE,
     ]
     specs = [Disk(id=f"/dev/disk/by-id/{name}") for name in "abcdefg"]
-    with pytest.raises(UsageError) as error:
-        disks.check(Told(told), specs)
-    lines = str(error.value).splitlines()
+    _, lines = disks.look(Told(told), specs)
     assert len(lines) == 7
     for word in ("there is no such disk", "mounted at /home", "say `wipe: true`", "can only be read", "are needed", "whole disks"):
         assert sum(word in line for line in lines) == 1, word
@@ -172,10 +170,11 @@ def test_all_that_is_wrong_with_a_hosts_disks_is_told_at_once_with_what_to_do() 
 
 def test_what_a_disk_holds_may_be_wiped_where_the_file_says_so_but_never_what_is_in_use() -> None:
     holds, used = {**FINE, "holds": ["swap space"]}, {**FINE, "used": ["sdb is swapped to"], "holds": ["swap space"]}
-    (found,) = disks.check(Told([holds]), [Disk(id="/dev/a", wipe=True)])
-    assert found.holds == "swap space"
-    with pytest.raises(UsageError, match="is in use: sdb is swapped to"):
-        disks.check(Told([used]), [Disk(id="/dev/a", wipe=True)])
+    (found,), faults = disks.look(Told([holds]), [Disk(id="/dev/a", wipe=True)])
+    assert (found.holds, faults) == ("swap space", ())
+    none, (fault,) = disks.look(Told([used]), [Disk(id="/dev/a", wipe=True)])
+    assert none == ()
+    assert "is in use: sdb is swapped to" in fault
 
 
 def test_a_disk_that_could_not_be_cleared_is_named_with_its_host() -> None:
@@ -233,7 +232,7 @@ def test_the_second_that_claims_a_host_is_refused_naming_the_first(tmp_path: Pat
     host, folder = Here(), str(tmp_path / "opt")
     assert claim.read(host, folder) is None
     assert not Path(folder).exists()
-    first = claim.take(host, claim.mine("rgw-1", folder, since="2026-01-01T00:00:00+00:00", run="/runs/a"))
+    first = claim.take(host, claim.mine("rgw-1", folder, since="2026-01-01T00:00:00+00:00", kept="/runs/a"))
     assert first.boot
     with pytest.raises(UsageError) as error:
         claim.take(host, claim.mine("swift-1", folder, since="2026-01-02T00:00:00+00:00"))

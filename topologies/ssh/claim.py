@@ -30,8 +30,8 @@ class Claimed(Record):
     user: str
     since: str
     """UTC, ISO 8601."""
-    run: str = ""
-    """Folder of the run that it is part of, on the conductor's machine."""
+    kept: str = ""
+    """Folder on the conductor's machine with what it keeps of the deployment."""
     folder: str
     """`Access.folder` of the hardware: below it is all that the deployment put on the host."""
     boot: str = ""
@@ -48,8 +48,8 @@ class Claimed(Record):
     @property
     def by(self) -> str:
         """Who made it, in words."""
-        run = f", for {self.run}" if self.run else ""
-        return f"process {self.pid} of {self.user} on {self.conductor}{run}"
+        kept = f", which keeps it in {self.kept}" if self.kept else ""
+        return f"process {self.pid} of {self.user} on {self.conductor}{kept}"
 
     def conducted_by(self, here: str) -> bool:
         """Whether its conductor is alive on this machine, whose host name is `here`."""
@@ -68,7 +68,7 @@ def started_at(pid: int) -> int | None:
         return None
 
 
-def mine(deployment: str, folder: str, *, since: str, run: str = "") -> Claimed:
+def mine(deployment: str, folder: str, *, since: str, kept: str = "") -> Claimed:
     """The claim that this process makes."""
     import getpass  # noqa: PLC0415 - asked for once in a deployment
     import socket  # noqa: PLC0415
@@ -80,7 +80,7 @@ def mine(deployment: str, folder: str, *, since: str, run: str = "") -> Claimed:
         started=started_at(os.getpid()) or 0,
         user=getpass.getuser(),
         since=since,
-        run=run,
+        kept=kept,
         folder=folder,
     )
 

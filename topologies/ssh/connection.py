@@ -20,6 +20,7 @@ from gateways.host import Completed
 from ground.errors import CommandFailed, MissingMeans, TargetError, UsageError
 from topologies.hardware import Access, HostSpec
 from topologies.ssh.event_loop import EventLoop
+from topologies.ssh.pipes import Pipes
 
 PASSPHRASE: Final = "WEIGHBRIDGE_SSH_PASSPHRASE"  # noqa: S105 - the name of a variable
 KEEPALIVE_S: Final = 5
@@ -314,7 +315,7 @@ class Connection:
         What is returned has its status, or TargetError when the host was lost.
         """
         started: Future[None] = Future()
-        pipes = _Pipes(stdin, stdout, stderr)
+        pipes = Pipes(stdin, stdout, stderr)
         ended = self.loop.submit(self._follow((*(self._root or ()), *argv), started, pipes))
         either: list[Future[Any]] = [ended, started]
         wait(either, return_when=FIRST_COMPLETED)
@@ -322,7 +323,7 @@ class Connection:
             ended.result()
         return ended
 
-    async def _follow(self, argv: Sequence[str], started: Future[None], pipes: _Pipes) -> int:
+    async def _follow(self, argv: Sequence[str], started: Future[None], pipes: Pipes) -> int:
         feeding: asyncio.Task[None] | None = None
         try:
             async with self._process(argv) as process:
@@ -356,56 +357,6 @@ class Connection:
         if done.code != 0:
             raise CommandFailed(self.name, told, done.code, done.text)
         return Completed(done.out.decode(errors="replace"), done.err.decode(errors="replace"))
-
-
-class _Pipes:
-    """Between a remote program and descriptors of this process."""
-
-    def __init__(self, stdin: int, stdout: int, stderr: IO[bytes]) -> None:
-        self._stdin = os.fdopen(stdin, "rb", buffering=0)
-        self._stdout = os.fdopen(stdout, "wb", buffering=0)
-        self._stderr = stderr
-
-    async def feed(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
-        """What is written here goes there, and so does the end of it."""
-        loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader()
-        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), self._stdin)
-        try:
-            with contextlib.suppress(BrokenPipeError, ConnectionError):  # it has ended, or its host is lost: told by its status
-                while chunk := await reader.read(65536):
-                    process.stdin.write(chunk)
-                    await process.stdin.drain()
-                process.stdin.write_eof()
-        finally:
-            transport.close()
-
-    async def drain(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
-        """What it prints is to be read here; when nobody reads any more it is thrown away."""
-        loop = asyncio.get_running_loop()
-        transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, self._stdout)
-        # Each piece is waited for until the pipe has all of it: what waited in the transport would be lost when the pipe is closed.
-        transport.set_write_buffer_limits(0)
-        writer = asyncio.StreamWriter(transport, protocol, None, loop)
-        try:
-            while chunk := await process.stdout.read(65536):
-                if not transport.is_closing():
-                    with contextlib.suppress(BrokenPipeError, ConnectionError):
-                        writer.write(chunk)
-                        await writer.drain()
-        finally:
-            transport.close()
-
-    async def note(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
-        """What it complains of goes to a file."""
-        while chunk := await process.stderr.read(65536):
-            self._stderr.write(chunk)
-            self._stderr.flush()
-
-    def close(self) -> None:
-        """Close all of them; a transport may have done it already."""
-        for file in (self._stdin, self._stdout, self._stderr):
-            file.close()
 
 
 def _passphrase(error: Exception) -> str:

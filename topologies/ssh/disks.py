@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ground.errors import TargetError, UsageError
+from ground.errors import TargetError
 from ground.quantities import show_bytes
 from ground.record import Record
 from topologies.hardware import Disk
@@ -46,19 +46,11 @@ class RealDisk(Record):
         return f"{self.id} ({self.path}, {show_bytes(self.size_bytes)}{model}{kind})"
 
 
-def check(shell: Shell, specs: Sequence[Disk]) -> tuple[RealDisk, ...]:
-    """Look at the disks of a host; nothing is written. In the order of `specs`.
-
-    Raises UsageError with everything that is wrong with any of them, TargetError.
-    """
-    disks, faults = look(shell, specs)
-    if faults:
-        raise UsageError("\n".join(faults))
-    return disks
-
-
 def look(shell: Shell, specs: Sequence[Disk]) -> tuple[tuple[RealDisk, ...], tuple[str, ...]]:
-    """As `check`, with the faults as sentences instead of an error; a disk with a fault is not among the disks."""
+    """Look at the disks of a host, in the order of `specs`; nothing is written. A disk with a fault is not among the disks.
+
+    The faults are sentences, everything that is wrong with any of them. Raises TargetError.
+    """
     if not specs:
         return (), ()
     told: list[dict[str, Any]] = ask(shell, "disks", "look", given=[spec.id for spec in specs], timeout_s=LOOKED_S)

@@ -12,7 +12,7 @@ from gateways.together import together
 from ground.errors import TargetError, WeighbridgeError
 from topologies.hardware import Disk, Hardware
 from topologies.hosts import LIMITED, Hosts, Limited
-from topologies.ssh import ending
+from topologies.ssh import ending, kernel
 from topologies.ssh.claim import Claimed
 from topologies.ssh.connection import Connection
 from topologies.ssh.disks import RealDisk
@@ -79,7 +79,9 @@ class SshHosts(Hosts):
     def facts(self) -> Mapping[str, str]:
         """What the hosts are, kernel settings and limits as they are read back. Raises CommandFailed or TargetError."""
         facts = {"hosts": "real hosts over SSH", "mtu": str(self._hardware.network.mtu)}
-        for name, told in zip(self._taken, together([partial(_facts_of, one) for one in self._taken.values()]), strict=True):
+        for name, told in zip(
+            self._taken, together([partial(_facts_of, one, self._hardware) for one in self._taken.values()]), strict=True
+        ):
             facts |= {f"{what} {name}": words for what, words in told.items()}
         one = [
             name for name, host in self._taken.items() if host.cgroup == 1 and any(map(_limits, self._hardware.hosts[name].disks))
@@ -134,21 +136,21 @@ class SshHosts(Hosts):
         return TargetError("\n".join(fault.message for fault in faults))
 
 
-def _facts_of(one: Taken) -> dict[str, str]:
+def _facts_of(one: Taken, hardware: Hardware) -> dict[str, str]:
     told = dict(one.words)
     if one.looked is not None:
         look = one.looked
         speed = "" if look.speed_mbit_s is None else f", {look.speed_mbit_s} Mbit/s"
         told["kernel"] = look.kernel
         told["machine"] = f"{look.cpu or 'CPU of unknown model'}, {look.cpus} CPUs, {look.memory_bytes / 2**30:.1f} GiB"
-        told["nic"] = f"{look.nic}, MTU {look.mtu} as found{speed}"
+        told["nic"] = f"{look.nic}{speed}"
     if one.disks:
         told["disks"] = "; ".join(map(str, one.disks))
-    former = one.claim.former if one.claim is not None else None
-    if former is not None and former.sysctls:
-        now = one.connection.sh('for name in "$@"; do sysctl -n "$name"; done', *former.sysctls).stdout.splitlines()
-        pairs = zip(former.sysctls.items(), now, strict=True)
-        told["sysctl"] = "; ".join(f"{name} {' '.join(value.split())} (was {was})" for (name, was), value in pairs)
+    former = one.claim.former if one.claim is not None and one.claim.former is not None else kernel.Former()
+    now = kernel.look(one.connection, hardware)
+    was = {name: f" (was {value})" for name, value in former.sysctls.items()}
+    told["sysctl"] = "; ".join(f"{name} {value}{was.get(name, '')}" for name, value in now.recorded.items())
+    told["mtu"] = str(now.mtu) if former.mtu is None else f"{now.mtu} (was {former.mtu})"
     if one.host is not None and one.systemd:
         account = f"/sys/fs/cgroup/cpuacct/{one.host.services.group}"
         script = 'test -e /sys/fs/cgroup/cgroup.controllers -o -e "$1" || echo whole'

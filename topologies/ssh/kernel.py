@@ -6,12 +6,12 @@ from typing import Any
 
 from pydantic import Field
 
-from ground.errors import TargetError, UsageError
-from ground.quantities import show_bytes
+from ground.errors import TargetError
 from ground.record import Record
 from topologies.hardware import Hardware
 from topologies.ssh.shell import Shell
 from topologies.ssh.there import ask
+from topologies.sysctls import RECORDED
 
 
 class Look(Record):
@@ -31,6 +31,8 @@ class Look(Record):
     """What the NIC says of itself; None where it says nothing."""
     sysctls: dict[str, str | None]
     """Those that the hardware names; None where this kernel has no such setting."""
+    recorded: dict[str, str] = Field(default_factory=dict)
+    """Those that are published with a result, as far as this kernel has them, and those that the hardware names."""
 
 
 class Former(Record):
@@ -46,8 +48,11 @@ class Former(Record):
 
 def look(shell: Shell, hardware: Hardware) -> Look:
     """Look at a host; changes nothing. Raises TargetError."""
-    found: dict[str, Any] = ask(shell, "kernel", "look", shell.address, given=list(hardware.settings))
-    return Look.model_validate(found)
+    names = list(dict.fromkeys((*RECORDED, *hardware.settings)))
+    found: dict[str, Any] = ask(shell, "kernel", "look", shell.address, given=names)
+    values: dict[str, str | None] = found["sysctls"]
+    found["sysctls"] = {name: values[name] for name in hardware.settings}
+    return Look.model_validate({**found, "recorded": {name: value for name, value in values.items() if value is not None}})
 
 
 def faults(shell: Shell, hardware: Hardware, looked: Look) -> tuple[str, ...]:
@@ -69,13 +74,6 @@ def faults(shell: Shell, hardware: Hardware, looked: Look) -> tuple[str, ...]:
             "of it one by one below `sysctl`"
         )
     return tuple(found)
-
-
-def check(shell: Shell, hardware: Hardware, looked: Look) -> None:
-    """Raise UsageError where the host cannot be used as the hardware says, before anything is changed."""
-    wrong = faults(shell, hardware, looked)
-    if wrong:
-        raise UsageError("\n".join(wrong))
 
 
 def former(hardware: Hardware, looked: Look) -> Former:
@@ -112,13 +110,3 @@ def _set(shell: Shell, values: Former) -> None:
     failed: list[str] = ask(shell, "kernel", "set", given=values.model_dump(mode="json"))
     if failed:
         raise TargetError("\n".join(f"{shell.name} ({shell.address}): {what}" for what in failed))
-
-
-def told(looked: Look) -> dict[str, str]:
-    """What it was found to be, in words."""
-    facts = {"kernel": looked.kernel, "cpu": f"{looked.cpus} x {looked.cpu or 'CPU of unknown model'}"}
-    facts["memory"] = show_bytes(looked.memory_bytes)
-    speed = "" if looked.speed_mbit_s is None else f", {looked.speed_mbit_s} Mbit/s"
-    facts["nic"] = f"{looked.nic or 'none has the address'}, MTU {looked.mtu}{speed}"
-    facts |= {f"sysctl {name}": " ".join(value.split()) for name, value in looked.sysctls.items() if value is not None}
-    return facts

@@ -10,18 +10,25 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import TimeoutError as NotYet
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
+from ground.errors import TargetError
 from topologies.ssh.connection import Connection
+
+LOST: Final = 255
+"""The status of a program whose host has stopped answering, as ssh(1) has it."""
 
 
 class RemoteProgram:
-    """A `ground.piped.Piped`. When its host stops answering, its pipes end and `poll` and `wait` raise TargetError."""
+    """A `ground.piped.Piped`. When its host stops answering its pipes end, and for who asks here it has ended with LOST."""
 
     def __init__(self, connection: Connection, argv: Sequence[str], *, stderr: Path, send: Callable[[int], None]) -> None:
         """Start `argv` on the host; `send` signals it there, with all it started when that is KILL. Raises TargetError."""
         self.args = tuple(argv)
+        self._connection = connection
+        self._stderr = stderr
         self._send = send
+        self._told = False
         theirs_in, ours_in = os.pipe()
         ours_out, theirs_out = os.pipe()
         self.stdin = os.fdopen(ours_in, "wb")
@@ -35,26 +42,35 @@ class RemoteProgram:
 
     @property
     def returncode(self) -> int | None:
-        """Its exit status, negative when a signal ended it; None while it runs, and when its host was lost."""
-        if not self._ended.done() or self._ended.cancelled() or self._ended.exception() is not None:
-            return None
-        return self._ended.result()
+        """Its exit status, negative when a signal ended it, LOST when its host was lost; None while it runs."""
+        return self.poll()
 
     def poll(self) -> int | None:
-        """Its exit status when it has ended; None while it runs. Raises TargetError."""
-        return self._ended.result() if self._ended.done() else None
+        """Its exit status when it has ended; None while it runs."""
+        return self.wait() if self._ended.done() else None
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit status when it ends. Raises subprocess.TimeoutExpired after `timeout` seconds, TargetError."""
+        """Its exit status when it ends. Raises subprocess.TimeoutExpired after `timeout` seconds."""
         try:
             return self._ended.result(timeout)
         except NotYet:
             raise subprocess.TimeoutExpired(self.args, timeout or 0) from None
+        except TargetError as error:
+            if not self._told:
+                self._told = True
+                with self._stderr.open("a", encoding="utf-8") as said:
+                    said.write(f"{error.message}\n")
+            return LOST
 
     def send_signal(self, sig: int) -> None:
-        """Signal it; one that has ended is no error. Raises TargetError."""
-        if self.poll() is None:
+        """Signal it; one that has ended, or whose host is lost, is no error. Raises TargetError."""
+        if self.poll() is not None:
+            return
+        try:
             self._send(sig)
+        except TargetError:
+            if not self._connection.lost:
+                raise
 
     def kill(self) -> None:
         """End it at once, with all that it started."""

@@ -139,7 +139,7 @@ class _Raising:
     def take(self, one: Taken) -> None:
         """Claim a host. Raises UsageError where another deployment stands."""
         since = datetime.now(UTC).isoformat(timespec="seconds")
-        wanted = claims.mine(self._deployment, self._hardware.access.folder, since=since, run=str(self._folder))
+        wanted = claims.mine(self._deployment, self._hardware.access.folder, since=since, kept=str(self._folder))
         one.claim = claims.take(one.connection, wanted)
 
     def settle(self, name: str, one: Taken, all_of_them: Mapping[str, Taken]) -> None:

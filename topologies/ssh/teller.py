@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
+import subprocess
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from gateways.host import Counters, DiskCounters
 from ground.errors import TargetError
 from topologies.ssh import tell_host
 from topologies.ssh.program import RemoteProgram
 from topologies.ssh.services import Process
+
+END_S: Final = 5.0
 
 
 class Teller:
@@ -55,13 +59,11 @@ class Teller:
                     self._known[path] = [inode, offset + len(data)]
 
     def close(self) -> None:
-        """End it; a host that is lost has ended it already."""
-        with self._lock:
+        """End it. One that does not end by itself, or cannot be told to, is ended with all of the deployment, which follows."""
+        with self._lock, contextlib.suppress(OSError, subprocess.TimeoutExpired):
             try:
                 self._program.stdin.close()
-                self._program.wait(5)
-            except (OSError, TimeoutError, TargetError):
-                return
+                self._program.wait(END_S)
             finally:
                 self._program.stdout.close()
 

@@ -1,0 +1,60 @@
+"""What lies between a program on a real host and descriptors of this process: its stdin, its stdout, the file of its complaints."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from typing import IO
+
+import asyncssh
+
+
+class Pipes:
+    """Between a remote program and descriptors of this process."""
+
+    def __init__(self, stdin: int, stdout: int, stderr: IO[bytes]) -> None:
+        self._stdin = os.fdopen(stdin, "rb", buffering=0)
+        self._stdout = os.fdopen(stdout, "wb", buffering=0)
+        self._stderr = stderr
+
+    async def feed(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
+        """What is written here goes there, and so does the end of it."""
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader()
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), self._stdin)
+        try:
+            with contextlib.suppress(BrokenPipeError, ConnectionError):  # it has ended, or its host is lost: told by its status
+                while chunk := await reader.read(65536):
+                    process.stdin.write(chunk)
+                    await process.stdin.drain()
+                process.stdin.write_eof()
+        finally:
+            transport.close()
+
+    async def drain(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
+        """What it prints is to be read here; when nobody reads any more it is thrown away."""
+        loop = asyncio.get_running_loop()
+        transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, self._stdout)
+        # Each piece is waited for until the pipe has all of it: what waited in the transport would be lost when the pipe is closed.
+        transport.set_write_buffer_limits(0)
+        writer = asyncio.StreamWriter(transport, protocol, None, loop)
+        try:
+            while chunk := await process.stdout.read(65536):
+                if not transport.is_closing():
+                    with contextlib.suppress(BrokenPipeError, ConnectionError):
+                        writer.write(chunk)
+                        await writer.drain()
+        finally:
+            transport.close()
+
+    async def note(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
+        """What it complains of goes to a file."""
+        while chunk := await process.stderr.read(65536):
+            self._stderr.write(chunk)
+            self._stderr.flush()
+
+    def close(self) -> None:
+        """Close all of them; a transport may have done it already."""
+        for file in (self._stdin, self._stdout, self._stderr):
+            file.close()
