@@ -26,7 +26,7 @@ rust: setup-test ## Tests in Rust: of the engine, and of the FastCGI responder
 	for crate in $(CRATES); do (cd $$crate && cargo test --quiet) || exit; done
 
 unit: setup-test ## Tests that need no root and no cluster
-	$(BIN)/pytest -q -m "not system" -n 3 # they mostly wait: three at a time on two cores
+	$(BIN)/pytest -q -m "not system" -n 4 --dist worksteal # four at a time, most of each file in one process: what a file has made is made once
 
 system: setup-test ## Tests with real Ceph, Swift and a browser; needs root
 	@# They mostly wait for daemons: four at a time, the longest first, each in a place of its own; then what wants the machine for itself.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 from collections import Counter
@@ -39,8 +40,31 @@ def fake_measurement(
     Every request of a read or a write carries `object_size_bytes`. `bins`: the same step as COSBench tells it, in bins of 10 ms,
     each latency cut to whole milliseconds, without extremes, per-second series or its own CPU.
     """
+    shares = tuple((operations or {"read": 1.0}).items())
+    failures = tuple((errors or {}).items())
+    return _measurement(
+        api, workload, shares, workers, window_s, mean_ms, spread, object_size_bytes, failures, driver_share, seed, notes, bins
+    )
+
+
+@functools.lru_cache(maxsize=1000)  # tests make the same run hundreds of times, and a step of it has ten thousand latencies
+def _measurement(
+    api: Api,
+    workload: str,
+    operations: tuple[tuple[Operation, float], ...],
+    workers: int,
+    window_s: float,
+    mean_ms: float,
+    spread: float,
+    object_size_bytes: int,
+    errors: tuple[tuple[str, int], ...],
+    driver_share: float,
+    seed: int,
+    notes: tuple[str, ...],
+    bins: bool,
+) -> Measurement:
     draw = random.Random(seed)  # noqa: S311 - a seeded draw is wanted, not a secret
-    shares: Mapping[Operation, float] = operations or {"read": 1.0}
+    shares = dict(operations)
     total = max(1, round(workers * window_s * 1000 / mean_ms))
     tallies, seconds = [], []
     for number, (operation, weight) in enumerate(shares.items()):
@@ -48,7 +72,7 @@ def fake_measurement(
         middle = math.log(mean_ms * 1000) - spread**2 / 2
         values = [max(1, round(draw.lognormvariate(middle, spread))) for _ in range(count)]
         size = object_size_bytes if operation in ("read", "write") else 0
-        failures = dict(errors or {}) if number == 0 else {}
+        failures = dict(errors) if number == 0 else {}
         tallies.append(
             Tally(
                 operation=operation,

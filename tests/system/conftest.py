@@ -33,8 +33,3 @@ def own_place(worker_id: str) -> Iterator[None]:
     for folder in (home, state):
         if folder.exists():
             shutil.rmtree(folder)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that take minutes come first: begun last, one of them would be waited for alone."""
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)

@@ -248,9 +248,13 @@ def test_limits_hold_and_are_taken_off(hosts: Hosts) -> None:
     started = time.monotonic()
     host.run(["dd", "if=/dev/zero", f"of={host.disks[0]}", "bs=4k", "count=30", "oflag=direct"])
     assert time.monotonic() - started > 0.8
-    facts = hosts.facts()["limits store-1"]
-    assert "268435456" in facts
-    assert "/dev/wb0" in facts
+    facts = hosts.facts()
+    assert "268435456" in facts["limits store-1"]
+    assert "/dev/wb0" in facts["limits store-1"]
+    somaxconn = host.run(["cat", "/proc/sys/net/core/somaxconn"]).stdout.strip()
+    assert f"net.core.somaxconn {somaxconn};" in facts["sysctl store-1"]
+    mtu = host.run(["cat", "/sys/class/net/eth0/mtu"]).stdout.strip()
+    assert facts["mtu store-1"] == mtu
     hosts.unlimit()
     assert float(host.run(["python3", "-c", spin]).stdout) > limited_s * 1.2
     started = time.monotonic()

@@ -17,6 +17,8 @@ from swiftclient.client import Connection
 
 from results.store import RunStore
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 KEY = "a-planted-secret"
 

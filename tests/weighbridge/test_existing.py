@@ -18,6 +18,8 @@ from results.store import RunStore
 sys.path.insert(0, str(Path(__file__).parents[1] / "gateways"))
 from tls_proxy import authority, terminated
 
+pytestmark = pytest.mark.long
+
 KEY = "a-planted-secret"
 SUITE = """
 name: trial

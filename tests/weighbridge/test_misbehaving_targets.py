@@ -21,6 +21,8 @@ from results.histogram import Histogram
 from results.step import StepResult
 from results.store import RunStore
 
+pytestmark = pytest.mark.long
+
 HERE = Path(__file__).parent
 KEY = "a-planted-secret"
 SLOW_S = 3.0

@@ -19,12 +19,15 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pytest
 
 from results.fake_influx import FakeInflux
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from command_lines import CommandLines
 from every_byte import found, within
+
+pytestmark = pytest.mark.long
 
 TESTS = Path(__file__).parents[1]
 SECRETS = {

@@ -28,6 +28,8 @@ from weighbridge.conductor import Conductor
 from weighbridge.opening import Opened, opened
 from weighbridge.testing import Run
 
+pytestmark = pytest.mark.long
+
 ODD = ("tests.weighbridge.odd_locust",)
 CLIENTS = ("client-1", "client-2")
 

@@ -17,6 +17,8 @@ from results.study import study_of
 from suites.studies import loader
 from weighbridge.study import DEPLOYMENT_S, ready
 
+pytestmark = pytest.mark.long
+
 STUDIES = list(loader.shipped())
 
 NULLS = """

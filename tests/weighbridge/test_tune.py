@@ -17,6 +17,8 @@ from results.trial import Trial
 from results.trial_book import TrialBook
 from suites.tuning import loader
 
+pytestmark = pytest.mark.long
+
 Tell = Callable[..., tuple[int, str, str]]
 
 NULL = """\
