@@ -16,7 +16,7 @@ from weighbridge.profiling import able
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import left_over
 
-pytestmark = [pytest.mark.system, pytest.mark.alone]
+pytestmark = [pytest.mark.system, pytest.mark.pair]
 
 SUITE = """
 name: profiled

@@ -17,8 +17,8 @@ from weighbridge.surroundings import place
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import left_over
 
-# On a machine that others load, a trial whose driver lacks CPU is not valid, and four are too few for a claim.
-pytestmark = [pytest.mark.system, pytest.mark.alone]
+# On a machine that many others load, a trial whose driver lacks CPU is not valid, and four are too few for a claim.
+pytestmark = [pytest.mark.system, pytest.mark.pair]
 
 # Answers of 500 bytes in two pieces: with Nagle's algorithm the second waits for the acknowledgement of the first, which a Linux
 # client delays by 40 ms. Two workers then get some 50 a second, however fast the host is. The dummy is about work that is done
