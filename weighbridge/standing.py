@@ -43,13 +43,15 @@ def describe(stands: Stands) -> list[str]:
 
 def _s3(endpoint: Endpoint) -> list[str]:
     key = endpoint.key.get_secret_value()
+    # Older curls sign no sum of the body of their own, which S3 wants among what is signed.
+    signed = f"--aws-sigv4 aws:amz:{endpoint.region}:s3 -H x-amz-content-sha256:UNSIGNED-PAYLOAD"
     return [
         f"access key {endpoint.user}   secret key {key}",
         "boto3:",
         f'  boto3.client("s3", endpoint_url="{endpoint.url}", aws_access_key_id="{endpoint.user}",',
         f'               aws_secret_access_key="{key}", region_name="{endpoint.region}")',
         "curl:",
-        f"  curl --aws-sigv4 aws:amz:{endpoint.region}:s3 -K - {endpoint.url}/ <<<'user = \"{endpoint.user}:{key}\"'",
+        f"  curl {signed} -K - {endpoint.url}/ <<<'user = \"{endpoint.user}:{key}\"'",
     ]
 
 

@@ -59,6 +59,7 @@ def exec_lab(host: str, argv: tuple[str, ...]) -> int:
     """Have a command in a lab host take this program's place. Raises UsageError when no such host stands."""
     from ground.document import did_you_mean  # noqa: PLC0415
     from ground.errors import UsageError  # noqa: PLC0415
+    from topologies.lab.bundle import PATH  # noqa: PLC0415
     from topologies.lab.runc import Runc  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
 
@@ -68,6 +69,8 @@ def exec_lab(host: str, argv: tuple[str, ...]) -> int:
         advice = "`weighbridge up LAYOUT` stands one up." if not containers else ""
         raise UsageError(f"no host {host!r} stands{did_you_mean(host, list(containers))}", advice=advice)
     terminal = ["--tty"] if sys.stdin.isatty() and sys.stdout.isatty() else []
+    # On hosts that see this machine's files the clients that came with this suite are found: swift, and the python that has boto3.
+    path = f"PATH={sys.prefix}/bin:{PATH}"
     # The command takes this program's place, so that its status, signals and terminal are the user's own.
-    words = runc.argv("exec", "--cwd", "/", *terminal, containers[host].id, *argv)
+    words = runc.argv("exec", "--cwd", "/", "--env", path, *terminal, containers[host].id, *argv)
     os.execvp(words[0], words)  # noqa: S606 - an argv list, no shell

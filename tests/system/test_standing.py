@@ -1,0 +1,71 @@
+"""What `weighbridge up` prints can be pasted into a shell on the client, as it tells whoever reads it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from standing import left_over
+
+pytestmark = pytest.mark.system
+
+ON_CLIENT = ("exec", "client-1", "--", "bash", "-e")
+
+
+def weighbridge(*arguments: str, stdin: str = "") -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "weighbridge", *arguments], input=stdin, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def told() -> Iterator[list[str]]:
+    """What `up` says of a real radosgw that answers both APIs."""
+    try:
+        yield weighbridge("up", "rgw-beast").splitlines()
+    finally:
+        weighbridge("down", "--all")
+        assert left_over() == []
+
+
+def pasted(told: list[str], title: str) -> str:
+    """The lines that stand below a title, deeper than it."""
+    at = next(index for index, line in enumerate(told) if line.strip() == title)
+    deep = len(told[at]) - len(told[at].lstrip())
+    lines = []
+    for line in told[at + 1 :]:
+        if len(line) - len(line.lstrip()) <= deep:
+            break
+        lines.append(line.strip())
+    return "\n".join(lines)
+
+
+def test_the_line_for_swifts_own_client_finds_the_client_and_the_account(told: list[str]) -> None:
+    line = pasted(told, "swift client:")
+    assert "swift stat" in line
+    assert "Account:" in weighbridge(*ON_CLIENT, stdin=line)
+
+
+def test_the_lines_for_boto3_are_a_client_that_lists_buckets(told: list[str]) -> None:
+    script = f"import boto3\ns3 = {pasted(told, 'boto3:')}\ns3.create_bucket(Bucket='pasted')\nprint(s3.list_buckets()['Buckets'])"
+    assert "'Name': 'pasted'" in weighbridge("exec", "client-1", "--", "python", "-", stdin=script)
+
+
+@pytest.mark.parametrize(("title", "answer"), [("s3", "ListAllMyBucketsResult"), ("swift", "X-Auth-Token")])
+def test_the_lines_for_curl_are_let_in(told: list[str], title: str, answer: str) -> None:
+    at = next(index for index, line in enumerate(told) if line.strip().startswith(f"{title}: http"))
+    assert answer in weighbridge(*ON_CLIENT, stdin=pasted(told[at:], "curl:"))
+
+
+def test_no_line_that_is_pasted_has_a_key_among_the_words_of_its_command(told: list[str]) -> None:
+    key = next(line.split()[-1] for line in told if "secret key" in line)
+    line = next(line for line in told if line.strip().startswith("curl") and "sigv4" in line)
+    assert key in line.split("<<<")[1]
+    assert key not in line.split("<<<")[0]
