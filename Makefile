@@ -11,9 +11,9 @@ compare: setup ## Weigh a real RGW against a real Swift on this machine (about t
 	$(BIN)/weighbridge compare $(ARGS)
 
 test: setup-test ## Every check and every test
-	# The images that system tests want are built beside what needs none.
+	# The images that system tests want are built beside what needs none, and all of that at once.
 	@$(BIN)/python tests/system/build_images.py >$(VENV)/images.log 2>&1 & images=$$!; \
-	  $(MAKE) --no-print-directory check rust unit; done=$$?; wait $$images || cat $(VENV)/images.log; exit $$done
+	  $(MAKE) --no-print-directory -j3 --output-sync=target check rust unit; done=$$?; wait $$images || cat $(VENV)/images.log; exit $$done
 	@$(MAKE) --no-print-directory system
 
 check: setup-test ## Lint and types: ruff, mypy --strict, rustfmt, clippy; warnings are errors
@@ -26,14 +26,14 @@ rust: setup-test ## Tests in Rust: of the engine, and of the FastCGI responder
 	for crate in $(CRATES); do (cd $$crate && cargo test --quiet) || exit; done
 
 unit: setup-test ## Tests that need no root and no cluster
-	$(BIN)/pytest -q -m "not system" -n 4 --dist worksteal # four at a time, most of each file in one process: what a file has made is made once
+	$(BIN)/pytest -q -m "not system" --ignore=tests/system -n 4 --dist worksteal # four at a time, most of each file in one process: what a file has made is made once
 
 system: setup-test ## Tests with real Ceph, Swift and a browser; needs root
 	@# Most wait for daemons: four files at a time, the longest first, each in a place of its own; then what wants half of the
 	@# machine, two at a time; then what wants it for itself. All of them run, whatever fails.
-	$(BIN)/pytest -q -m "system and not pair and not alone" -n 4 --dist loadfile --no-loadscope-reorder; four=$$?; \
-	  $(BIN)/pytest -q -m "system and pair" -n 2 --dist load; two=$$?; \
-	  $(BIN)/pytest -q -m "system and alone" && [ $$four = 0 ] && [ $$two = 0 ]
+	$(BIN)/pytest -q tests/system -m "not pair and not alone" -n 4 --dist loadfile --no-loadscope-reorder; four=$$?; \
+	  $(BIN)/pytest -q tests/system -m pair -n 2 --dist load; two=$$?; \
+	  $(BIN)/pytest -q tests/system -m alone && [ $$four = 0 ] && [ $$two = 0 ]
 
 bench: setup-test ## The figures of the README, measured on this machine (ARGS="--json FILE")
 	$(BIN)/python benchmarks/driver_cost.py $(ARGS)

@@ -34,6 +34,8 @@ from suites import Objects, Workload
 from suites.studies import loader as studies
 from tests.mutation import CASES, DICE, Dice, cases, tried, wrong_bytes, wrong_json
 
+pytestmark = pytest.mark.long
+
 WORKLOADS: Final = (
     Workload(name="small-read", objects=Objects(size=4096), operations={"read": 60, "delete": 40}, workers=(2,), runtime=1.0),
 )

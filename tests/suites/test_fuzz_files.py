@@ -16,6 +16,8 @@ from suites.studies import loader as studies
 from suites.tuning import loader as tunings
 from tests.mutation import Dice, cases, tried, wrong_bytes, wrong_text, wrong_yaml
 
+pytestmark = pytest.mark.long
+
 SUITE: Final = """name: everything
 about: Each key of a suite once
 api: [swift, s3]

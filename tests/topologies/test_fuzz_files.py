@@ -18,6 +18,8 @@ from topologies.layout import Layout
 from topologies.loader import Planned, find, load_hardware, load_layout, planned_again, shipped_hardware, shipped_layouts
 from topologies.reference import LONGEST_NAME, parse, split
 
+pytestmark = pytest.mark.long
+
 REAL: Final = """name: real
 about: Each key of hardware once
 kind: ssh
