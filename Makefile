@@ -11,9 +11,11 @@ compare: setup ## Weigh a real RGW against a real Swift on this machine (about t
 	$(BIN)/weighbridge compare $(ARGS)
 
 test: setup-test ## Every check and every test
-	# The images that system tests want are built beside what needs none, and all of that at once.
+	@# Beside what needs no root: the images that system tests want, and what reads the code (one process, most of the time).
 	@$(BIN)/python tests/system/build_images.py >$(VENV)/images.log 2>&1 & images=$$!; \
-	  $(MAKE) --no-print-directory -j3 --output-sync=target check rust unit; done=$$?; wait $$images || cat $(VENV)/images.log; exit $$done
+	  $(MAKE) --no-print-directory check rust >$(VENV)/check.log 2>&1 & check=$$!; \
+	  $(MAKE) --no-print-directory unit; done=$$?; \
+	  wait $$check || done=$$?; cat $(VENV)/check.log; wait $$images || cat $(VENV)/images.log; exit $$done
 	@$(MAKE) --no-print-directory system
 
 check: setup-test ## Lint and types: ruff, mypy --strict, rustfmt, clippy; warnings are errors
@@ -26,7 +28,8 @@ rust: setup-test ## Tests in Rust: of the engine, and of the FastCGI responder
 	for crate in $(CRATES); do (cd $$crate && cargo test --quiet) || exit; done
 
 unit: setup-test ## Tests that need no root and no cluster
-	$(BIN)/pytest -q -m "not system" --ignore=tests/system -n 4 --dist worksteal # four at a time, most of each file in one process: what a file has made is made once
+	@# Four files at a time, the longest first: what a file has made for its tests is made once.
+	$(BIN)/pytest -q tests --ignore=tests/system -n 4 --dist loadfile --no-loadscope-reorder
 
 system: setup-test ## Tests with real Ceph, Swift and a browser; needs root
 	@# Most wait for daemons: four files at a time, the longest first, each in a place of its own; then what wants half of the
