@@ -150,7 +150,8 @@ def test_the_hosts_of_both_deployments_were_attested_and_what_each_used_was_reco
 
 @pytest.mark.usefixtures("finished")
 def test_a_comparison_leaves_nothing_behind(at_first: Traces) -> None:
-    assert soon(at_first) == at_first
+    # In the minutes that it took something else of this machine may have come to its end.
+    assert soon(at_first).beyond(at_first) == Traces(*[frozenset()] * 6)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

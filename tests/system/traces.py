@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 OURS = re.compile(r"ceph-\w+|radosgw|swift-[\w-]+|memcached|runc|java|drivers\.(locust|cosbench|fake)|null-target|infinity")
@@ -20,6 +20,10 @@ class Traces:
     cgroups: frozenset[str]
     processes: frozenset[str]
     files: frozenset[str]
+
+    def beyond(self, before: Traces) -> Traces:
+        """What was not there before."""
+        return Traces(*(getattr(self, one.name) - getattr(before, one.name) for one in fields(self)))
 
 
 def traces(*folders: Path) -> Traces:

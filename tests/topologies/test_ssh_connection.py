@@ -289,6 +289,20 @@ def test_when_the_connection_breaks_all_that_is_asked_fails_until_it_is_renewed(
     program.stdin.close()
 
 
+def test_a_program_that_runs_when_its_host_is_given_back_has_ended(server: Server, loop: EventLoop, tmp_path: Path) -> None:
+    said = tmp_path / "cat.err"
+    host = way(loop, tmp_path, server.port)
+    program = spawned(host, ("cat",), str(said))
+    assert program.poll() is None
+    host.close()
+    loop.close()
+    assert (program.wait(SOON_S), program.poll(), program.returncode) == (255, 255, 255)
+    # Which comes first: that its connection is closed, or that the loop is.
+    assert re.fullmatch(r"store-1 .*(the connection broke off.*|its host was given back while it ran)\n", said.read_text())
+    program.stdout.close()
+    program.stdin.close()
+
+
 def test_who_is_not_root_needs_sudo_without_a_password(
     server: Server, loop: EventLoop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -335,10 +335,12 @@ class Connection:
                     self._gone("the connection broke off")
                 return process.returncode
         finally:
-            if feeding is not None:
-                feeding.cancel()
-                await asyncio.gather(feeding, return_exceptions=True)
-            pipes.close()
+            try:
+                if feeding is not None:
+                    feeding.cancel()
+                    await asyncio.gather(feeding, return_exceptions=True)
+            finally:
+                pipes.close()  # also where the loop ends while this is waited for
 
     # the Shell ---------------------------------------------------------------------------------------------------------------
 

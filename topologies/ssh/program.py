@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as NotYet
 from pathlib import Path
 from types import TracebackType
@@ -56,11 +57,16 @@ class RemoteProgram:
         except NotYet:
             raise subprocess.TimeoutExpired(self.args, timeout or 0) from None
         except TargetError as error:
-            if not self._told:
-                self._told = True
-                with self._stderr.open("a", encoding="utf-8") as said:
-                    said.write(f"{error.message}\n")
-            return LOST
+            self._tell(error.message)
+        except CancelledError:
+            self._tell(f"{self._connection.where}: its host was given back while it ran")
+        return LOST
+
+    def _tell(self, why: str) -> None:
+        if not self._told:
+            self._told = True
+            with self._stderr.open("a", encoding="utf-8") as said:
+                said.write(f"{why}\n")
 
     def send_signal(self, sig: int) -> None:
         """Signal it; one that has ended, or whose host is lost, is no error. Raises TargetError."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import sysconfig
 from typing import TYPE_CHECKING
 
 import click
@@ -70,7 +71,7 @@ def exec_lab(host: str, argv: tuple[str, ...]) -> int:
         raise UsageError(f"no host {host!r} stands{did_you_mean(host, list(containers))}", advice=advice)
     terminal = ["--tty"] if sys.stdin.isatty() and sys.stdout.isatty() else []
     # On hosts that see this machine's files the clients that came with this suite are found: swift, and the python that has boto3.
-    path = f"PATH={sys.prefix}/bin:{PATH}"
+    path = f"PATH={sysconfig.get_path('scripts')}:{PATH}"
     # The command takes this program's place, so that its status, signals and terminal are the user's own.
     words = runc.argv("exec", "--cwd", "/", "--env", path, *terminal, containers[host].id, *argv)
     os.execvp(words[0], words)  # noqa: S606 - an argv list, no shell
