@@ -86,10 +86,26 @@ class Welch(Record):
         value, low, high = ends
         return Ratio(value=value, low=low, high=high, repeats=self.repeats)
 
-    @property
-    def smallest(self) -> float:
-        """The smallest ratio that so many repeats of such a spread show by this test alone: see `smallest_ratio`."""
-        return smallest_ratio(self.error * math.sqrt(self.repeats / 2), self.repeats)
+    def p_beyond(self, bound: float) -> float:
+        """How often chance alone would put the difference so far beyond a threshold (a ratio from 1 on) when it is at it.
+
+        Two-sided, so that it is below 0.05 where the 95 % interval clears the threshold; 1 within it.
+        """
+        from scipy.special import stdtr  # noqa: PLC0415 - as the head of the file says
+
+        beyond = abs(self.difference) - math.log(bound)
+        if beyond <= 0:
+            return 1.0
+        return min(1.0, 2 * float(stdtr(self.freedom, -beyond / self.error))) if self.error else 0.0
+
+    def smallest(self, level: float = LEVEL, bound: float = 1.0) -> float:
+        """The smallest true ratio above 1 that so many repeats of such a spread put beyond `bound` 8 times in 10, at this level.
+
+        By the noncentral t with Welch's degrees of freedom. Raises ValueError for a level that is not above 0 and up to 1.
+        """
+        if not 0 < level <= 1:
+            raise ValueError(f"no test at a level of {level}")
+        return math.exp(min(math.log(bound) + _beyond_chance(self.freedom, level) * self.error, _FARTHEST))
 
 
 class OneSample(Record):
@@ -163,6 +179,29 @@ def _signed_rank_p(values: tuple[float, ...]) -> float:
     from scipy.stats import wilcoxon  # noqa: PLC0415 - as above
 
     return min(1.0, float(wilcoxon(values).pvalue))
+
+
+def floor_of_pairs(cells: Sequence[Sequence[float]]) -> tuple[float, float, float]:
+    """What 95 % of the means of such logarithms of pairs, about 0, stay below, as a ratio, and the 95 % interval of that figure.
+
+    A set for each cell, of at least 2. The standard error of a cell's mean is that of its pairs, or that of the cells' own means
+    where these lie farther from 0: what all pairs of a cell share does not average out. Raises ValueError of no pairs.
+    """
+    from scipy.special import chdtri  # noqa: PLC0415 - as the head of the file says
+
+    logs = [value for cell in cells for value in cell]
+    if len(logs) < 2:
+        raise ValueError("a spread of one value is not known")
+    repeats = min(len(cell) for cell in cells)
+    of_pairs = math.fsum(value**2 for value in logs) / len(logs) / repeats
+    of_means = math.fsum(_mean(cell) ** 2 for cell in cells) / len(cells)
+    error = math.sqrt(max(of_pairs, of_means))
+    freedom = len(logs) if of_pairs >= of_means else len(cells)
+    reach = t_quantile((1 + CONFIDENCE) / 2, len(logs)) * error
+    # chdtri(v, p) is what chi-square exceeds with probability p.
+    low, high = (math.sqrt(freedom / float(chdtri(freedom, share))) for share in ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2))
+    value, least, most = (math.exp(min(reach * times, _FARTHEST)) for times in (1.0, low, high))
+    return value, least, most
 
 
 def welch(a: Sequence[float], b: Sequence[float]) -> Welch:

@@ -30,6 +30,8 @@ from typing import Final
 from ground.record import Record
 from results.measurement import Measurement
 
+UNTOLD: Final = "steadiness is not known"
+"""What notes begin with where it cannot be told whether a step was steady."""
 FLOOR_S: Final = 10
 """Whole seconds that a window must have: five rounds of two seconds, and nine differences to know the scatter from."""
 ROUNDS: Final = 5
@@ -59,10 +61,10 @@ class Steadiness(Record):
 def steadiness(measurement: Measurement, *, closed_loop: bool = True) -> Steadiness:
     """Whether a step was steady. `closed_loop`: the workload names no rate."""
     if not measurement.seconds:
-        return Steadiness(steady=None, notes=("steadiness is not known: the driver tells no figures by the second",))
+        return Steadiness(steady=None, notes=(f"{UNTOLD}: the driver tells no figures by the second",))
     length = math.floor(measurement.window_s + EDGE_S)
     if length < FLOOR_S:
-        short = f"steadiness is not known: a window of {measurement.window_s:.0f} s is too short to tell (needs {FLOOR_S} s)"
+        short = f"{UNTOLD}: a window of {measurement.window_s:.0f} s is too short to tell (needs {FLOOR_S} s)"
         return Steadiness(steady=None, notes=(short,))
     counts, sums_us = [0.0] * length, [0.0] * length
     for one in measurement.seconds:
@@ -70,7 +72,7 @@ def steadiness(measurement: Measurement, *, closed_loop: bool = True) -> Steadin
             counts[one.second] += one.count
             sums_us[one.second] += one.sum_us
     if not any(counts):
-        return Steadiness(steady=None, notes=("steadiness is not known: nothing was done",))
+        return Steadiness(steady=None, notes=(f"{UNTOLD}: nothing was done",))
     faults = [*_warming(counts, measurement.warmup_s), *_drifting(counts, "throughput")]
     told = _seen(counts) <= TOLD_MOVE
     if not closed_loop and all(counts):
@@ -80,7 +82,7 @@ def steadiness(measurement: Measurement, *, closed_loop: bool = True) -> Steadin
         return Steadiness(steady=False, notes=tuple(f"not steady: {fault}" for fault in faults))
     if not told:
         hidden = f"throughput scatters so much that a drift of {_percent(TOLD_MOVE)} would not have been seen"
-        return Steadiness(steady=None, notes=(f"steadiness is not known: {hidden}",))
+        return Steadiness(steady=None, notes=(f"{UNTOLD}: {hidden}",))
     return Steadiness(steady=True)
 
 
