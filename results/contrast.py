@@ -161,7 +161,7 @@ def _tested(head: Contrast, subject: Sequence[float], baseline: Sequence[float],
     tested = welch(subject, baseline)
     if middle is not None:
         tested = Welch.model_validate({**tested.model_dump(), "difference": math.log(middle)})
-    return replace(head, ratio=tested.ratio, p=tested.p, smallest=tested.smallest)
+    return replace(head, ratio=tested.ratio, p=tested.p, smallest=tested.smallest())
 
 
 def _in_bins(head: Contrast) -> Contrast:
