@@ -27,6 +27,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
+from pydantic import NonNegativeFloat
+
 from ground.record import Record
 from results.measurement import Measurement
 
@@ -54,6 +56,9 @@ class Steadiness(Record):
 
     steady: bool | None
     notes: tuple[str, ...] = ()
+    most: NonNegativeFloat | None = None
+    """Over repeats (`results.steady_repeats`): the largest drift from start to end of the window that is not ruled out, as a share
+    of the mean; None where nothing is known of it."""
 
 
 def steadiness(measurement: Measurement, *, closed_loop: bool = True) -> Steadiness:
