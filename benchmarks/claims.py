@@ -6,13 +6,13 @@ share; p90 rises where throughput falls. What a machine may do besides is in REG
 
 The rule of a claim (`results.statistics`), which this holds against each: the interval lies beyond the practical bound, as a
 p-value `Welch.p_beyond(bound)`; all that a run tests is corrected together by Benjamini and Hochberg, of every metric and also
-what is over all worker counts; a claim has q <= 5 %. Correcting each metric by itself and letting the point clear the bound gives
-10 to 14 % of runs a claim where one layout scatters by 3 % and the other by 20 %. Where the sides go up and down together from
+what is over all worker counts; a claim has q <= 5 %. Correcting each metric by itself, with the point beyond the bound, makes 10 to
+14 % of runs claim something where one layout scatters by 3 % and the other by 20 %. Where the sides go up and down together from
 block to block (`results.blocks.together` >= 0.5 over all cells of the two) each block is compared by itself.
 
-Columns, in per cent: runs of a layout against itself that claim any difference (at most 5 wanted); 95 % intervals of cells that hold
-the truth; where one cell differs by what another run said that it `would be shown 8 times in 10`, runs that show it (80 wanted);
-runs of layouts that differ by exactly the practical bound in all cells which call a cell equivalent (at most 5 of cells wanted).
+Columns, in per cent: runs of a layout against itself that claim any difference (at most 5 wanted); 95 % intervals of cells that
+hold the truth; where one cell differs by what another run said that it would show 8 times in 10, runs that show it (80 wanted), and
+the median of those differences; cells that differ by exactly the practical bound and are called equivalent (at most 5 wanted).
 
     .venv/bin/python -m benchmarks.claims [--runs 1000]
 """

@@ -26,7 +26,7 @@ from typing import Final
 
 from results.measurement import Measurement
 from results.statistics import REPEATS_FOR_A_CLAIM, OneSample, one_sample, t_quantile
-from results.steadiness import EDGE_S, Steadiness
+from results.steadiness import EDGE_S, UNTOLD, Steadiness
 
 MOST: Final = 0.20
 """A drift from end to end that a step that is called steady does not have: its two halves differ by 10 %."""
@@ -87,7 +87,7 @@ def steady_over_repeats(moves: Sequence[float | None], levels: Sequence[float] =
     if most <= MOST:
         return Steadiness(steady=True, most=most)
     hidden = f"over {len(known)} repeats a drift of {_percent(most)} from the start of the window to its end is not ruled out"
-    return Steadiness(steady=None, notes=(f"steadiness is not known: {hidden} (steady: less than {_percent(MOST)})",), most=most)
+    return Steadiness(steady=None, notes=(f"{UNTOLD}: {hidden} (steady: less than {_percent(MOST)})",), most=most)
 
 
 def _move(values: Sequence[float], lengths_s: Sequence[float]) -> float:
