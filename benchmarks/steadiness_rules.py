@@ -1,8 +1,9 @@
 """How often the rules of steadiness call steady what is not, and not steady what is.
 
 Three tables of made-up steps, with fixed seeds, judged by the functions that judge real ones.
-Over repeats (`results.steady_repeats`): windows of whole seconds whose rate drifts by a share from end to end, in every repeat, with
-noise from second to second and of counting. Of each drift: called steady, not steady; what is left is said to be unknown.
+Over repeats (`results.steady_repeats`): windows of seconds whose rate drifts by a share from end to end, in every repeat, with
+noise from second to second and of counting. Of each drift: called steady, not steady; what is left is said to be unknown. "beside"
+are other steps of the layout: they drift as well, or do not.
 Stalls (`results.stalls`): windows that stall once for 3 s, or never.
 Dips that come back: windows of 300 s, or without any dip.
 
@@ -61,14 +62,29 @@ def moves(draw: np.random.Generator, drift: float, repeats: int, window_s: float
 def over_repeats(steps: int) -> None:
     """The table of the rule over repeats."""
     head = " | ".join(f"drift {drift:.0%}" for drift in DRIFTS)
-    print(f"| repeats | window | op/s | noise | {head} |\n|{' ---: |' * (4 + len(DRIFTS))}")
+    print(f"| repeats | window | op/s | noise | beside | {head} |\n|{' ---: |' * (5 + len(DRIFTS))}")
     for repeats, window_s, rate, noise in REGIMES:
-        cells = []
-        for drift in DRIFTS:
-            draw = np.random.default_rng([repeats, round(10 * window_s), rate, round(100 * noise), round(100 * drift)])
-            said = [steady_over_repeats(moves(draw, drift, repeats, window_s, rate, noise)).steady for _ in range(steps)]
-            cells.append(f"{100 * said.count(True) / steps:.1f} / {100 * said.count(False) / steps:.1f}")
-        print(f"| {repeats} | {window_s:g} s | {rate} | {noise:.0%} | {' | '.join(cells)} |", flush=True)
+        line(steps, (repeats, window_s, rate, noise), head="none", drifting=True, beside=0)
+    for regime in REGIMES[:7]:
+        line(steps, regime, head="5, that drift too", drifting=True, beside=5)
+    for regime in REGIMES[:7]:
+        line(steps, regime, head="5, that do not", drifting=False, beside=5)
+
+
+def line(steps: int, regime: tuple[int, float, int, float], *, head: str, drifting: bool, beside: int) -> None:
+    """One line of it."""
+    repeats, window_s, rate, noise = regime
+    cells = []
+    for drift in DRIFTS:
+        draw = np.random.default_rng(
+            [repeats, round(10 * window_s), rate, round(100 * noise), round(100 * drift), beside, drifting]
+        )
+        said = []
+        for _ in range(steps):
+            others = moves(draw, drift if drifting else 0.0, repeats * beside, window_s, rate, noise) if beside else []
+            said.append(steady_over_repeats(moves(draw, drift, repeats, window_s, rate, noise), beside=others).steady)
+        cells.append(f"{100 * said.count(True) / steps:.1f} / {100 * said.count(False) / steps:.1f}")
+    print(f"| {repeats} | {window_s:g} s | {rate} | {noise:.0%} | {head} | {' | '.join(cells)} |", flush=True)
 
 
 def noisy(draw: np.random.Generator, level: np.ndarray, rate: float, noise: float, kept: float = 0.0) -> np.ndarray:
