@@ -11,8 +11,8 @@ of the host is in the latency of each request that waited for it. A figure is th
 `throttled` is what the gateway's host counted while the step ran: share of the periods of its quota in which it ran out, share of
 the time that it was stopped, and how long each stop was on average. `limited` names what the rule of `results.throttling` says
 was set by the quota. `others` is the share of this machine's CPUs that neither the hosts nor this program used: figures of a
-busy machine say little. `slice` is the kernel's own (sched_cfs_bandwidth_slice_us), which is
-read and never changed. Needs root and the lab's tools; images are built first and not counted.
+busy machine say little. `slice` is the kernel's own (sched_cfs_bandwidth_slice_us), which is read and never changed.
+Needs root and the lab's tools; images are built first and not counted.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ from weighbridge.surroundings import place
 
 PERCENTS = (50.0, 90.0, 99.0)
 GATEWAY = "gateway-1"
+HELD = ("periods throttled", "time", "each ms", "set by the limit", "others")
 
 
 @dataclass(frozen=True)
@@ -184,8 +185,7 @@ def measure(name: str, options: argparse.Namespace) -> list[Row]:
 def table(rows: Sequence[Row]) -> str:
     """Medians over the rounds, as Markdown."""
     lines = [
-        "| layout | workers | period ms | op/s | p50 ms | p90 ms | p99 ms | max ms "
-        "| periods throttled | time | each ms | set by the limit | others |",
+        f"| layout | workers | period ms | op/s | p50 ms | p90 ms | p99 ms | max ms | {' | '.join(HELD)} |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- | ---: |",
     ]
     for cell in dict.fromkeys((row.layout, row.workers, row.period_ms) for row in rows):

@@ -8,9 +8,8 @@ are not, the latency says how the kernel hands time out. A percentile is set by 
   that were spared, are told apart by their luck; for a maximum any stop will do;
 - a stop took STALL_SHARE or more of the percentile, on average.
 
-`benchmarks/cpu_period.py` compares periods of 100, 20, 10 and 5 ms (its table is in docs/cpu-limits.md): percentiles whose stops
-were half of them or more are off by 30 % and more, either way, from those with periods of 5 ms; p50 and p90 with shorter stops by
-less than 10 %.
+`benchmarks/cpu_period.py` compares periods of 100, 20, 10 and 5 ms (its table is in docs/cpu-limits.md): a p90 that is half stop
+or more is off by 40 % and more, either way, from the one with periods of 5 ms; others by 11 % at most.
 """
 
 from __future__ import annotations
