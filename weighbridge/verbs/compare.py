@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,11 +41,21 @@ LAYERS = ("disk", "network", "osd", "rados", "object-server", "gateway", "rbd", 
 @click.option("--layers", metavar="A,B", help="Layers to measure besides (default: the suite's): " + ", ".join(LAYERS) + ".")
 @click.option("--repeats", type=click.IntRange(1, 1000), help="Visits of every step (default: the suite's); a claim needs 5.")
 @click.option("--budget", metavar="TIME", callback=seconds, help="What the whole run may take, such as 2h: as many repeats as fit.")
-@click.option("--aa", is_flag=True, help="Visit the first layout twice a block, as two arms: what differs is noise.")
+@click.option(
+    "--aa/--no-aa",
+    default=None,
+    help="Measure the first layout twice a block, as two layouts: what differs is noise (default: the suite's `control`).",
+)
+@click.option(
+    "--order-seed",
+    metavar="N",
+    type=click.IntRange(0, 2**63 - 1),
+    help="What the order of layouts and worker counts is drawn from (default: the suite's, else drawn for each run).",
+)
 @shown(
     "--attest/--no-attest",
     default=True,
-    help="Measure what the hosts of each deployment can do (CPU, fio, iperf3) before it is weighed: some 20 s each.",
+    help="Measure what the hosts can do (CPU, fio, iperf3) before each layout is measured for the first time.",
 )
 @click.option(
     "--profile",
@@ -64,7 +75,8 @@ def command(
     layers: str | None,
     repeats: int | None,
     budget: float | None,
-    aa: bool,
+    aa: bool | None,
+    order_seed: int | None,
     attest: bool,
     profile: str | None,
     influx: InfluxServer | None,
@@ -87,6 +99,7 @@ def command(
         repeats=repeats,
         budget_s=budget,
         aa=aa,
+        order_seed=order_seed,
         attest=attest,
         profile=profile,
         influx=influx,
@@ -106,7 +119,8 @@ def compare(
     layers: list[str] | None = None,
     repeats: int | None = None,
     budget_s: float | None = None,
-    aa: bool = False,
+    aa: bool | None = None,
+    order_seed: int | None = None,
     attest: bool = True,
     profile: str | None = None,
     influx: InfluxServer | None = None,
@@ -140,13 +154,17 @@ def compare(
             advice="Run perf there yourself, or profile the layout on hardware of kind lab.",
         )
     step = None if profile is None else choose(profile, asked)
-    arms = (*chosen.layouts, twin_of(chosen.layouts[0])) if aa else chosen.layouts
-    twins = {arms[-1].layout.name: arms[0].layout.name} if aa else {}
+    control = asked.control if aa is None else aa
+    arms = (*chosen.layouts, twin_of(chosen.layouts[0])) if control else chosen.layouts
+    twins = {arms[-1].layout.name: arms[0].layout.name} if control else {}
+    if order_seed is not None:
+        asked = asked.model_copy(update={"order_seed": order_seed})
+    drawn = secrets.randbelow(2**32)
     screen, text = console(), chosen.suite_text
     if budget_s is None:
-        plan = make_plan(asked, chosen.hardware, arms, twins=twins)
+        plan = make_plan(asked, chosen.hardware, arms, twins=twins, order_seed=drawn)
     else:
-        budgeted = fit(asked, chosen.hardware, arms, budget_s, twins=twins, attest=attest)
+        budgeted = fit(asked, chosen.hardware, arms, budget_s, twins=twins, attest=attest, order_seed=drawn)
         plan = budgeted.plan
         for sentence in sentences(budgeted, budget_s):
             screen.print(sentence, markup=False, highlight=False, soft_wrap=True)
