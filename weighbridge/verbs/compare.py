@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -147,7 +148,8 @@ def compare(
         raise UsageError("--budget and --repeats both say how often everything is measured", advice=advice)
     chosen = selection.select(suite, layouts, hardware)
     asked = chosen.suite.changed(repeats=repeats, driver=driver, layers=layers)
-    site = cosbench_site(cosbench, cosbench_archive) if asked.driver != "locust" else None
+    by_cosbench = asked.driver != "locust"
+    site = cosbench_site(cosbench, cosbench_archive, lab=chosen.hardware.kind == "lab") if by_cosbench else None
     if profile is not None and chosen.hardware.kind == "ssh":
         raise UsageError(
             f"--profile sees the processes of containers that this machine raised; the hosts of {chosen.hardware.name!r} are real",
@@ -174,8 +176,11 @@ def compare(
     return exit_code(steps, comparable=derived.comparable)
 
 
-def cosbench_site(controller: str | None, archive: str | None) -> CosbenchSite:
-    """Where COSBench is: as the options say, else the installation that $COSBENCH_HOME names, if it is one. Raises UsageError."""
+def cosbench_site(controller: str | None, archive: str | None, *, lab: bool) -> CosbenchSite:
+    """Where COSBench is: as the options say, else the installation that $COSBENCH_HOME names, if it is one. Raises UsageError.
+
+    `lab`: it is to run on hosts of the lab, which have folders of their own in place of some of this machine's.
+    """
     from pydantic import ValidationError  # noqa: PLC0415 - as above
 
     from drivers.cosbench import installation  # noqa: PLC0415
@@ -185,12 +190,30 @@ def cosbench_site(controller: str | None, archive: str | None) -> CosbenchSite:
     user = {name: value for name in ("user", "password", "auth") if (value := os.environ.get(f"COSBENCH_{name.upper()}"))}
     if home is not None:
         installation.check(Path(home))
+        if lab:
+            _seen_by_clients(Path(home))
     try:
         return CosbenchSite.model_validate({"controller": controller, "archive": archive, "home": home, **user})
     except ValidationError as error:
         reason = error.errors(include_url=False, include_input=False)[0]["msg"].removeprefix("Value error, ")
         advice = "Give --cosbench and --cosbench-archive, or set COSBENCH_HOME to the folder of an installation."
         raise UsageError(reason, advice=advice) from None
+
+
+def _seen_by_clients(home: Path) -> None:
+    """Raise UsageError for a folder that client hosts of the lab do not see, by its own path or by where its links lead."""
+    from topologies.lab.bundle import OWN_FOLDERS  # noqa: PLC0415 - as above
+
+    real = home.resolve()
+    if any(real.is_relative_to(shown) for shown in (Path(__file__).resolve().parents[2], Path(sys.prefix))):
+        return  # this project is shown to clients wherever it is
+    for own in OWN_FOLDERS:
+        if real.is_relative_to(own) or home.absolute().is_relative_to(own):
+            leads = "" if real == home.absolute() else f", which is {real},"
+            raise UsageError(
+                f"COSBENCH_HOME is {home}{leads} and client hosts of the lab do not see it: they have {own} of their own",
+                advice="Move COSBench to a folder outside of " + ", ".join(OWN_FOLDERS) + ", such as /opt/cosbench.",
+            )
 
 
 def exit_code(steps: Iterable[StepResult], *, comparable: bool) -> int:
