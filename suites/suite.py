@@ -59,6 +59,15 @@ class Bounds(Record):
     """The same of times to first byte."""
 
 
+class Further(Record):
+    """Blocks beyond `repeats`: after each it is looked whether every cell is clear, and the run ends where all are."""
+
+    blocks: Annotated[int, Field(ge=1, le=100)]
+    """At most so many."""
+    within: Annotated[Seconds, Field(gt=0)]
+    """None is begun that would not end within this time of the run's beginning, in seconds, its report included."""
+
+
 class RadosBench(Record):
     """How `rados bench` is run: so many at once, each with a pool of its own; the workers of a step are shared out to them."""
 
@@ -91,6 +100,18 @@ class Suite(Record):
     repeats: Annotated[int, Field(ge=1, le=1000)] = 1
     cache: Literal["none", "before-step"] | Every = "before-step"
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 2014
+    """What the requests are drawn from: the same for every gateway, repeat by repeat."""
+    order: Literal["ascending", "descending", "shuffle"] = "ascending"
+    """In which order a workload's worker counts are measured; `shuffle`: drawn for each block, the same for all of its layouts."""
+    order_seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    """What the order of layouts, and of shuffled worker counts, is drawn from; None: drawn for each run, and recorded."""
+    cleanup: Literal["after-step", "with-deployment"] = "after-step"
+    """When what was written goes: after the step or the workload that wrote it, or with the deployment at the end of a visit. All
+    workloads of such a visit are prepared before its first step."""
+    control: bool = False
+    """Whether the first layout is measured twice a block, as two layouts (an A/A control): what differs between them is noise."""
+    further: Further | None = None
+    """Blocks that follow those of `repeats` where a difference is not clear; None: none do."""
     bounds: Bounds = Bounds()
     layers: tuple[Layer, ...] = ()
     """Layers below and beside the gateways that are measured in the same deployments, each where a layout has it."""
