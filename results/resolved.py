@@ -58,6 +58,8 @@ class PlannedHardware(_Part):
     about: str = ""
     kind: str = ""
     clients: tuple[str, ...] = ()
+    cpu_period: float | None = None
+    """Period of the hosts' CPU quotas in seconds; None: the plan does not tell it."""
     hosts: dict[str, PlannedHost] = Field(default_factory=dict)
 
     @property

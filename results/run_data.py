@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from results.ascent import doubted
-from results.attestation import Attested
+from results.attestation import Attested, between
 from results.comparing import compare
 from results.comparison import Comparison
 from results.confirmation import Confirmation, confirmation, confirmation_folder
@@ -116,7 +116,7 @@ class RunData:
         """Every layout against the first; of a tuning its ledger, whose trials were set against the baseline beside them."""
         if self.ledger is not None:
             return compared(self.ledger)
-        return compare(self.rows, self.plan.twins, self.plan.suite.bounds)
+        return compare(self.rows, self.plan.twins, self.plan.suite.bounds, between(self.attested))
 
     @cached_property
     def attested(self) -> tuple[Attested, ...]:

@@ -44,6 +44,8 @@ class Point(Record):
     p90_ms: NonNegativeFloat | None = None
     p99_ms: NonNegativeFloat | None = None
     max_ms: NonNegativeFloat | None = None
+    first_byte_ms: NonNegativeFloat | None = None
+    """p90 of the time to first byte, of reads; None where the driver does not tell it."""
     p50_in: Interval | None = None
     p90_in: Interval | None = None
     p99_in: Interval | None = None
@@ -58,7 +60,9 @@ class Point(Record):
 
     @property
     def ranked(self) -> bool:
-        """Whether anything may be concluded from it: it is valid, and not known to be unsteady."""
+        """Whether it goes into figures that are compared: it is valid, and not known to be unsteady. Of what is not known to be
+        steady either the row says that it is provisional.
+        """
         return self.valid and self.steady is not False
 
 
@@ -131,12 +135,14 @@ def visit(
     if measurement is None:
         return Visit(key=step.key, valid=False, notes=step.notes, use=use, points={})
     latencies: dict[Operation, Histogram | None] = {}
+    firsts: dict[Operation, float | None] = {}
     faults: list[str] = []
     for tally in measurement.tallies:
         try:
             latencies[tally.operation] = None if tally.latency is None else Histogram.decode(tally.latency)
+            firsts[tally.operation] = _first_byte_ms(tally)
         except InvalidMeasurement as error:
-            latencies[tally.operation] = None
+            latencies[tally.operation] = firsts[tally.operation] = None
             faults.append(f"{place}: latencies of {tally.operation}: {error}")
     if use is not None:
         faults += [one.words for one in full_nics(use.resources)]
@@ -154,6 +160,7 @@ def visit(
             throughput_ops_s=tally.count / measurement.window_s,
             bandwidth_mb_s=tally.bytes / 1e6 / measurement.window_s if tally.operation in WITH_BODIES else None,
             max_ms=None if tally.max_us is None else tally.max_us / 1000,
+            first_byte_ms=firsts[tally.operation],
             max_in=percentile(tally.bins, 100) if tally.max_us is None and tally.bins is not None else None,
             total_ms=None if tally.sum_us is None else tally.sum_us / 1000,
             samples=tally.count,
@@ -166,6 +173,17 @@ def visit(
         for tally in measurement.tallies
     }
     return Visit(key=step.key, valid=valid, steady=found.steady, notes=notes, remarks=measurement.notes, use=use, points=points)
+
+
+def _first_byte_ms(tally: Tally) -> float | None:
+    """p90 of the time to first byte in ms; None where it is not told, and of too few samples.
+
+    Raises InvalidMeasurement when its histogram cannot be read.
+    """
+    if tally.first_byte is None:
+        return None
+    found = Histogram.decode(tally.first_byte)
+    return found.percentile_us(90) / 1000 if enough_samples(found.count, 90) else None
 
 
 def _per_1000(value: float | None, done: int) -> float | None:

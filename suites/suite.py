@@ -51,6 +51,12 @@ class Bounds(Record):
     """Throughputs nearer to each other than this are of no practical weight, however sure the difference is (design rule 16)."""
     p90_ratio: Annotated[float, Field(ge=1)] = 1.10
     """The same of 90th percentiles."""
+    p99_ratio: Annotated[float, Field(ge=1)] = 1.10
+    """The same of 99th percentiles."""
+    max_ratio: Annotated[float, Field(ge=1)] = 1.25
+    """The same of maxima: one request decides them."""
+    first_byte_ratio: Annotated[float, Field(ge=1)] = 1.10
+    """The same of times to first byte."""
 
 
 class RadosBench(Record):

@@ -31,6 +31,7 @@ from weighbridge.pace import Pace, show_duration, work_of
 from weighbridge.passes import asked_of_hosts, wants_tools
 from weighbridge.plan import Plan, Visit, keys_of
 from weighbridge.profiling import Profiler
+from weighbridge.quiet import EVENT, Quiet
 from weighbridge.telemetry import Watch
 
 RESUMED: Final = "resumed"
@@ -43,7 +44,7 @@ class Conductor:
     """Runs a plan into a run folder, or what that folder lacks of it: steps that are whole there are not measured again.
 
     `driver` is the module that Locust's driver is, with its arguments; `attest`: measure the hosts too; `allowance` is the time
-    the run may take.
+    the run may take; `quiet` waits before each deployment for the machine to be quiet.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Conductor:
         profiler: Profiler | None = None,
         pace: Pace | None = None,
         allowance: Allowance | None = None,
+        quiet: Quiet | None = None,
     ) -> None:
         self._plan = plan
         self._suite = plan.suite
@@ -71,6 +73,7 @@ class Conductor:
         self._cosbench = cosbench
         self._attest = attest
         self._allowance = allowance
+        self._quiet = quiet
         self._measuring = Measuring(plan.suite, store, display, profiler=profiler)
         self._whole = self._measuring.whole
         self._pace = Pace.of(plan, self._whole) if pace is None else pace
@@ -146,6 +149,8 @@ class Conductor:
         text = f"visit {number} of {len(self._plan.visits)}: repeat {visit.repeat + 1} of {self._plan.suite.repeats}"
         self._store.event("visit", text if nth == 1 else f"{text}, on deployment {nth}", layout=visit.layout)
         again = False
+        if self._quiet is not None and (busy := self._quiet.wait(say)) is not None:
+            self._store.event(EVENT, busy.words, layout=visit.layout, repeat=visit.repeat, share=busy.share)
         with ExitStack() as stack:
             with self._pace.doing("stand", visit):
                 deployment = stack.enter_context(self._stood_up(visit, nth))

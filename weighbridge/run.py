@@ -38,6 +38,7 @@ from weighbridge.pace import Pace, show_duration
 from weighbridge.passes import asked_of_hosts, wants_tools
 from weighbridge.plan import Plan
 from weighbridge.profiling import Profiler, able
+from weighbridge.quiet import Quiet
 from weighbridge.resumption import Begun
 
 
@@ -200,6 +201,7 @@ def _conduct(left: Begun, doing: Doing, allowance: Allowance | None, begun: Call
                 profiler=profiler,
                 pace=pace,
                 allowance=allowance,
+                quiet=Quiet() if plan.hardware.kind == "lab" else None,
             ).run()
         store.event("ended", "done")
         store.set_state("done")
