@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, Literal
 
@@ -108,6 +109,35 @@ class Compared(Record):
         return self.short is not None and self.short > self.bound
 
 
+class Apart(Record):
+    """One figure of one host that differs between two layouts beyond its bound: what is measured on them is not comparable."""
+
+    host: str
+    what: str
+    kind: Kind
+    unit: Unit
+    a: str
+    b: str
+    """The layouts."""
+    value_a: Annotated[float, Field(gt=0)]
+    value_b: Annotated[float, Field(gt=0)]
+    """Of the repeats of each, those that are furthest from the other's."""
+    share: Annotated[float, Field(ge=0, le=1)]
+    """The difference as a part of the higher one."""
+    bound: Annotated[float, Field(ge=0, le=1)]
+
+    @property
+    def words(self) -> str:
+        """`CPU of gateway-1 gave 245 events/s under swift and 1,395 events/s under rgw-beast (82 % apart, bound 30 %)`."""
+        about = about_host(self.kind, self.what, self.host)
+        gave = " and ".join(f"{show(value, self.unit)} under {of}" for value, of in sorted(self._both))
+        return f"{about} gave {gave} ({_percent(self.share)} apart, bound {_percent(self.bound)})"
+
+    @property
+    def _both(self) -> tuple[tuple[float, str], ...]:
+        return ((self.value_a, self.a), (self.value_b, self.b))
+
+
 class Line(Record):
     """One figure of one host as the report's table shows it: a cell for each layout, all in words."""
 
@@ -146,6 +176,36 @@ def compare(attested: Sequence[Attested]) -> tuple[Compared, ...]:
     )
 
 
+def apart(attested: Sequence[Attested], a: str, b: str) -> tuple[Apart, ...]:
+    """In which figures the hosts of two layouts differ beyond the bound, the largest difference first.
+
+    A figure that one of the two lacks says nothing. Over repeats the largest difference between the two counts.
+    """
+    found = []
+    for one in compare(attested):
+        of_a, of_b = ([found.value for found in one.found if found.layout == layout] for layout in (a, b))
+        if not of_a or not of_b:
+            continue
+        value_a, value_b = max(((min(of_a), max(of_b)), (max(of_a), min(of_b))), key=lambda pair: abs(math.log(pair[0] / pair[1])))
+        share = 1 - min(value_a, value_b) / max(value_a, value_b)
+        if share > one.bound:
+            found.append(
+                Apart(
+                    host=one.host,
+                    what=one.what,
+                    kind=one.kind,
+                    unit=one.unit,
+                    a=a,
+                    b=b,
+                    value_a=value_a,
+                    value_b=value_b,
+                    share=share,
+                    bound=one.bound,
+                )
+            )
+    return tuple(sorted(found, key=lambda one: -one.share))
+
+
 def warnings(attested: Sequence[Attested]) -> tuple[str, ...]:
     """A sentence for each figure that differs between deployments, or is short of its promise, beyond its bound; worst first."""
     told: list[tuple[float, str]] = []
@@ -173,12 +233,16 @@ def _lack(one: Attested) -> float:
 
 
 def _about(one: Compared) -> str:
+    return about_host(one.kind, one.what, one.host)
+
+
+def about_host(kind: Kind, what: str, host: str) -> str:
     """What a sentence is about: `disk wb0 write of store-2`, `network from store-2 to client-1`."""
-    if one.kind != "network":
-        return f"{one.what} of {one.host}"
-    if one.what.startswith("network from"):
-        return f"{one.what} to {one.host}"
-    return one.what.replace("to", f"from {one.host} to", 1)
+    if kind != "network":
+        return f"{what} of {host}"
+    if what.startswith("network from"):
+        return f"{what} to {host}"
+    return what.replace("to", f"from {host} to", 1)
 
 
 def _percent(part: float) -> str:

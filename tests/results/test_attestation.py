@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from results.attestation import Attested, Kind, Unit, compare, lines, show, summary, verdict, warnings
+from results.attestation import BOUNDS, Attested, Kind, Unit, apart, compare, lines, show, summary, verdict, warnings
 from results.store import RunStore
 
 
@@ -106,6 +106,37 @@ def test_figures_of_other_hosts_and_about_other_things_are_not_compared_with_eac
     of = [figure("a", 100), figure("b", 900, host="store-3"), figure("b", 900, what="disk wb0 read")]
     assert warnings(of) == ()
     assert len(compare(of)) == 3
+
+
+def test_hosts_of_two_layouts_are_apart_in_what_differs_beyond_its_bound_and_in_nothing_else() -> None:
+    of = [
+        figure("rgw-beast", 1395.0, host="gateway-1", what="CPU", kind="cpu", unit="events/s", promised=1400.0),
+        figure("swift", 245.0, host="gateway-1", what="CPU", kind="cpu", unit="events/s", promised=1400.0),
+        *APART,
+        figure("rgw-beast", 100.0, host="store-1"),
+        figure("swift", 95.0, host="store-1"),
+        figure("rgw-beast", 100.0, host="store-9"),
+        figure("other", 1.0, host="gateway-1", what="CPU", kind="cpu", unit="events/s"),
+    ]
+    first, second = apart(of, "rgw-beast", "swift")
+    assert (first.host, first.what, first.value_a, first.value_b, first.bound) == ("gateway-1", "CPU", 1395.0, 245.0, BOUNDS["cpu"])
+    assert first.share == pytest.approx(0.824, abs=0.001)
+    assert first.words.startswith(
+        "CPU of gateway-1 gave 245 events/s under swift and 1,395 events/s under rgw-beast (82 % apart, bound "
+    )
+    assert (second.host, second.what) == ("store-2", "disk wb0 write")
+    assert [one.value_a for one in apart(of, "swift", "rgw-beast")] == [245.0, 142e6]
+    assert apart(of, "swift", "absent") == ()
+
+
+def test_of_repeats_of_two_layouts_the_largest_difference_between_them_counts() -> None:
+    of = [
+        *(figure("a", value, repeat=repeat) for repeat, value in enumerate((100.0, 99.0))),
+        *(figure("b", value, repeat=repeat) for repeat, value in enumerate((98.0, 60.0))),
+    ]
+    (found,) = apart(of, "a", "b")
+    assert (found.value_a, found.value_b, found.share) == (100.0, 60.0, pytest.approx(0.4))
+    assert apart(of[:3], "a", "b") == ()
 
 
 def test_a_terminal_gets_the_verdict_and_the_worst_first() -> None:
