@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from itertools import combinations
+from statistics import median
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, PositiveInt
 
 from ground.record import Record
+from results.doubt import Doubt, PairDoubt
 from results.figures import UNKNOWN, show_figure
 
 Kind = Literal["cpu", "disk", "network", "osd"]
@@ -109,35 +111,6 @@ class Compared(Record):
         return self.short is not None and self.short > self.bound
 
 
-class Apart(Record):
-    """One figure of one host that differs between two layouts beyond its bound: what is measured on them is not comparable."""
-
-    host: str
-    what: str
-    kind: Kind
-    unit: Unit
-    a: str
-    b: str
-    """The layouts."""
-    value_a: Annotated[float, Field(gt=0)]
-    value_b: Annotated[float, Field(gt=0)]
-    """Of the repeats of each, those that are furthest from the other's."""
-    share: Annotated[float, Field(ge=0, le=1)]
-    """The difference as a part of the higher one."""
-    bound: Annotated[float, Field(ge=0, le=1)]
-
-    @property
-    def words(self) -> str:
-        """`CPU of gateway-1 gave 245 events/s under swift and 1,395 events/s under rgw-beast (82 % apart, bound 30 %)`."""
-        about = about_host(self.kind, self.what, self.host)
-        gave = " and ".join(f"{show(value, self.unit)} under {of}" for value, of in sorted(self._both))
-        return f"{about} gave {gave} ({_percent(self.share)} apart, bound {_percent(self.bound)})"
-
-    @property
-    def _both(self) -> tuple[tuple[float, str], ...]:
-        return ((self.value_a, self.a), (self.value_b, self.b))
-
-
 class Line(Record):
     """One figure of one host as the report's table shows it: a cell for each layout, all in words."""
 
@@ -176,34 +149,26 @@ def compare(attested: Sequence[Attested]) -> tuple[Compared, ...]:
     )
 
 
-def apart(attested: Sequence[Attested], a: str, b: str) -> tuple[Apart, ...]:
-    """In which figures the hosts of two layouts differ beyond the bound, the largest difference first.
+def between(attested: Sequence[Attested]) -> tuple[PairDoubt, ...]:
+    """A grave doubt about each two layouts whose hosts gave figures farther apart than their bound; the worst figure of each two.
 
-    A figure that one of the two lacks says nothing. Over repeats the largest difference between the two counts.
+    Of several deployments of a layout the middle figure counts, so that one odd deployment does not make hosts differ.
     """
-    found = []
+    worst: dict[tuple[str, str], tuple[float, str]] = {}
     for one in compare(attested):
-        of_a, of_b = ([found.value for found in one.found if found.layout == layout] for layout in (a, b))
-        if not of_a or not of_b:
-            continue
-        value_a, value_b = max(((min(of_a), max(of_b)), (max(of_a), min(of_b))), key=lambda pair: abs(math.log(pair[0] / pair[1])))
-        share = 1 - min(value_a, value_b) / max(value_a, value_b)
-        if share > one.bound:
-            found.append(
-                Apart(
-                    host=one.host,
-                    what=one.what,
-                    kind=one.kind,
-                    unit=one.unit,
-                    a=a,
-                    b=b,
-                    value_a=value_a,
-                    value_b=value_b,
-                    share=share,
-                    bound=one.bound,
-                )
-            )
-    return tuple(sorted(found, key=lambda one: -one.share))
+        by_layout: dict[str, list[float]] = {}
+        for found in one.found:
+            by_layout.setdefault(found.layout, []).append(found.value)
+        middles = sorted((median(values), layout) for layout, values in by_layout.items())
+        for (low, slow), (high, fast) in combinations(middles, 2):
+            apart = 1 - low / high
+            if apart > max(one.bound, worst.get((slow, fast), worst.get((fast, slow), (0.0, "")))[0]):
+                gave = f"{show(low, one.unit)} under {slow} and {show(high, one.unit)} under {fast}"
+                worst.pop((fast, slow), None)
+                worst[slow, fast] = (apart, f"{_about(one)} gave {gave} ({_percent(apart)} apart, bound {_percent(one.bound)})")
+    return tuple(
+        PairDoubt(layouts=pair, doubt=Doubt(what="hosts differ", grade="grave", words=words)) for pair, (_, words) in worst.items()
+    )
 
 
 def warnings(attested: Sequence[Attested]) -> tuple[str, ...]:
@@ -233,16 +198,12 @@ def _lack(one: Attested) -> float:
 
 
 def _about(one: Compared) -> str:
-    return about_host(one.kind, one.what, one.host)
-
-
-def about_host(kind: Kind, what: str, host: str) -> str:
     """What a sentence is about: `disk wb0 write of store-2`, `network from store-2 to client-1`."""
-    if kind != "network":
-        return f"{what} of {host}"
-    if what.startswith("network from"):
-        return f"{what} to {host}"
-    return what.replace("to", f"from {host} to", 1)
+    if one.kind != "network":
+        return f"{one.what} of {one.host}"
+    if one.what.startswith("network from"):
+        return f"{one.what} to {one.host}"
+    return one.what.replace("to", f"from {one.host} to", 1)
 
 
 def _percent(part: float) -> str:

@@ -248,6 +248,12 @@ def beside_words(uses: Sequence[StepUse]) -> str:
     return told if cpus >= BESIDE * of_cpus else ""
 
 
+def others(uses: Sequence[StepUse]) -> float | None:
+    """Share of the machine's CPUs that others used, the median of the repeats; None where it is not known."""
+    known = [use.others for use in uses if use.others is not None]
+    return median(known) if known else None
+
+
 def _highest(resources: Sequence[Resource]) -> str:
     # Memory that is in use is no sign of anything as long as there is some left.
     # Rounded down: what is just below the bound must not look as if it were at it.

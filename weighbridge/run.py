@@ -174,7 +174,9 @@ def _nothing_to_do(left: Begun, budget_s: float | None) -> str:
 
 def _check(plan: Plan, layouts: Sequence[Planned], doing: Doing) -> None:
     tools = wants_tools(plan.suite) or bool(asked_of_hosts(plan.suite, sameness=plan.attest))
-    selection.check(layouts, plan.hardware, doing.where, doing.say, attest=tools)
+    # What its programs say of a twin's configuration they say of its layout's.
+    own = [one for one in layouts if one.layout.name not in plan.twins]
+    selection.check(own, plan.hardware, doing.where, doing.say, attest=tools)
 
 
 def _conduct(left: Begun, doing: Doing, allowance: Allowance | None, begun: Callable[[RunStore], None] | None = None) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from results.attestation import BOUNDS, Attested, Kind, Unit, apart, compare, lines, show, summary, verdict, warnings
+from results.attestation import Attested, Kind, Unit, between, compare, lines, show, summary, verdict, warnings
 from results.store import RunStore
 
 
@@ -108,37 +108,6 @@ def test_figures_of_other_hosts_and_about_other_things_are_not_compared_with_eac
     assert len(compare(of)) == 3
 
 
-def test_hosts_of_two_layouts_are_apart_in_what_differs_beyond_its_bound_and_in_nothing_else() -> None:
-    of = [
-        figure("rgw-beast", 1395.0, host="gateway-1", what="CPU", kind="cpu", unit="events/s", promised=1400.0),
-        figure("swift", 245.0, host="gateway-1", what="CPU", kind="cpu", unit="events/s", promised=1400.0),
-        *APART,
-        figure("rgw-beast", 100.0, host="store-1"),
-        figure("swift", 95.0, host="store-1"),
-        figure("rgw-beast", 100.0, host="store-9"),
-        figure("other", 1.0, host="gateway-1", what="CPU", kind="cpu", unit="events/s"),
-    ]
-    first, second = apart(of, "rgw-beast", "swift")
-    assert (first.host, first.what, first.value_a, first.value_b, first.bound) == ("gateway-1", "CPU", 1395.0, 245.0, BOUNDS["cpu"])
-    assert first.share == pytest.approx(0.824, abs=0.001)
-    assert first.words.startswith(
-        "CPU of gateway-1 gave 245 events/s under swift and 1,395 events/s under rgw-beast (82 % apart, bound "
-    )
-    assert (second.host, second.what) == ("store-2", "disk wb0 write")
-    assert [one.value_a for one in apart(of, "swift", "rgw-beast")] == [245.0, 142e6]
-    assert apart(of, "swift", "absent") == ()
-
-
-def test_of_repeats_of_two_layouts_the_largest_difference_between_them_counts() -> None:
-    of = [
-        *(figure("a", value, repeat=repeat) for repeat, value in enumerate((100.0, 99.0))),
-        *(figure("b", value, repeat=repeat) for repeat, value in enumerate((98.0, 60.0))),
-    ]
-    (found,) = apart(of, "a", "b")
-    assert (found.value_a, found.value_b, found.share) == (100.0, 60.0, pytest.approx(0.4))
-    assert apart(of[:3], "a", "b") == ()
-
-
 def test_a_terminal_gets_the_verdict_and_the_worst_first() -> None:
     hosts = [f"store-{number}" for number in range(9)]
     of = [figure("a", 100e6, host=host) for host in hosts]
@@ -193,3 +162,20 @@ def test_what_is_kept_in_a_run_folder_comes_back_as_it_was(run: RunStore, tmp_pa
     store.attest([])
     assert store.attested() == (*APART, figure("swift", 142e6, repeat=1, promised=200e6))
     assert len((tmp_path / "attestation.jsonl").read_text().splitlines()) == 3
+
+
+def test_hosts_beyond_their_bound_are_a_grave_doubt_about_those_two_layouts() -> None:
+    figures = [
+        Attested(
+            layout=layout, repeat=repeat, host="gateway-1", kind="cpu", what="CPU", value=value, unit="events/s", promised=1400
+        )
+        for layout, values in {"swift": (245, 250, 1390), "rgw-beast": (1395, 1380), "rgw-civetweb": (1360,)}.items()
+        for repeat, value in enumerate(values)
+    ]
+    found = {frozenset(one.layouts): one.doubt for one in between(figures)}
+    assert set(found) == {frozenset(("swift", "rgw-beast")), frozenset(("swift", "rgw-civetweb"))}
+    doubt = found[frozenset(("swift", "rgw-beast"))]
+    assert (doubt.what, doubt.grade) == ("hosts differ", "grave")
+    assert (
+        doubt.words == "CPU of gateway-1 gave 250 events/s under swift and 1,388 events/s under rgw-beast (82 % apart, bound 30 %)"
+    )
