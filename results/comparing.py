@@ -14,14 +14,15 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from results.blocks import TOGETHER, together
 from results.comparison import Comparison, Effect, NoiseFloor, Verdict
-from results.contrast import ALWAYS, Contrast, Pair, at_workers, over_all
+from results.contrast import ALWAYS, Contrast, Pair, at_workers, comparable, figures, over_all
 from results.doubt import PairDoubt, graves
 from results.kinds import Kind, kind_of, subjects
 from results.metrics import METRICS
 from results.noise import floor_of, floors
 from results.sentence import Judged, sentence
-from results.statistics import LEVEL, corrected
+from results.statistics import LEVEL, corrected, next_level
 from results.summary import Row
 from suites import Bounds
 
@@ -45,15 +46,22 @@ def compare(
         raise ValueError("a table without rows compares nothing")
     found = floors(rows, twins)
     sides = [(layouts[0], other) for other in layouts[1:]]
-    judged, tests = judge(contrasts(own, sides, between), bounds or Bounds(), found)
+    judged, tests = judge(contrasts(own, sides, between, in_blocks=True), bounds or Bounds(), found)
     names = subjects(own)
     effects = tuple(effect(names[kind_of(one.contrast.baseline)], one) for one in judged)
     return Comparison(baseline=layouts[0], subjects=layouts[1:], effects=effects, noise=found, tests=tests)
 
 
-def contrasts(rows: Sequence[Row], sides: Sequence[tuple[str, str]], between: Sequence[PairDoubt] = ()) -> list[Contrast]:
-    """What is to be compared: of each kind of requests each two sides (baseline, subject) that have it, metric by metric."""
+def contrasts(
+    rows: Sequence[Row], sides: Sequence[tuple[str, str]], between: Sequence[PairDoubt] = (), *, in_blocks: bool = False
+) -> list[Contrast]:
+    """What is to be compared: of each kind of requests each two sides (baseline, subject) that have it, metric by metric.
+
+    `in_blocks`: repeats of the same number were measured in one block. Where two sides went up and down together from block to
+    block, each block is then compared by itself (`results.blocks`).
+    """
     made = []
+    alike = _together(rows, sides) if in_blocks else frozenset()
     kinds: dict[Kind, list[Row]] = {}
     for row in rows:
         kinds.setdefault(kind_of(row), []).append(row)
@@ -62,12 +70,33 @@ def contrasts(rows: Sequence[Row], sides: Sequence[tuple[str, str]], between: Se
         for baseline, subject in sides:
             base, sub = (by_layout.get(name, {}) for name in (baseline, subject))
             pairs: list[Pair] = [(row, sub[workers]) for workers, row in base.items() if workers in sub]
+            by_block = (baseline, subject) in alike
             for metric in METRICS.values() if pairs else ():
                 if metric.key not in ALWAYS and not any(metric.of(row) is not None for pair in pairs for row in pair):
                     continue
-                each = [at_workers(metric, *pair, between) for pair in pairs]
-                made += [over_all(each), *each]
+                each = [at_workers(metric, *pair, between, in_blocks=by_block) for pair in pairs]
+                made += [over_all(each, in_blocks=by_block), *each]
     return made
+
+
+def _together(rows: Sequence[Row], sides: Sequence[tuple[str, str]]) -> frozenset[tuple[str, str]]:
+    """Which two sides go up and down together from block to block, over all their cells and metrics."""
+    by_name: dict[str, dict[tuple[Kind, int], Row]] = {}
+    for row in rows:
+        if comparable(row):
+            by_name.setdefault(row.layout, {})[kind_of(row), row.workers] = row
+    found = set()
+    for baseline, subject in sides:
+        base, sub = by_name.get(baseline, {}), by_name.get(subject, {})
+        cells = []
+        for one, other in ((sub[place], row) for place, row in base.items() if place in sub):
+            for metric in METRICS.values():
+                of_sub, of_base = figures(one, metric), figures(other, metric)
+                both = [repeat for repeat in of_sub if repeat in of_base]
+                cells.append(([of_sub[repeat] for repeat in both], [of_base[repeat] for repeat in both]))
+        if together(cells) >= TOGETHER:
+            found.add((baseline, subject))
+    return frozenset(found)
 
 
 def judge(found: Sequence[Contrast], bounds: Bounds, noise: Sequence[NoiseFloor] = ()) -> tuple[tuple[Judged, ...], int]:
@@ -84,9 +113,7 @@ def judge(found: Sequence[Contrast], bounds: Bounds, noise: Sequence[NoiseFloor]
     for family, members in families.items():
         q_values = corrected([p for number in members if (p := beyond[number]) is not None])
         q_of |= zip(members, q_values, strict=True)
-        # The next one to be shown would have to pass at the level of its rank.
-        rank = min(sum(q <= LEVEL for q in q_values) + 1, len(members))
-        levels[family] = LEVEL * rank / len(members) if members else LEVEL
+        levels[family] = next_level(len(members), sum(q <= LEVEL for q in q_values)) if members else LEVEL
     judged = []
     for number, one in enumerate(found):
         bound, floor, q = one.metric.bound_of(bounds), floor_of(noise, one), q_of.get(number)
@@ -98,7 +125,7 @@ def judge(found: Sequence[Contrast], bounds: Bounds, noise: Sequence[NoiseFloor]
                 noise=floor,
                 tests=len(families[one.workers is None]),
                 verdict=verdict(one, q, bound, floor),
-                smallest=None if one.welch is None else one.welch.smallest(levels[one.workers is None], bound),
+                smallest=None if one.welch is None else one.welch.smallest(levels[one.workers is None], bound * one.drift),
             )
         )
     return tuple(judged), len(families[False])
@@ -106,7 +133,7 @@ def judge(found: Sequence[Contrast], bounds: Bounds, noise: Sequence[NoiseFloor]
 
 def _beyond(one: Contrast, bound: float) -> float | None:
     """How often chance would put a contrast so far beyond the threshold; of latencies in bins, so far from being equal."""
-    return one.p if one.welch is None else one.welch.p_beyond(bound)
+    return one.p if one.welch is None else one.welch.p_beyond(bound * one.drift)
 
 
 def verdict(one: Contrast, q: float | None, bound: float, noise: float | None) -> Verdict:
@@ -120,7 +147,7 @@ def verdict(one: Contrast, q: float | None, bound: float, noise: float | None) -
     if q is not None and q <= LEVEL and (noise is None or one.least > noise):
         return "better" if one.metric.better(one.ratio.value) else "worse"
     low, high = one.ratio.low, one.ratio.high
-    if one.bins is None and low is not None and high is not None and 1 / bound < low and high < bound:
+    if one.bins is None and low is not None and high is not None and one.drift / bound < low and high < bound / one.drift:
         return "too small to matter"
     return "not shown"
 

@@ -11,10 +11,11 @@ where the bins do not touch. The p-value is the largest that the rank test could
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from results.blocks import paired
 from results.doubt import Doubt, PairDoubt, doubt_words, few, graves, touching
 from results.interval import Interval
 from results.metrics import Metric
@@ -49,6 +50,8 @@ class Contrast:
     """Over all worker counts: those that could not be compared."""
     reasons: str = ""
     """Why there is no ratio."""
+    drift: float = 1.0
+    """By how much at most the ratio may be off for drifts within windows that are not ruled out, as a ratio from 1 up."""
 
     @property
     def bins(self) -> tuple[Interval, Interval] | None:
@@ -85,10 +88,16 @@ def reason(row: Row) -> str:
     return note.splitlines()[0]
 
 
-def at_workers(metric: Metric, baseline: Row, subject: Row, between: Sequence[PairDoubt] = ()) -> Contrast:
-    """Two sides at one worker count; `between` is what there is to doubt of layouts beside each other."""
+def at_workers(
+    metric: Metric, baseline: Row, subject: Row, between: Sequence[PairDoubt] = (), *, in_blocks: bool = False
+) -> Contrast:
+    """Two sides at one worker count; `between` is what there is to doubt of layouts beside each other.
+
+    `in_blocks`: each repeat of the one is compared with that of the other in its block (`results.blocks`).
+    """
     doubts = _doubts(metric, baseline, subject, between)
-    head = Contrast(metric=metric, baseline=baseline, subject=subject, workers=subject.workers, doubts=doubts)
+    drift = math.prod(1 + (row.drift or 0.0) / 2 for row in (baseline, subject))
+    head = Contrast(metric=metric, baseline=baseline, subject=subject, workers=subject.workers, doubts=doubts, drift=drift)
     if not comparable(baseline, subject):
         reasons = "; ".join(f"{row.layout}: {reason(row)}" for row in (baseline, subject) if not comparable(row))
         return replace(head, reasons=reasons)
@@ -96,15 +105,16 @@ def at_workers(metric: Metric, baseline: Row, subject: Row, between: Sequence[Pa
         return replace(head, reasons=doubt_words(graves(doubts)))
     if head.bins is not None:
         return _in_bins(head)
-    base, sub = (_known(row, metric) for row in (baseline, subject))
-    if base is None or sub is None:
-        lack = "; ".join(f"{row.layout}: too few samples" for row, values in ((baseline, base), (subject, sub)) if values is None)
+    base, sub = (figures(row, metric) for row in (baseline, subject))
+    if not base or not sub:
+        lack = "; ".join(f"{row.layout}: too few samples" for row, values in ((baseline, base), (subject, sub)) if not values)
         return replace(head, reasons=lack)
-    return replace(_tested(head, sub, base), values=(geometric_mean(base), geometric_mean(sub)))
+    values = (geometric_mean(list(base.values())), geometric_mean(list(sub.values())))
+    return replace(_tested(head, sub, base, in_blocks=in_blocks), values=values)
 
 
-def over_all(cells: Sequence[Contrast]) -> Contrast:
-    """Two sides over all worker counts, of their contrasts at each count: at least one."""
+def over_all(cells: Sequence[Contrast], *, in_blocks: bool = False) -> Contrast:
+    """Two sides over all worker counts, of their contrasts at each count: at least one. `in_blocks` as of `at_workers`."""
     metric = cells[0].metric
     usable = [cell for cell in cells if cell.ratio is not None and cell.bins is None]
     if not usable:
@@ -124,6 +134,7 @@ def over_all(cells: Sequence[Contrast]) -> Contrast:
         workers=None,
         doubts=tuple(dict.fromkeys(doubt for cell in usable for doubt in cell.doubts)),
         by_count=by_count,
+        drift=max(cell.drift for cell in usable),
         lacking=tuple(cell.subject.workers for cell in cells if cell not in usable),
     )
     middle = geometric_mean([value for _, value in by_count])
@@ -131,7 +142,7 @@ def over_all(cells: Sequence[Contrast]) -> Contrast:
     if not sub or not base:
         return replace(head, ratio=Ratio(value=middle, repeats=1))
     # The value is of all valid repeats, the tests of those that are whole: keep both about the same middle.
-    return _tested(head, sub, base, middle=middle)
+    return _tested(head, sub, base, middle=middle, in_blocks=in_blocks)
 
 
 def workers_words(count: int) -> str:
@@ -139,26 +150,38 @@ def workers_words(count: int) -> str:
     return "1 worker" if count == 1 else f"{count} workers"
 
 
-def _by_repeat(rows: Sequence[Row], metric: Metric) -> list[float]:
+def _by_repeat(rows: Sequence[Row], metric: Metric) -> dict[int, float]:
     """The geometric mean over the rows of each repeat that all of them have."""
     found = [{point.repeat: value for point in row.used if (value := metric.of(point)) is not None} for row in rows]
-    return [geometric_mean([one[repeat] for one in found]) for repeat in found[0] if all(repeat in one for one in found)]
+    return {repeat: geometric_mean([one[repeat] for one in found]) for repeat in found[0] if all(repeat in one for one in found)}
 
 
-def _known(row: Row, metric: Metric) -> list[float] | None:
-    """The repeats' own figures; None where one of them is unknown: the others would be another set of repeats."""
-    values = [metric.of(point) for point in row.used]
-    known = [value for value in values if value is not None and value > 0]
-    return known if known and len(known) == len(values) else None
+def figures(row: Row, metric: Metric) -> dict[int, float]:
+    """The repeats' own figures; none where one of them is unknown: the others would be another set of repeats."""
+    values = {point.repeat: metric.of(point) for point in row.used}
+    known = {repeat: value for repeat, value in values.items() if value is not None and value > 0}
+    return known if len(known) == len(values) else {}
 
 
-def _tested(head: Contrast, subject: Sequence[float], baseline: Sequence[float], *, middle: float | None = None) -> Contrast:
+def _tested(
+    head: Contrast,
+    of_subject: Mapping[int, float],
+    of_baseline: Mapping[int, float],
+    *,
+    middle: float | None = None,
+    in_blocks: bool,
+) -> Contrast:
     """The contrast with its tests. `middle`: what the ratio is, where it is not that of these values alone."""
+    subject, baseline = list(of_subject.values()), list(of_baseline.values())
     head = replace(head, rank_p=rank_p(subject, baseline), delta=cliffs_delta(subject, baseline))
     if min(len(subject), len(baseline)) < 2:
         found = ratio(subject, baseline)
         return replace(head, ratio=found if middle is None else Ratio(value=middle, repeats=found.repeats))
-    tested = welch(subject, baseline)
+    both = [repeat for repeat in of_subject if repeat in of_baseline]
+    if in_blocks and len(both) == len(subject) == len(baseline):
+        tested = paired([of_subject[repeat] for repeat in both], [of_baseline[repeat] for repeat in both])
+    else:
+        tested = welch(subject, baseline)
     if middle is not None:
         tested = Welch.model_validate({**tested.model_dump(), "difference": math.log(middle)})
     return replace(head, ratio=tested.ratio, p=tested.p, welch=tested)

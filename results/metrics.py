@@ -24,6 +24,8 @@ class Metric(Record):
     """Of a `Point` and of a `Row`: where its figure is; None there where it is not known."""
     bins: str = ""
     """The same where a driver tells it in bins; empty where no driver does."""
+    percent: float | None = None
+    """The percentile that it is, 100 of a maximum; None: it is none."""
     bound: str
     """The key of a suite's `bounds` that says how far two must be apart for it to matter, as a ratio."""
     about: str
@@ -58,6 +60,7 @@ _DECLARED: Final = (
         rising_is_better=False,
         field="p90_ms",
         bins="p90_in",
+        percent=90,
         bound="p90_ratio",
         about="90 % of the operations that succeeded took at most so long.",
     ),
@@ -68,6 +71,7 @@ _DECLARED: Final = (
         rising_is_better=False,
         field="p99_ms",
         bins="p99_in",
+        percent=99,
         bound="p99_ratio",
         about="99 % of the operations that succeeded took at most so long.",
     ),
@@ -78,6 +82,7 @@ _DECLARED: Final = (
         rising_is_better=False,
         field="max_ms",
         bins="max_in",
+        percent=100,
         bound="max_ratio",
         about="The slowest operation of a repeat; what was still in flight at the end, or timed out, took at least so long.",
     ),
@@ -87,6 +92,7 @@ _DECLARED: Final = (
         unit="ms",
         rising_is_better=False,
         field="first_byte_ms",
+        percent=90,
         bound="first_byte_ratio",
         about="The first byte of 90 % of the reads that succeeded came within so long.",
     ),

@@ -279,7 +279,8 @@ def ratio(a: Sequence[float], b: Sequence[float]) -> Ratio:
 
 def geometric_mean(values: Sequence[float]) -> float:
     """The geometric mean, the only fair mean of ratios. Raises ValueError on an empty set or a value not above 0."""
-    return math.exp(_mean(_logs(values)))
+    logs = _logs(values)
+    return values[0] if min(values) == max(values) else math.exp(_mean(logs))
 
 
 @lru_cache(maxsize=1024)

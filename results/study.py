@@ -18,6 +18,7 @@ from results.chart_data import csv_lines
 from results.figures import UNKNOWN, show_figure
 from results.recap import Recap, recaps
 from results.resolved import ResolvedPlan
+from results.study_conclusions import Held, conclusions
 from results.summary import Row
 from suites.studies import Published, Scale, ScaleName, Shape, Study, Told
 
@@ -71,6 +72,20 @@ class Outcome(Record):
     tables: tuple[Grid, ...]
     recaps: tuple[Recap, ...]
     published: tuple[Grid, ...]
+    conclusions: tuple[Held, ...] = ()
+    """The study's own conclusions, and what this run says to each."""
+
+    @property
+    def concluded(self) -> Grid | None:
+        """The conclusions as a table; None of a study that has none."""
+        if not self.conclusions:
+            return None
+        return Grid(
+            title="What the study concluded, and what this run says to it",
+            head=("The study", "This run", "Why"),
+            labels=3,
+            lines=tuple((one.says, one.verdict, one.why) for one in self.conclusions),
+        )
 
 
 def show(value: Value) -> str:
@@ -100,6 +115,7 @@ def outcome(run: StudyRun, plan: ResolvedPlan, rows: Sequence[Row]) -> Outcome:
         tables=tuple(_table(shape, table, rows) for shape in run.study.tables),
         recaps=recaps(run.study, rows, workloads),
         published=tuple(_published(one, run, rows) for one in run.study.published),
+        conclusions=conclusions(run.study, run.chosen, rows, plan.suite.bounds),
     )
 
 

@@ -35,7 +35,8 @@ class StudyPage(Record):
         """Write every table as a CSV file into a folder, which is made; returns them. Raises StoreError."""
         folder.mkdir(parents=True, exist_ok=True)
         written = []
-        for kind, grids in (("table", self.outcome.tables), ("published", self.outcome.published)):
+        concluded = () if self.outcome.concluded is None else (self.outcome.concluded,)
+        for kind, grids in (("table", self.outcome.tables), ("published", self.outcome.published), ("conclusions", concluded)):
             for number, grid in enumerate(grids, start=1):
                 path = folder / f"{kind}-{number}-{_slug(grid)}.csv"
                 write_whole(path, grid.csv())

@@ -27,12 +27,13 @@ from results import csv_text
 from results.daemons import figure_words
 from results.doubt import Doubt, busy, graves
 from results.interval import Interval, highest, middle
-from results.metrics import METRICS, Spread
+from results.metrics import METRICS, Metric, Spread
 from results.resolved import ResolvedPlan
-from results.statistics import geometric_mean, one_sample
-from results.steadiness import UNTOLD
+from results.statistics import REPEATS_FOR_A_CLAIM, geometric_mean, one_sample
+from results.steadiness import UNTOLD, Steadiness
+from results.steady_repeats import steady_over_repeats
 from results.step import StepKey, StepResult
-from results.use import Resource, StepUse, beside_words, limit_words, others, over_repeats, queue_words
+from results.use import Resource, StepUse, beside_words, limit_words, others, over_repeats, queue_words, quota_touches
 from results.visit import WITH_BODIES, Point, Visit, closed_loops, visit
 from suites import Api, DriverName, Layer, Operation
 
@@ -94,6 +95,10 @@ INTERVALS: Final = {"p50_in": "p50", "p90_in": "p90", "p99_in": "p99", "max_in":
 """Fields of intervals, and what their columns begin with."""
 
 
+DRIFT_MOST: Final = 0.5
+"""A drift of more than this that is not ruled out makes a row provisional, however far apart two are."""
+
+
 class Row(Record):
     """One line of the table; `points` are the repeats it was made of and those that were left out as not valid."""
 
@@ -138,6 +143,9 @@ class Row(Record):
     valid: bool
     steady: bool | None = None
     """Whether the repeats that the figures are made of were steady; None where it cannot be told of one of them."""
+    drift: NonNegativeFloat | None = None
+    """Where it cannot be told whether the repeats were steady: the largest drift from start to end of the window that they do not
+    rule out, as a share of the mean. A comparison has to be beyond what it could have done."""
     doubts: tuple[Doubt, ...] = ()
     """Reasons not to rank it, or to call it provisional."""
     notes: tuple[str, ...] = ()
@@ -231,12 +239,24 @@ def rows_of(plan: ResolvedPlan, found: Mapping[StepKey, Visit], *, layers: bool 
                         )
                         cells.append(((places[workload.name], number, way, workers, standing), key, operation))
     repeats = plan.suite.repeats
+    moves: dict[str, dict[StepKey, float | None]] = {}
+    for key, step in found.items():
+        moves.setdefault(key.layout, {})[key] = next((point.move for point in step.points.values() if point.valid), None)
     return tuple(
-        _row(key, operation, sizes[key.workload], repeats, found) for _, key, operation in sorted(cells, key=itemgetter(0))
+        _row(key, operation, sizes[key.workload], repeats, found, moves.get(key.layout, {}))
+        for _, key, operation in sorted(cells, key=itemgetter(0))
     )
 
 
-def _row(first: StepKey, operation: Operation, size: float, repeats: int, visited: Mapping[StepKey, Visit]) -> Row:
+def _row(
+    first: StepKey,
+    operation: Operation,
+    size: float,
+    repeats: int,
+    visited: Mapping[StepKey, Visit],
+    moves: Mapping[StepKey, float | None],
+) -> Row:
+    """`moves` are those of all steps of the layout, by which few repeats of short windows are judged."""
     keys = [first.model_copy(update={"repeat": repeat}) for repeat in range(repeats)]
     found = [visited[key] for key in keys if key in visited]
     points = tuple(one.points[operation] for one in found if operation in one.points)
@@ -260,7 +280,10 @@ def _row(first: StepKey, operation: Operation, size: float, repeats: int, visite
     samples = sum(point.samples for point in shown)
     of = {point.repeat for point in shown}
     known = [one.use for one in found if one.use is not None and one.key.repeat in of]
-    steady = _all_steady(shown)
+    beside = [move for key, move in moves.items() if key not in keys]
+    told = _steady(shown, beside)
+    steady = told.steady
+    head["notes"] = tuple(dict.fromkeys((*notes, *told.notes)))
     return Row(
         **head,
         throughput_ops_s=_middle([point.throughput_ops_s for point in shown]),
@@ -270,7 +293,8 @@ def _row(first: StepKey, operation: Operation, size: float, repeats: int, visite
         p99_ms=_middle([point.p99_ms for point in shown]),
         first_byte_ms=_middle([point.first_byte_ms for point in shown]),
         spreads=tuple(_spreads(shown)),
-        doubts=tuple(_doubts(found, points, shown, known, steady)),
+        doubts=tuple(_doubts(found, points, known, told)),
+        drift=told.most if steady is None else None,
         max_ms=max((point.max_ms for point in shown if point.max_ms is not None), default=None),
         p50_in=_over([point.p50_in for point in shown], middle),
         p90_in=_over([point.p90_in for point in shown], middle),
@@ -289,10 +313,16 @@ def _row(first: StepKey, operation: Operation, size: float, repeats: int, visite
     )
 
 
-def _all_steady(shown: Sequence[Point]) -> bool | None:
-    """Of the repeats that figures are made of: no where one was not steady, for then all were not."""
+def _steady(shown: Sequence[Point], beside: Sequence[float | None]) -> Steadiness:
+    """Of the repeats that figures are made of: no where one was not steady, for then all were not; of repeats too short to tell one
+    by one, what they tell together.
+    """
     told = {point.steady for point in shown}
-    return False if False in told else None if None in told else True
+    if False in told or told == {True}:
+        return Steadiness(steady=False not in told)
+    found = steady_over_repeats([point.move for point in shown], [point.throughput_ops_s for point in shown], beside)
+    # Why each of few repeats cannot be told is in its own notes.
+    return found if len(shown) >= REPEATS_FOR_A_CLAIM else Steadiness(steady=None)
 
 
 def _missing(found: Sequence[Visit], repeats: int) -> Iterator[str]:
@@ -345,26 +375,33 @@ def _spreads(shown: Sequence[Point]) -> Iterator[Spread]:
                 yield Spread(metric=metric.key, low=found.low, high=found.high)
 
 
-def _doubts(
-    found: Sequence[Visit], points: Sequence[Point], shown: Sequence[Point], known: Sequence[StepUse], steady: bool | None
-) -> Iterator[Doubt]:
+def _doubts(found: Sequence[Visit], points: Sequence[Point], known: Sequence[StepUse], told: Steadiness) -> Iterator[Doubt]:
     """What there is to doubt of the figures of a row, by what was measured beside them and by what was left out."""
     if any(point.valid for point in points):
         left = sum(one.valid and not one.ranked for one in found)
         if left and any(point.ranked for point in points):
             words = f"{left} of {len(found)} repeats were not steady, and those that are left favour who stalls"
             yield Doubt(what="repeats left out", grade="mild", words=words)
-        if steady is None:
-            yield Doubt(what="steadiness not known", grade="mild", words=_unknown(shown))
+        if told.steady is None and (told.most is None or told.most > DRIFT_MOST):
+            said = (*told.notes, *(note for point in points for note in point.notes if note.startswith(UNTOLD)))
+            words = next((note.removeprefix(f"{UNTOLD}: ") for note in said), "it was not judged")
+            yield Doubt(what="steadiness not known", grade="mild", words=words)
     doubt = busy(others(known))
     if doubt is not None:
         yield doubt
+    of = {point.repeat: point for point in points}
+    uses = [(one.use, of[one.key.repeat]) for one in found if one.use is not None and one.key.repeat in of]
+    for metric in METRICS.values():
+        if metric.percent is not None:
+            held = [limit for use, point in uses if (limit := _limited(metric, use, point))]
+            if 2 * len(held) > len(uses):
+                yield Doubt(what="set by the CPU limit", grade="grave", words=held[len(held) // 2], metrics=(metric.key,))
 
 
-def _unknown(shown: Sequence[Point]) -> str:
-    """Why it is not known of repeats whether they were steady, as the first of them says it."""
-    said = (note for point in shown if point.steady is None for note in point.notes if note.startswith(UNTOLD))
-    return next((note.removeprefix(f"{UNTOLD}: ") for note in said), "it was not judged")
+def _limited(metric: Metric, use: StepUse, point: Point) -> str | None:
+    """Which CPU limit may have made a percentile or the maximum of a repeat, in words; None where none has."""
+    value = metric.of(point)
+    return None if value is None or metric.percent is None else quota_touches(use, metric.percent, value)
 
 
 def _over(values: Sequence[Interval | None], whole: Callable[[Sequence[Interval]], Interval]) -> Interval | None:

@@ -249,8 +249,8 @@ def beside_words(uses: Sequence[StepUse]) -> str:
 
 
 def others(uses: Sequence[StepUse]) -> float | None:
-    """Share of the machine's CPUs that was used beside its hosts, the median of the repeats; None where it is not known."""
-    known = [use.beside.cpus / use.beside.of_cpus for use in uses if use.beside is not None]
+    """Share of the machine's CPUs that others used, the median of the repeats; None where it is not known."""
+    known = [use.others for use in uses if use.others is not None]
     return median(known) if known else None
 
 

@@ -19,6 +19,7 @@ from results.interval import Interval, percentile
 from results.measurement import Tally
 from results.resolved import ResolvedPlan
 from results.steadiness import Steadiness, steadiness
+from results.steady_repeats import window_move
 from results.step import StepKey, StepResult
 from results.store import RunStore
 from results.use import StepUse, full_nics, step_use
@@ -35,6 +36,8 @@ class Point(Record):
     valid: bool
     steady: bool | None = None
     """None: it cannot be told."""
+    move: float | None = None
+    """By how much its step moved from the start of the window to the end, as a share of its mean; None: not known."""
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     """What the driver said beside its figures: never why a repeat is not valid."""
@@ -147,6 +150,7 @@ def visit(
     if use is not None:
         faults += [one.words for one in full_nics(use.resources)]
     found = Steadiness(steady=None) if faults or not step.valid else steadiness(measurement, closed_loop=closed_loop)
+    move = None if faults else window_move(measurement, closed_loop=closed_loop)
     valid = step.valid and not faults
     notes = (*faults, *found.notes, *step.notes, *gaps)
     done = sum(tally.count for tally in measurement.tallies)
@@ -155,6 +159,7 @@ def visit(
             repeat=step.key.repeat,
             valid=valid,
             steady=found.steady,
+            move=move,
             notes=notes,
             remarks=measurement.notes,
             throughput_ops_s=tally.count / measurement.window_s,

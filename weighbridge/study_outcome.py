@@ -22,6 +22,10 @@ def print_study(page: StudyPage, console: Console) -> None:
     _say(console, f"\n{run.study.about} ({run.scale} scale), after {run.study.source}")
     for sentence in run.chosen.about:
         console.print(f"  {sentence}", style="dim", markup=False, highlight=False)
+    if page.outcome.conclusions:
+        console.print("\nWhat the study concluded, and what this run says to it", style="bold", markup=False, highlight=False)
+    for held in page.outcome.conclusions:
+        _say(console, f"• {held.verdict}: {held.says} ({held.why})")
     for grid in page.outcome.tables:
         _show(console, grid.title, _grid(grid))
     for one in page.outcome.recaps:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gateways import ini
+from gateways.swift import pipeline
 from gateways.swift.settings import SERVERS, Server, Settings
 
 PORTS: Mapping[str, int] = {"object": 6200, "container": 6201, "account": 6202}
@@ -42,6 +43,11 @@ def swift_conf(prefix: str, suffix: str) -> str:
 def proxy_conf(settings: Settings, address: str, port: int, key: str, *, memcacheds: Sequence[str]) -> str:
     """The text of a proxy server's file; `key` is the user's, `memcacheds` are the addresses of all, the same for every proxy."""
     proxy = settings.proxy
+    cache: dict[str, ini.Value] = {
+        "memcache_servers": ",".join(f"{one}:{MEMCACHED_PORT}" for one in memcacheds),
+        "memcache_max_connections": proxy.memcache_connections,
+    }
+    users: dict[str, ini.Value] = {f"user_{ACCOUNT}_{USER}": f"{key} .admin", "token_life": 7 * 86400}
     sections: dict[str, Mapping[str, ini.Value]] = {
         "DEFAULT": {
             "bind_ip": address,
@@ -51,7 +57,7 @@ def proxy_conf(settings: Settings, address: str, port: int, key: str, *, memcach
             "log_name": "proxy-server",
             "log_level": settings.log_level,
         },
-        "pipeline:main": {"pipeline": " ".join(settings.pipeline)},
+        "pipeline:main": {"pipeline": " ".join(pipeline.words(settings))},
         "app:proxy-server": {
             "use": "egg:swift#proxy",
             "account_autocreate": True,
@@ -64,21 +70,8 @@ def proxy_conf(settings: Settings, address: str, port: int, key: str, *, memcach
             "error_suppression_limit": proxy.error_suppression.limit,
             "error_suppression_interval": _number(proxy.error_suppression.interval),
         },
-        "filter:healthcheck": {"use": "egg:swift#healthcheck"},
-        "filter:cache": {
-            "use": "egg:swift#memcache",
-            "memcache_servers": ",".join(f"{one}:{MEMCACHED_PORT}" for one in memcacheds),
-            "memcache_max_connections": proxy.memcache_connections,
-        },
-        "filter:tempauth": {
-            "use": "egg:swift#tempauth",
-            f"user_{ACCOUNT}_{USER}": f"{key} .admin",
-            "token_life": 7 * 86400,
-        },
+        **pipeline.filters(settings, cache, users),
     }
-    if settings.s3api:
-        sections["filter:s3api"] = {"use": "egg:swift#s3api", "location": "us-east-1", "s3_acl": False}
-        sections["filter:slo"] = {"use": "egg:swift#slo"}
     return ini.render(ini.merge(sections, settings.options.get("proxy", {})))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gateways.host import Host
+from gateways.swift import pipeline
 from gateways.swift.releases import RELEASES
 from gateways.swift.settings import Settings
 from ground.quantities import show_bytes
@@ -34,7 +35,8 @@ def facts(gateway: Swift, proxy: Host, stores: Sequence[Host]) -> dict[str, str]
         "gateway": f"OpenStack Swift, release {gateway.release}",
         "packages": ", ".join(versions.split("\n")).strip(", "),
         "daemons": f"{many} on {', '.join(place.proxy)}; account, container and object server on {len(stores)} hosts, a zone each",
-        "pipeline": _pipeline(proxy, settings.pipeline),
+        "pipeline": _pipeline(proxy, pipeline.words(settings)),
+        "pipeline kind": pipeline.about(settings),
         "replicas": f"{settings.replicas}, each in a zone of its own; rings of 2^{settings.part_power} partitions",
         "acknowledgement": (
             f"a write is acknowledged when {quorum} of {settings.replicas} replicas have been synced to disk (quorum); "
@@ -55,7 +57,7 @@ def facts(gateway: Swift, proxy: Host, stores: Sequence[Host]) -> dict[str, str]
         "name resolution": "none: addresses only (EVENTLET_NO_GREENDNS=yes, which shortens the start of the servers)",
         "memcached": f"{show_bytes(front.memcached_memory)} on each of {len(place.proxy)} hosts, one list for all proxies, "
         f"{front.memcache_connections} connections a worker",
-        "logging": f"{settings.log_level}; request lines of storage servers {'on' if settings.log_requests else 'off'}",
+        "logging": _logging(settings),
         **_background(settings),
         **{
             f"option {server}-server.conf [{section}] {name}": str(value)
@@ -82,6 +84,14 @@ def _workers(settings: Settings) -> str:
         f"proxy {settings.proxy.workers}, account {settings.account.workers}, container {settings.container.workers}, {own}; "
         f"threads for disk I/O of each object process: {threads}"
     )
+
+
+def _logging(settings: Settings) -> str:
+    switch = "on" if settings.log_requests else "off"
+    if settings.pipeline == "study-2014":
+        return f"{settings.log_level}; request lines of storage servers {switch}, of proxies none (no proxy-logging)"
+    made = "" if settings.log_requests else " (proxy-logging makes a line of each request, which is not written)"
+    return f"{settings.log_level}; request lines of proxies and storage servers {switch}{made}"
 
 
 def _background(settings: Settings) -> dict[str, str]:

@@ -116,6 +116,10 @@ class ObjectSettings(StorageSettings):
 class Settings(Record):
     """All that decides results, each with its default in sight."""
 
+    pipeline: Literal["standard", "study-2014"] = "standard"
+    """Middleware of the proxies: all of the release's sample file, or the bare pipeline of the 2014 study.
+
+    The bare one takes manifests of large objects, bulk requests and archives for plain requests: answered, and not done."""
     s3api: bool = False
     """Answer the S3 API as well, by the middleware s3api (and slo, which its multipart uploads need)."""
     replicas: Count = 3
@@ -134,15 +138,9 @@ class Settings(Record):
     background_interval: Annotated[Seconds, Field(ge=1)] | None = None
     """Time from one round of each of them to the next; None: Swift's own, from 30 s (replicators) to an hour (reaper)."""
     log_requests: bool = False
-    """A log line for each request at the storage servers; the proxy's pipeline has no access log."""
+    """A log line for each request at the proxies and at the storage servers; the study's pipeline has no access log."""
     log_level: Literal["DEBUG", "INFO", "NOTICE", "WARNING", "ERROR"] = "INFO"
     options: dict[Server, dict[str, dict[str, str | int | float | bool]]] = Field(default_factory=dict)
     """More options by server and section, such as `{object: {"app:object-server": {splice: true}}}`.
 
     Swift takes unknown ones in silence: they are checked against the samples that it ships and the options its code reads."""
-
-    @property
-    def pipeline(self) -> tuple[str, ...]:
-        """The proxy's pipeline as it is configured. Swift adds what it cannot do without: what runs is in the facts."""
-        middle = ("s3api", "tempauth", "slo") if self.s3api else ("tempauth",)
-        return ("healthcheck", "cache", *middle, "proxy-server")

@@ -22,7 +22,7 @@ from ground.record import Record
 from ground.scope import Scope
 
 _HEALTH_PATH = "/healthcheck"
-"""Answered by the first filter of the pipeline, without asking anybody."""
+"""Answered by one of the first filters of the pipeline, without asking anybody."""
 
 
 class Swift(Gateway):

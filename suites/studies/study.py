@@ -9,6 +9,7 @@ from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from ground.document import did_you_mean
 from ground.record import Record
+from suites.studies.conclusion import Conclusion
 from suites.studies.published import Measured, Published
 from suites.suite import RadosBench, Suite
 from suites.workload import Name, Workload
@@ -117,6 +118,8 @@ class Study(Record):
     compares: tuple[Comparison, ...] = ()
     tables: Annotated[tuple[Shape, ...], Field(min_length=1)]
     published: tuple[Published, ...] = ()
+    conclusions: tuple[Conclusion, ...] = ()
+    """What the study concluded, each of which is held against what its replay measured."""
     scales: Annotated[dict[ScaleName, Scale], Field(min_length=1)]
 
     @property
@@ -135,6 +138,7 @@ class Study(Record):
     @model_validator(mode="after")
     def _coherent(self) -> Study:
         faults = [*self._unlike(), *self._strange_factors(), *self._strange_dimensions(), *self._strange_rules()]
+        faults += self._strange_cells()
         if faults:
             raise ValueError("; ".join(dict.fromkeys(faults)))
         return self
@@ -179,3 +183,15 @@ class Study(Record):
         known = [variant.name for variant in self.variants]
         named = {rule.beside.variant for one in self.published for rule in one.rules} - {None}
         return [f"no variant {name!r}{did_you_mean(str(name), known)}" for name in sorted(named - set(known), key=str)]
+
+    def _strange_cells(self) -> list[str]:
+        """Conclusions about what the study does not have."""
+        faults = [
+            f"two conclusions are named {name}" for name, count in Counter(one.id for one in self.conclusions).items() if count > 1
+        ]
+        variants = [variant.name for variant in self.variants]
+        for one in self.conclusions:
+            for cells in (cells for check in one.checks for cells in (check.of, check.than)):
+                strange = [name for name in cells.variants if name not in variants]
+                faults += [f"conclusion {one.id}: no variant {name!r}{did_you_mean(name, variants)}" for name in strange]
+        return faults

@@ -219,10 +219,20 @@ def test_background_daemons_start_after_verification_and_only_when_wanted(stage:
 
 
 def test_the_pipeline_that_runs_comes_from_the_proxys_log(stage: Stage) -> None:
-    assert stage.swift().facts["pipeline"] == "healthcheck cache tempauth proxy-server (as configured)"
+    bare = SwiftSettings(pipeline="study-2014")
+    assert stage.swift(bare).facts["pipeline"] == "healthcheck cache tempauth proxy-server (as configured)"
     log = stage.hosts["gateway-1"].log("swift.log")
     log.write_text('proxy-server: Pipeline was modified. New pipeline is "catch_errors cache tempauth proxy-server".\n')
-    assert stage.swift().facts["pipeline"] == "catch_errors cache tempauth proxy-server (as the proxy logged it)"
+    assert stage.swift(bare).facts["pipeline"] == "catch_errors cache tempauth proxy-server (as the proxy logged it)"
+
+
+def test_facts_say_which_pipeline_it_is_and_what_the_bare_one_does_not_do(stage: Stage) -> None:
+    assert stage.swift().facts["pipeline kind"].startswith("standard: ")
+    assert "proxies and storage servers off" in stage.swift().facts["logging"]
+    bare = stage.swift(SwiftSettings(pipeline="study-2014")).facts
+    assert bare["pipeline kind"].startswith("study-2014: ")
+    assert "without doing what they ask" in bare["pipeline kind"]
+    assert "of proxies none" in bare["logging"]
 
 
 def test_a_wrong_answer_is_told_as_it_is_when_every_daemon_lives(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,8 @@ from gateways.swift import config
 from gateways.swift.roster import Roster
 from gateways.swift.settings import Place, Settings
 from gateways.swift.swift import Swift
+from ground.document import Document
+from topologies.loader import shipped_layouts
 
 PLACE = Place(proxy=("gateway-1",), storage=("store-1", "store-2", "store-3"))
 PLACE_ABC = Place(proxy=("p",), storage=("a", "b", "c"))
@@ -37,21 +39,48 @@ def read(text: str) -> configparser.RawConfigParser:
     return parser
 
 
-def test_the_pipeline_is_the_studys() -> None:
-    assert Settings().pipeline == ("healthcheck", "cache", "tempauth", "proxy-server")
+STANDARD = (
+    "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats container_sync bulk tempurl ratelimit tempauth copy "
+    "container-quotas account-quotas slo dlo versioned_writes symlink proxy-logging proxy-server"
+)
+"""The `pipeline` of etc/proxy-server.conf-sample in Swift 2.26 to 2.38."""
 
 
-def test_s3_stands_before_authentication_and_multipart_after_it() -> None:
-    proxy = proxy_conf(Settings(s3api=True))
-    assert proxy["pipeline:main"]["pipeline"] == "healthcheck cache s3api tempauth slo proxy-server"
-    assert proxy["filter:s3api"]["location"] == "us-east-1"
-    assert "filter:slo" in proxy
+def piped(settings: Settings) -> str:
+    return proxy_conf(settings)["pipeline:main"]["pipeline"]
 
 
-def test_every_filter_of_the_pipeline_is_configured() -> None:
-    for settings in (Settings(), Settings(s3api=True)):
-        proxy = proxy_conf(settings)
-        assert all(f"filter:{name}" in proxy for name in settings.pipeline[:-1])
+def test_the_pipeline_is_the_one_of_swifts_sample_unless_the_studys_is_asked_for() -> None:
+    assert piped(Settings()) == STANDARD
+    assert piped(Settings(pipeline="study-2014")) == "healthcheck cache tempauth proxy-server"
+
+
+def test_s3_stands_just_before_authentication_and_multipart_after_it() -> None:
+    assert piped(Settings(s3api=True)) == STANDARD.replace("tempauth", "s3api tempauth")
+    bare = proxy_conf(Settings(s3api=True, pipeline="study-2014"))
+    assert bare["pipeline:main"]["pipeline"] == "healthcheck cache s3api tempauth slo proxy-server"
+    assert bare["filter:s3api"]["location"] == "us-east-1"
+
+
+@pytest.mark.parametrize("s3api", [False, True])
+@pytest.mark.parametrize("pipeline", ["standard", "study-2014"])
+def test_every_filter_of_the_pipeline_is_configured_and_no_other(pipeline: str, s3api: bool) -> None:
+    proxy = proxy_conf(Settings.model_validate({"pipeline": pipeline, "s3api": s3api}))
+    filters = {section.removeprefix("filter:") for section in proxy.sections() if section.startswith("filter:")}
+    assert filters == set(proxy["pipeline:main"]["pipeline"].split()) - {"proxy-server"}
+
+
+def test_no_rate_is_limited_and_a_line_of_each_request_is_written_only_where_the_layout_says_so() -> None:
+    proxy = proxy_conf(Settings())
+    assert not [name for name in proxy["filter:ratelimit"] if "ratelimit" in name]
+    assert proxy["filter:proxy-logging"]["access_log_level"] == "WARNING"
+    logged = proxy_conf(Settings(log_requests=True, log_level="ERROR"))
+    assert logged["filter:proxy-logging"]["access_log_level"] == "INFO"
+
+
+@pytest.mark.parametrize("layout", ["swift", "swift-s3api", "swift-haproxy"])
+def test_layouts_that_ship_say_which_pipeline_they_have(layout: str) -> None:
+    assert Document.read(shipped_layouts()[layout]).data["settings"]["pipeline"] == "standard"
 
 
 def test_the_user_has_the_key_of_this_deployment() -> None:
@@ -193,7 +222,13 @@ def test_placements_that_cannot_be_are_refused(place: dict[str, object], message
 
 @pytest.mark.parametrize(
     "settings",
-    [{"object": {"etag_validate_pct": 101}}, {"proxy": {"node_timeout": 60}}, {"part_power": 33}, {"pipeline": "x"}, {"s3": True}],
+    [
+        {"object": {"etag_validate_pct": 101}},
+        {"proxy": {"node_timeout": 60}},
+        {"part_power": 33},
+        {"pipeline": "bare"},
+        {"s3": True},
+    ],
 )
 def test_settings_that_cannot_be_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(ValidationError):

@@ -385,5 +385,13 @@ def arm(layout: str, workers: int, repeats: int, draw: random.Random) -> Any:
         for number in range(repeats)
     ]
     return SimpleNamespace(
-        layout=layout, workers=workers, used=points, ranked=True, throughput_ops_s=1.0, p90_ms=1.0, p90_in=None, doubts=()
+        layout=layout,
+        workers=workers,
+        used=points,
+        ranked=True,
+        throughput_ops_s=1.0,
+        p90_ms=1.0,
+        p90_in=None,
+        doubts=(),
+        drift=None,
     )

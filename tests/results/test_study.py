@@ -186,6 +186,8 @@ def test_a_run_that_replays_a_study_has_its_section_its_chart_and_its_tables_reb
     derived = derive(folder)
     page = derived.report.read_text()
     assert 'id="replayed"' in page
+    assert page.count("<td>cannot tell</td>") == 9  # of one repeat
+    assert "fewer than 5 repeats" in page
     assert "The study, replayed at lab scale" in page
     assert "RGW-CivetWeb 90 % RT, ms" in page
     assert "Other hardware" in page
@@ -193,13 +195,18 @@ def test_a_run_that_replays_a_study_has_its_section_its_chart_and_its_tables_reb
     assert {path.name for path in derived.charts} >= {"recap.png", "recap.svg", "recap.csv"}
     names = sorted(path.name for path in (derived.folder / "study").iterdir())
     assert names == [
+        "conclusions-1-what-the-study-concluded-and-what-this-r.csv",
         "published-1-response-times.csv",
         "published-2-rados-bench-of-the-cluster-beneath.csv",
         "table-1-small-files.csv",
         "table-2-large-files.csv",
         "table-3-rados-bench-beneath.csv",
     ]
-    small = list(csv.reader((derived.folder / "study" / names[2]).read_text().splitlines()))
+    concluded = list(csv.reader((derived.folder / "study" / names[0]).read_text().splitlines()))
+    assert [line[:2] for line in concluded[1:]] == [
+        [one.says, "cannot tell"] for one in STUDIES["swift-vs-rgw-read-2014"].conclusions
+    ]
+    small = list(csv.reader((derived.folder / "study" / names[3]).read_text().splitlines()))
     assert len(small) == 6
     assert float(small[1][2]) > 0  # the slowest request; for a p90 there are too few
 

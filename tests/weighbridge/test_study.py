@@ -32,6 +32,10 @@ compares:
   - {factor: delay, baseline: "20", against: ["0"]}
 tables:
   - {title: Everything, down: [workload, workers], across: [variant], cells: {throughput_ops_s: op/s}}
+conclusions:
+  - id: waiting-costs
+    says: Not to wait is faster.
+    checks: [{expect: better, of: {variants: [does-not], workloads: [small-read], workers: [2]}, than: {variants: [waits]}}]
 published:
   - file: ceph-osd-backends-2016-rados-bench
     title: Something else altogether
@@ -184,7 +188,10 @@ def test_a_study_goes_the_whole_way_and_can_be_reported_again(tmp_path: Path) ->
     (cell,) = csv.DictReader((run / "derived" / "charts" / "recap.csv").read_text().splitlines())
     assert (cell["baseline"], cell["level"], cell["verdict"]) == ("20", "0", "provisional")
     assert float(cell["change_percent"]) > 0
-    (table, published) = sorted((run / "derived" / "study").iterdir(), reverse=True)
+    (table, published, concluded) = sorted((run / "derived" / "study").iterdir(), reverse=True)
+    (held,) = csv.DictReader(concluded.read_text().splitlines())
+    assert (held["The study"], held["This run"]) == ("Not to wait is faster.", "cannot tell")
+    assert "• cannot tell: Not to wait is faster. (its one cell says nothing: fewer than 5 repeats.)" in done.stdout
     (line,) = csv.DictReader(table.read_text().splitlines())
     assert float(line["does-not op/s"]) > float(line["waits op/s"]) > 0
     assert [row["beside"] for row in csv.DictReader(published.read_text().splitlines())].count("waits, small-read, 2 workers") == 1
