@@ -59,7 +59,7 @@ def next_block(plan: Plan, store: RunStore, pace: Pace, left_s: float) -> Next |
     return Next(grown, f"{told} after {repeat - 1} repeats: repeat {repeat} follows")
 
 
-def advice(comparison: Comparison, folder: Path) -> str:
+def left_open(comparison: Comparison, folder: Path) -> str:
     """What a run leaves open, and the command that goes on with it; empty where it leaves nothing open."""
     cells = [one for one in comparison.effects if one.workers is not None and one.metric in ALWAYS and one.ratio is not None]
     open_cells = [one for one in cells if not one.claimed]
