@@ -77,6 +77,8 @@ class Counters:
     network_sent_bytes: int | None = None
     network_faults: int | None = None
     """Packets that its NIC dropped or found broken, both ways."""
+    conductor_cpu_s: float | None = None
+    """Of the machine that hosts are containers of: what this very process used of `cpu_s`."""
 
 
 class Host(ABC):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, cast
 
+from results import doubt as doubts
 from results.attestation import Attested
 from results.ceiling import Asked, Ceiling, Gap, HardwareKind, Transfer, ceiling
 from results.figures import show_figure
@@ -59,7 +60,9 @@ def doubted(rows: Sequence[Row], stairs: Iterable[Staircase]) -> tuple[Row, ...]
             doubt = above(row.throughput_ops_s, stair.steps[:-1], row.operation, stair.daemons)
         if doubt is not None:
             told = {"notes": (*row.notes, f"{doubt.verdict}: {doubt.text}")}
-            row = row.model_copy(update=told | ({"doubt": doubt.text} if doubt.verdict == "not believable" else {}))  # noqa: PLW2901 - the same row, more of it known
+            above_it = doubts.Doubt(what="above its ceiling", grade="grave", words=f"not believable: {doubt.text}")
+            more = {"doubts": (*row.doubts, above_it)} if doubt.verdict == "not believable" else {}
+            row = row.model_copy(update=told | more)  # noqa: PLW2901 - the same row, more of it known
         made.append(row)
     return tuple(made)
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
+from statistics import median
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, PositiveInt
 
 from ground.record import Record
+from results.doubt import Doubt, PairDoubt
 from results.figures import UNKNOWN, show_figure
 
 Kind = Literal["cpu", "disk", "network", "osd"]
@@ -143,6 +146,28 @@ def compare(attested: Sequence[Attested]) -> tuple[Compared, ...]:
         found.setdefault((one.host, one.what), []).append(one)
     return tuple(
         Compared(host=host, kind=of[0].kind, what=what, unit=of[0].unit, found=tuple(of)) for (host, what), of in found.items()
+    )
+
+
+def between(attested: Sequence[Attested]) -> tuple[PairDoubt, ...]:
+    """A grave doubt about each two layouts whose hosts gave figures farther apart than their bound; the worst figure of each two.
+
+    Of several deployments of a layout the middle figure counts, so that one odd deployment does not make hosts differ.
+    """
+    worst: dict[tuple[str, str], tuple[float, str]] = {}
+    for one in compare(attested):
+        by_layout: dict[str, list[float]] = {}
+        for found in one.found:
+            by_layout.setdefault(found.layout, []).append(found.value)
+        middles = sorted((median(values), layout) for layout, values in by_layout.items())
+        for (low, slow), (high, fast) in combinations(middles, 2):
+            apart = 1 - low / high
+            if apart > max(one.bound, worst.get((slow, fast), worst.get((fast, slow), (0.0, "")))[0]):
+                gave = f"{show(low, one.unit)} under {slow} and {show(high, one.unit)} under {fast}"
+                worst.pop((fast, slow), None)
+                worst[slow, fast] = (apart, f"{_about(one)} gave {gave} ({_percent(apart)} apart, bound {_percent(one.bound)})")
+    return tuple(
+        PairDoubt(layouts=pair, doubt=Doubt(what="hosts differ", grade="grave", words=words)) for pair, (_, words) in worst.items()
     )
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from ground.record import Record
-from results.comparison import Comparison, Effect, Metric
+from results.comparison import Comparison, Effect
 from results.figures import UNKNOWN, show_figure, show_ratio
+from results.metrics import METRICS
 
 HEAD: Final = (
     "Requests",
@@ -25,7 +26,6 @@ HEAD: Final = (
 )
 NUMBERS: Final = frozenset({"Workers", "Ratio", "95 % interval", "p", "q", "Mann-Whitney p", "Cliff’s δ", "Could be shown"})
 """Columns that are sorted as numbers."""
-METRICS: Final[dict[Metric, str]] = {"throughput": "throughput", "p90": "p90"}
 
 
 class EffectLine(Record):
@@ -47,7 +47,7 @@ def _line(effect: Effect) -> EffectLine:
         (effect.about, effect.about),
         ("all" if effect.workers is None else str(effect.workers), 1e9 if effect.workers is None else effect.workers),
         (effect.subject, effect.subject),
-        (METRICS[effect.metric], effect.metric),
+        (METRICS[effect.metric].name, effect.metric),
         (UNKNOWN if ratio is None else show_ratio(ratio.value), None if ratio is None else ratio.value),
         (_interval(effect), None if ratio is None else ratio.low),
         (show_p(effect.p), effect.p),

@@ -112,7 +112,7 @@ def _panel(cells: Sequence[Row], about: str, mine: Sequence[Finding], field: str
         for row in (row for row in cells if row.layout == layout):
             value: float | None = getattr(row, field)
             within, top_within = (row.p90_in, row.max_in) if top is not None else (None, None)
-            shown = row.valid and not row.doubt
+            shown = row.valid and not row.condemned
             good = shown and value is not None
             if not good and joined:
                 stretch += 1

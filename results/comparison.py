@@ -10,16 +10,17 @@ from typing import Annotated, Literal
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from ground.record import Record
+from results.doubt import Doubt
+from results.figures import show_ratio
+from results.metrics import METRICS, MetricKey
 from results.statistics import Ratio
 from suites import Api, DriverName, Operation
 
-Metric = Literal["throughput", "p90"]
-
-Verdict = Literal["better", "worse", "too small to matter", "not shown", "no claim", "not comparable"]
-"""`better` and `worse`: shown (the corrected p-value and the interval say so), beyond the practical threshold, of enough repeats.
-`too small to matter`: shown, but within the threshold. `not shown`: this many repeats show no difference, or none that is beyond
-the rig's noise floor, which is not the same as there being none. `no claim`: fewer than 5 repeats of a side. `not comparable`: a
-side is missing, not valid or not steady.
+Verdict = Literal["better", "worse", "too small to matter", "not shown", "provisional", "not comparable"]
+"""`better` and `worse`: the interval clears the practical threshold, corrected for all that is tested, and the noise floor.
+`too small to matter`: the whole interval lies within the threshold, so that the two are equivalent. `not shown`: neither; these
+repeats leave both open. `provisional`: a mild doubt touches a side, such as fewer than 5 repeats. `not comparable`: a grave one
+does, or a side is missing, not valid or not steady.
 """
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -29,7 +30,7 @@ class Effect(Record):
     """One metric of one kind of requests at one worker count, or over all of them (`workers` is None), of two sides.
 
     `ratio` is how many times the baseline's figure the subject's is: above 1 is good of throughput, and bad of a latency. Figures
-    are medians over the repeats, as in the table: op/s of throughput, ms of p90.
+    are geometric means of the repeats' own, as in the table: op/s of throughput, ms of latencies.
     """
 
     workload: str
@@ -39,7 +40,7 @@ class Effect(Record):
     about: str
     """What the requests are called: `64 kB reads`."""
     workers: int | None
-    metric: Metric
+    metric: MetricKey
     baseline: str
     subject: str
     baseline_value: NonNegativeFloat | None = None
@@ -50,7 +51,8 @@ class Effect(Record):
     p: Share | None = None
     """Of Welch's test on the logarithms, two-sided; of latencies told in bins the largest that the rank test could come to."""
     q: Share | None = None
-    """The same after Benjamini and Hochberg's correction over all cells of the map."""
+    """How often chance would put it as far beyond the practical threshold, after Benjamini and Hochberg's correction over all cells
+    of the map."""
     rank_p: Share | None = None
     """Of the two-sided Mann-Whitney test."""
     delta: Annotated[float, Field(ge=-1, le=1)] | None = None
@@ -60,26 +62,49 @@ class Effect(Record):
     noise: PositiveFloat | None = None
     """The rig's noise floor for this metric, as a ratio above 1; None where no A/A trial was made."""
     verdict: Verdict
+    doubts: tuple[Doubt, ...] = ()
+    """What there is to doubt of either side, the grave first."""
     text: str
     """The verdict in one sentence of plain words."""
 
+    @property
+    def claimed(self) -> bool:
+        """Whether something is claimed by it: that one is better, or that the two are equivalent."""
+        return self.verdict in ("better", "worse", "too small to matter")
+
 
 class NoiseFloor(Record):
-    """What an A/A trial gave for one metric: how far two arms of the same layout were apart."""
+    """What an A/A control gave for one metric: how far a layout is from itself, over all cells and pairs of repeats.
 
-    metric: Metric
+    Ratios are above 1. `ratio` is what 95 % of the differences between means of so many repeats stay below; `low` and `high` are
+    the 95 % interval of that figure itself, since it is an estimate of `pairs` pairs.
+    """
+
+    metric: MetricKey
     layout: str
     twin: str
     ratio: PositiveFloat
-    """The largest ratio either way, over all cells."""
-    typical: PositiveFloat
-    """The geometric mean of the cells' ratios either way."""
-    overall: PositiveFloat | None = None
-    """The largest of the ratios over all worker counts, either way; None where nothing is known of them."""
+    low: PositiveFloat
+    high: PositiveFloat
+    pairs: PositiveInt
+    """Repeats of the layout beside repeats of its control, in all cells."""
     cells: PositiveInt
-    shown: NonNegativeInt
-    """In how many cells a difference was shown: where it is not 0, the rig or the statistics are not to be trusted."""
+    shown: NonNegativeInt = 0
+    """In how many cells a test shows a difference: where it is not 0, the machine or the statistics are not to be trusted."""
     repeats: PositiveInt
+
+    @property
+    def words(self) -> str:
+        """One sentence about it."""
+        many = f"{self.pairs} pairs of repeats in {self.cells} cell{'s' * (self.cells > 1)}"
+        text = (
+            f"Noise floor of {METRICS[self.metric].name}: {self.layout} beside itself, {many}: differences between means of "
+            f"{self.repeats} stay below {show_ratio(self.ratio)} 95 times in 100 "
+            f"({show_ratio(self.low)} to {show_ratio(self.high)})."
+        )
+        if self.shown:
+            text += f" In {self.shown} of the cells a difference was shown where there is none: take every verdict with care."
+        return text
 
 
 class Comparison(Record):

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import NonNegativeInt
 
 from ground.record import Record
-from results.comparing import verdict
+from results.comparing import judge
 from results.comparison import Comparison, Effect
 from results.contrast import Contrast
+from results.doubt import few
 from results.figures import show_ratio
 from results.kinds import kind_of, subjects
 from results.manifest import State
-from results.sentence import Judged, strength
+from results.metrics import METRICS
+from results.sentence import strength
 from results.statistics import Ratio, geometric_mean, ratio, welch
 from results.summary import Row
 from results.trial import TuningRun
@@ -105,26 +108,19 @@ def _within(objective: Objective, sides: tuple[str, str], rows: tuple[Row, ...],
     bound_ms = (objective.p90_within or 0.0) * 1000
     before, after = (_largest([row for row in mine if row.layout == side], bound_ms) for side in sides)
     about = subjects(rows)[kind_of(base)]
-    contrast = Contrast(metric="throughput", baseline=base, subject=sub, workers=None)
+    contrast = Contrast(metric=METRICS["throughput"], baseline=base, subject=sub, workers=None)
     text = f"{about}: no visit of {sides[0] if not before else sides[1]} keeps p90 within {bound_ms:g} ms."
     if before and after:
         tested = welch(after, before) if min(len(before), len(after)) > 1 else None
-        contrast = Contrast(
-            metric="throughput",
-            baseline=base,
-            subject=sub,
-            workers=None,
+        lone = few(min(len(before), len(after)))
+        contrast = replace(
+            contrast,
+            doubts=() if lone is None else (lone,),
             ratio=ratio(after, before),
             p=None if tested is None else tested.p,
+            welch=tested,
         )
-    judged = Judged(
-        contrast=contrast,
-        q=contrast.p,
-        bound=bounds.throughput_ratio,
-        noise=None,
-        tests=1,
-        verdict=verdict(contrast, contrast.p, bounds.throughput_ratio, None),
-    )
+    (judged,), _ = judge([contrast], bounds)
     if contrast.ratio is not None:
         text = f"{sides[1]} serves {show_ratio(contrast.ratio.value)} {sides[0]}’s {about} with p90 within {bound_ms:g} ms; "
         text += f"{strength(judged)}."

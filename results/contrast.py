@@ -11,14 +11,16 @@ where the bins do not touch. The p-value is the largest that the rank test could
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, get_args
+from typing import Final
 
-from results.comparison import Metric
+from results.blocks import paired
+from results.doubt import Doubt, PairDoubt, doubt_words, few, graves, touching
 from results.interval import Interval
+from results.metrics import Metric
 from results.statistics import Ratio, Welch, cliffs_delta, geometric_mean, rank_p, rank_p_of, ratio, welch
-from results.summary import NOT_STEADY, NOT_VALID, Point, Row
+from results.summary import NOT_STEADY, NOT_VALID, Row
 
 Pair = tuple[Row, Row]
 """Baseline and subject."""
@@ -34,10 +36,13 @@ class Contrast:
     """Of a contrast over all worker counts, those of the highest that can be compared."""
     workers: int | None
     ratio: Ratio | None = None
+    doubts: tuple[Doubt, ...] = ()
+    """What touches either side, the grave first."""
     p: float | None = None
+    welch: Welch | None = None
+    """What the verdict is made from; None of latencies in bins, and where a side has one repeat."""
     rank_p: float | None = None
     delta: float | None = None
-    smallest: float | None = None
     values: tuple[float | None, float | None] = (None, None)
     by_count: tuple[tuple[int, float], ...] = ()
     """Over all worker counts: each that could be compared, and its ratio."""
@@ -45,12 +50,14 @@ class Contrast:
     """Over all worker counts: those that could not be compared."""
     reasons: str = ""
     """Why there is no ratio."""
+    drift: float = 1.0
+    """By how much at most the ratio may be off for drifts within windows that are not ruled out, as a ratio from 1 up."""
 
     @property
     def bins(self) -> tuple[Interval, Interval] | None:
         """What the two latencies lie in, where they are told in bins."""
-        within = (self.baseline.p90_in, self.subject.p90_in)
-        return (within[0], within[1]) if self.metric == "p90" and within[0] is not None and within[1] is not None else None
+        base, sub = (_bin(row, self.metric) for row in (self.baseline, self.subject))
+        return (base, sub) if base is not None and sub is not None else None
 
     @property
     def least(self) -> float:
@@ -62,15 +69,8 @@ class Contrast:
         return max(1.0, self.ratio.low or 0.0, 1 / self.ratio.high if self.ratio.high is not None else 0.0)
 
 
-METRICS: Final[tuple[Metric, ...]] = get_args(Metric)
-_VALUES: Final[dict[Metric, Callable[[Point], float | None]]] = {
-    "throughput": lambda point: point.throughput_ops_s,
-    "p90": lambda point: point.p90_ms,
-}
-_FIGURES: Final[dict[Metric, Callable[[Row], float | None]]] = {
-    "throughput": lambda row: row.throughput_ops_s,
-    "p90": lambda row: row.p90_ms,
-}
+ALWAYS: Final = ("throughput", "p90")
+"""Metrics that are compared, or said not to be comparable, everywhere; others only where a side has them."""
 
 
 def comparable(*rows: Row) -> bool:
@@ -82,30 +82,39 @@ def reason(row: Row) -> str:
     """Why a row cannot be compared, as short as it can be said: of an error the first line, not what to do about it."""
     if row.ranked:
         return "nothing succeeded"
-    if row.doubt:
-        return f"not believable: {row.doubt}"
+    if row.valid and row.steady is not False and row.condemned:
+        return doubt_words(row.condemned)
     note = next((note for note in row.notes if note not in (NOT_VALID, NOT_STEADY)), NOT_STEADY if row.valid else NOT_VALID)
     return note.splitlines()[0]
 
 
-def at_workers(metric: Metric, baseline: Row, subject: Row) -> Contrast:
-    """Two sides at one worker count."""
-    head = Contrast(metric=metric, baseline=baseline, subject=subject, workers=subject.workers)
+def at_workers(
+    metric: Metric, baseline: Row, subject: Row, between: Sequence[PairDoubt] = (), *, in_blocks: bool = False
+) -> Contrast:
+    """Two sides at one worker count; `between` is what there is to doubt of layouts beside each other.
+
+    `in_blocks`: each repeat of the one is compared with that of the other in its block (`results.blocks`).
+    """
+    doubts = _doubts(metric, baseline, subject, between)
+    drift = math.prod(1 + (row.drift or 0.0) / 2 for row in (baseline, subject))
+    head = Contrast(metric=metric, baseline=baseline, subject=subject, workers=subject.workers, doubts=doubts, drift=drift)
     if not comparable(baseline, subject):
         reasons = "; ".join(f"{row.layout}: {reason(row)}" for row in (baseline, subject) if not comparable(row))
         return replace(head, reasons=reasons)
+    if graves(doubts):
+        return replace(head, reasons=doubt_words(graves(doubts)))
     if head.bins is not None:
         return _in_bins(head)
-    base, sub = (_known(row, metric) for row in (baseline, subject))
-    if base is None or sub is None:
-        lack = "; ".join(f"{row.layout}: too few samples" for row, values in ((baseline, base), (subject, sub)) if values is None)
+    base, sub = (figures(row, metric) for row in (baseline, subject))
+    if not base or not sub:
+        lack = "; ".join(f"{row.layout}: too few samples" for row, values in ((baseline, base), (subject, sub)) if not values)
         return replace(head, reasons=lack)
-    figure = _FIGURES[metric]
-    return replace(_tested(head, sub, base), values=(figure(baseline), figure(subject)))
+    values = (geometric_mean(list(base.values())), geometric_mean(list(sub.values())))
+    return replace(_tested(head, sub, base, in_blocks=in_blocks), values=values)
 
 
-def over_all(cells: Sequence[Contrast]) -> Contrast:
-    """Two sides over all worker counts, of their contrasts at each count: at least one."""
+def over_all(cells: Sequence[Contrast], *, in_blocks: bool = False) -> Contrast:
+    """Two sides over all worker counts, of their contrasts at each count: at least one. `in_blocks` as of `at_workers`."""
     metric = cells[0].metric
     usable = [cell for cell in cells if cell.ratio is not None and cell.bins is None]
     if not usable:
@@ -115,14 +124,17 @@ def over_all(cells: Sequence[Contrast]) -> Contrast:
         else:
             told = [row for row in (last.baseline, last.subject) if not comparable(row)]
             reasons = "; ".join(f"{row.layout} at {workers_words(row.workers)}: {reason(row)}" for row in told) or last.reasons
-        return Contrast(metric=metric, baseline=last.baseline, subject=last.subject, workers=None, reasons=reasons)
+        doubts = tuple(dict.fromkeys(doubt for cell in cells for doubt in cell.doubts))
+        return Contrast(metric=metric, baseline=last.baseline, subject=last.subject, workers=None, doubts=doubts, reasons=reasons)
     by_count = tuple((cell.subject.workers, cell.ratio.value) for cell in usable if cell.ratio is not None)
     head = Contrast(
         metric=metric,
         baseline=usable[-1].baseline,
         subject=usable[-1].subject,
         workers=None,
+        doubts=tuple(dict.fromkeys(doubt for cell in usable for doubt in cell.doubts)),
         by_count=by_count,
+        drift=max(cell.drift for cell in usable),
         lacking=tuple(cell.subject.workers for cell in cells if cell not in usable),
     )
     middle = geometric_mean([value for _, value in by_count])
@@ -130,7 +142,7 @@ def over_all(cells: Sequence[Contrast]) -> Contrast:
     if not sub or not base:
         return replace(head, ratio=Ratio(value=middle, repeats=1))
     # The value is of all valid repeats, the tests of those that are whole: keep both about the same middle.
-    return _tested(head, sub, base, middle=middle)
+    return _tested(head, sub, base, middle=middle, in_blocks=in_blocks)
 
 
 def workers_words(count: int) -> str:
@@ -138,35 +150,68 @@ def workers_words(count: int) -> str:
     return "1 worker" if count == 1 else f"{count} workers"
 
 
-def _by_repeat(rows: Sequence[Row], metric: Metric) -> list[float]:
+def _by_repeat(rows: Sequence[Row], metric: Metric) -> dict[int, float]:
     """The geometric mean over the rows of each repeat that all of them have."""
-    of = _VALUES[metric]
-    found = [{point.repeat: value for point in row.used if (value := of(point)) is not None} for row in rows]
-    return [geometric_mean([one[repeat] for one in found]) for repeat in found[0] if all(repeat in one for one in found)]
+    found = [{point.repeat: value for point in row.used if (value := metric.of(point)) is not None} for row in rows]
+    return {repeat: geometric_mean([one[repeat] for one in found]) for repeat in found[0] if all(repeat in one for one in found)}
 
 
-def _known(row: Row, metric: Metric) -> list[float] | None:
-    """The repeats' own figures; None where one of them is unknown: the others would be another set of repeats."""
-    values = [_VALUES[metric](point) for point in row.used]
-    known = [value for value in values if value is not None and value > 0]
-    return known if known and len(known) == len(values) else None
+def figures(row: Row, metric: Metric) -> dict[int, float]:
+    """The repeats' own figures; none where one of them is unknown: the others would be another set of repeats."""
+    values = {point.repeat: metric.of(point) for point in row.used}
+    known = {repeat: value for repeat, value in values.items() if value is not None and value > 0}
+    return known if len(known) == len(values) else {}
 
 
-def _tested(head: Contrast, subject: Sequence[float], baseline: Sequence[float], *, middle: float | None = None) -> Contrast:
+def _tested(
+    head: Contrast,
+    of_subject: Mapping[int, float],
+    of_baseline: Mapping[int, float],
+    *,
+    middle: float | None = None,
+    in_blocks: bool,
+) -> Contrast:
     """The contrast with its tests. `middle`: what the ratio is, where it is not that of these values alone."""
+    subject, baseline = list(of_subject.values()), list(of_baseline.values())
     head = replace(head, rank_p=rank_p(subject, baseline), delta=cliffs_delta(subject, baseline))
     if min(len(subject), len(baseline)) < 2:
         found = ratio(subject, baseline)
         return replace(head, ratio=found if middle is None else Ratio(value=middle, repeats=found.repeats))
-    tested = welch(subject, baseline)
+    both = [repeat for repeat in of_subject if repeat in of_baseline]
+    if in_blocks and len(both) == len(subject) == len(baseline):
+        tested = paired([of_subject[repeat] for repeat in both], [of_baseline[repeat] for repeat in both])
+    else:
+        tested = welch(subject, baseline)
     if middle is not None:
         tested = Welch.model_validate({**tested.model_dump(), "difference": math.log(middle)})
-    return replace(head, ratio=tested.ratio, p=tested.p, smallest=tested.smallest)
+    return replace(head, ratio=tested.ratio, p=tested.p, welch=tested)
+
+
+def _doubts(metric: Metric, baseline: Row, subject: Row, between: Sequence[PairDoubt]) -> tuple[Doubt, ...]:
+    """What touches a metric of two sides: of either, of both beside each other, and that there are too few repeats."""
+    names = (baseline.layout, subject.layout)
+    own = [
+        doubt.model_copy(update={"words": f"{row.layout}: {doubt.words}"}) if doubt.what != "machine busy" else doubt
+        for row in (baseline, subject)
+        for doubt in row.doubts
+    ]
+    lone = few(min(len(baseline.used), len(subject.used)))
+    return touching([*own, *(one.doubt for one in between if one.about(*names)), *([lone] if lone else [])], metric.key)
+
+
+def _bin(row: Row, metric: Metric) -> Interval | None:
+    """What a figure lies in, where the driver tells it in bins."""
+    return getattr(row, metric.bins) if metric.bins else None
+
+
+def _bins(row: Row, metric: Metric) -> list[Interval]:
+    """The same of each repeat that has it."""
+    return [one for point in row.used if (one := getattr(point, metric.bins)) is not None]
 
 
 def _in_bins(head: Contrast) -> Contrast:
     """Two sides of which each repeat's percentile is known to lie in a bin."""
-    sub, base = ([point.p90_in for point in row.used if point.p90_in is not None] for row in (head.subject, head.baseline))
+    sub, base = (_bins(row, head.metric) for row in (head.subject, head.baseline))
     if len(sub) < len(head.subject.used) or len(base) < len(head.baseline.used):
         return replace(head, reasons="too few samples in a repeat")
     pairs = [(one, other) for one in sub for other in base if not one.touches(other)]

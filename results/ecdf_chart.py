@@ -1,7 +1,7 @@
 """The share of requests that were done within a latency: groups of requests that took different ways show as steps.
 
-The same steps of the run as in the chart of percentiles, and the same rule over repeats: at each share the median of the repeats'
-latencies. A share of one in a hundred is as fine as is drawn; what is rarer belongs to the chart of percentiles.
+The same steps of the run as in the chart of percentiles, and the same rule over repeats: at each share the geometric mean of
+the repeats' latencies. A share of one in a hundred is as fine as is drawn; what is rarer belongs to the chart of percentiles.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def gap(one: LayoutLatencies) -> Gap | None:
     """The widest gap between two groups of requests; None where latencies go on without one."""
     if not enough_samples(one.count, 50):
         return None
-    latencies = {share: one.median_us(share) for share in SHARES}
+    latencies = {share: one.middle_us(share) for share in SHARES}
     steps = [
         Gap(layout=one.layout, percent=at, low_us=latencies[at], high_us=latencies[at + BETWEEN])
         for at in range(OUTER, 100 - OUTER - BETWEEN)
@@ -96,18 +96,18 @@ def _finding(drawn: Sequence[KindLatencies]) -> str:
         )
     best: tuple[float, str] | None = None
     for kind in drawn:
-        known = sorted((one for one in kind.layouts if enough_samples(one.count, 90)), key=lambda one: one.median_us(50))
+        known = sorted((one for one in kind.layouts if enough_samples(one.count, 90)), key=lambda one: one.middle_us(50))
         if not known:
             continue
         fast, slow = known[0], known[-1]
-        ratio = slow.median_us(50) / fast.median_us(50)
+        ratio = slow.middle_us(50) / fast.middle_us(50)
         if len(known) == 1:
-            half, most = show_ms(fast.median_us(50) / 1000), show_ms(fast.median_us(90) / 1000)
+            half, most = show_ms(fast.middle_us(50) / 1000), show_ms(fast.middle_us(90) / 1000)
             text = f"Half of {kind.about} at {kind.at} are done within {half} ms on {fast.layout}, nine in ten within {most} ms"
-        elif fast.median_us(90) < slow.median_us(10):
+        elif fast.middle_us(90) < slow.middle_us(10):
             text = f"Nine in ten {kind.about} of {fast.layout} are done before the first tenth of {slow.layout}’s, at {kind.at}"
         else:
-            half, slower = show_ms(fast.median_us(50) / 1000), show_ms(slow.median_us(50) / 1000)
+            half, slower = show_ms(fast.middle_us(50) / 1000), show_ms(slow.middle_us(50) / 1000)
             halves = f"{half} ms on {fast.layout}, {slower} ms on {slow.layout}"
             text = f"Half of {kind.about} at {kind.at} are done within {halves}"
         if best is None or ratio > best[0]:
@@ -118,7 +118,7 @@ def _finding(drawn: Sequence[KindLatencies]) -> str:
 def _caption(kinds: Sequence[KindLatencies]) -> str:
     repeats = max((len(one.ranked) for kind in kinds for one in kind.layouts), default=0)
     parts = ["Share of requests that were done within a latency; a level stretch parts two groups of requests."]
-    parts += ["Bold: the median of the repeats; faint: each repeat."] if repeats > 1 else ["One repeat."]
+    parts += ["Bold: the geometric mean of the repeats; faint: each repeat."] if repeats > 1 else ["One repeat."]
     if any(one.ranked and not enough_samples(one.count, 90) for kind in kinds for one in kind.layouts):
         parts.append("Dashed: too few samples for a p90.")
     if any(one.known and not one.ranked for kind in kinds for one in kind.layouts):
@@ -139,19 +139,19 @@ def _plot(kind: KindLatencies, shown: Sequence[Style], look: Look) -> Plot:
 
 
 def _panel_finding(kind: KindLatencies) -> str:
-    known = sorted((one for one in kind.layouts if enough_samples(one.count, 50)), key=lambda one: one.median_us(50))
+    known = sorted((one for one in kind.layouts if enough_samples(one.count, 50)), key=lambda one: one.middle_us(50))
     if not known:
         return "too few samples"
-    first = f"half within {show_ms(known[0].median_us(50) / 1000)} ms"
+    first = f"half within {show_ms(known[0].middle_us(50) / 1000)} ms"
     if len(kind.layouts) == 1:
         return first
     if len(known) == 1:
         return f"{first} on {known[0].layout}"
-    return f"{first} on {known[0].layout}, {show_ms(known[-1].median_us(50) / 1000)} ms on {known[-1].layout}"
+    return f"{first} on {known[0].layout}, {show_ms(known[-1].middle_us(50) / 1000)} ms on {known[-1].layout}"
 
 
 def _line(one: LayoutLatencies) -> tuple[str, ...]:
-    figures = [show_ms(one.median_us(share) / 1000) if one.ranked else UNKNOWN for share in _TABLE]
+    figures = [show_ms(one.middle_us(share) / 1000) if one.ranked else UNKNOWN for share in _TABLE]
     name = f"{one.layout} ({one.why_not})" if one.why_not else one.layout
     return (name, str(len(one.ranked)), show_figure(one.count) if one.count else UNKNOWN, *figures)
 
@@ -162,7 +162,7 @@ def _draw(kind: KindLatencies, shown: Sequence[Style], look: Look) -> alt.LayerC
         {
             "layout": one.layout,
             "few": not enough_samples(one.count, 90),
-            "x": [rounded(one.median_us(share) / 1000) for share in SHARES],
+            "x": [rounded(one.middle_us(share) / 1000) for share in SHARES],
             "y": SHARES,
         }
         for one in kind.layouts
@@ -206,7 +206,7 @@ def _labels(kind: KindLatencies, frame: Frame) -> list[Label]:
 
 def _end_ms(one: LayoutLatencies) -> float:
     """Where a line ends: that of the median, else of the last repeat."""
-    return (one.median_us(SHARES[-1]) if one.ranked else one.known[-1].percentile_us(SHARES[-1])) / 1000
+    return (one.middle_us(SHARES[-1]) if one.ranked else one.known[-1].percentile_us(SHARES[-1])) / 1000
 
 
 def _frame(kind: KindLatencies) -> Frame:
@@ -235,7 +235,7 @@ def _csv(drawn: Sequence[KindLatencies]) -> str:
         for one in kind.layouts:
             about = (one.layout, api, driver, workload, operation, kind.workers)
             if one.ranked:
-                lines += [(*about, None, share, one.median_us(share) / 1000, one.count, True) for share in SHARES]
+                lines += [(*about, None, share, one.middle_us(share) / 1000, one.count, True) for share in SHARES]
             for repeat in one.known:
                 lines += [
                     (*about, repeat.repeat + 1, share, repeat.percentile_us(share) / 1000, repeat.count, repeat.ranked)

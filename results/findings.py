@@ -15,10 +15,11 @@ from ground.record import Record
 from results.comparing import NO_TWINS, compare
 from results.comparison import Comparison, Effect, Verdict
 from results.contrast import comparable, reason
+from results.doubt import Doubt, PairDoubt, doubt_words, graves
 from results.figures import show_ratio
 from results.kinds import DRIVERS, Kind, kind_of, subjects
 from results.sentence import percent, told_apart
-from results.statistics import REPEATS_FOR_A_CLAIM, Ratio
+from results.statistics import Ratio
 from results.summary import Row
 from suites import Api, Bounds, DriverName, Operation
 
@@ -64,6 +65,8 @@ class Finding(Record):
     verdict: Verdict
     """Of the layout that is compared with the baseline."""
     brief: str
+    doubts: tuple[Doubt, ...] = ()
+    """What there is to doubt of it, the grave first."""
     text: str
 
     @property
@@ -72,12 +75,17 @@ class Finding(Record):
         return self.verdict in ("better", "worse")
 
 
-def find(rows: Sequence[Row], twins: Mapping[str, str] = NO_TWINS, bounds: Bounds | None = None) -> tuple[Finding, ...]:
+def find(
+    rows: Sequence[Row],
+    twins: Mapping[str, str] = NO_TWINS,
+    bounds: Bounds | None = None,
+    between: Sequence[PairDoubt] = (),
+) -> tuple[Finding, ...]:
     """The findings of a table: for each workload and operation one over all worker counts, then one a worker count.
 
     Every layout is compared with the first; rows must be in the order that `summarize` gives.
     """
-    return findings_of(compare(rows, twins, bounds)) if any(row.layout not in twins for row in rows) else ()
+    return findings_of(compare(rows, twins, bounds, between)) if any(row.layout not in twins for row in rows) else ()
 
 
 def findings_of(comparison: Comparison) -> tuple[Finding, ...]:
@@ -94,7 +102,8 @@ def _finding(effect: Effect) -> Finding:
     elif measure.value < 1 + NEAR:
         brief = f"{faster} and {slower} within {percent(measure)}"
     else:
-        brief = f"{faster} {show_ratio(measure.value)} {slower}{', not shown' if effect.verdict == 'not shown' else ''}"
+        mark = f", {effect.verdict}" if effect.verdict in ("not shown", "provisional") else ""
+        brief = f"{faster} {show_ratio(measure.value)} {slower}{mark}"
     return Finding(
         workload=effect.workload,
         operation=effect.operation,
@@ -107,6 +116,7 @@ def _finding(effect: Effect) -> Finding:
         ratio=measure,
         verdict=effect.verdict,
         brief=brief,
+        doubts=effect.doubts,
         text=effect.text,
     )
 
@@ -117,33 +127,36 @@ class Lead(Record):
     layout: str | None
     margin: float = 1.0
     repeats: PositiveInt = 1
-    """Of the side that has the fewest: with fewer than a claim needs it is only what was measured."""
+    """Of the side that has the fewest."""
+    doubts: tuple[Doubt, ...] = ()
+    """Why it is provisional: the layout did more, and nobody may say that it leads. Empty where it is a claim."""
 
 
 def lead(pairs: Sequence[Finding]) -> Lead | None:
     """Which layout leads by the findings over all worker counts of one kind of requests; None where nothing could be compared.
 
-    Too close to call are leads of less than NEAR, and those that enough repeats for a claim do not show. Between two layouts that
-    were both compared with a third a lead is shown where their intervals against it do not overlap, which is more than is needed.
+    Too close to call are leads of less than NEAR, and those that are not shown. Between two layouts that were both compared with a
+    third a lead is shown where their intervals against it do not overlap, which is more than is needed. A lead that a doubt touches
+    is provisional.
     """
     scores = _scores(pairs)
     if len(scores) < 2:
         return None
     (leader, best), (other, second) = sorted(scores.items(), key=lambda item: -item[1].value)[:2]
-    if best.value >= second.value * (1 + NEAR) and _ahead(pairs, (leader, best), (other, second)):
-        return Lead(layout=leader, margin=best.value / second.value, repeats=min(best.repeats, second.repeats))
+    doubts = tuple(dict.fromkeys(doubt for pair in pairs if {pair.faster, pair.slower} & {leader, other} for doubt in pair.doubts))
+    if best.value >= second.value * (1 + NEAR) and (doubts or _ahead(pairs, (leader, best), (other, second))):
+        repeats = min(best.repeats, second.repeats)
+        return Lead(layout=leader, margin=best.value / second.value, repeats=repeats, doubts=doubts)
     return Lead(layout=None)
 
 
 def _ahead(pairs: Sequence[Finding], leader: tuple[str, Ratio], other: tuple[str, Ratio]) -> bool:
-    """Whether the one may be said to lead the other; with too few repeats for a claim, by its figures alone."""
+    """Whether the one may be said to lead the other, where nothing is in doubt."""
     names = {leader[0], other[0]}
     direct = next((pair for pair in pairs if {pair.faster, pair.slower} == names), None)
     if direct is not None:
-        return direct.shown or direct.verdict == "no claim"
+        return direct.shown
     best, second = leader[1], other[1]
-    if min(best.repeats, second.repeats) < REPEATS_FOR_A_CLAIM:
-        return True
     return best.low is not None and second.high is not None and best.low > second.high
 
 
@@ -156,16 +169,17 @@ def leads_by_driver(findings: Sequence[Finding]) -> dict[tuple[str, Operation, A
 
 
 def headline(findings: Sequence[Finding]) -> str:
-    """One sentence over all of a run: which layout leads in how many kinds of requests.
+    """One sentence over all of a run: which layout leads in how many kinds of requests, as far as that may be said.
 
     A kind that two drivers made counts once, and only for what both of them say: where their leaders differ it says so, and
-    where one of them could compare nothing it could not be compared.
+    where one of them could compare nothing it could not be compared. What a doubt touches is provisional, and leads nothing.
     """
     kinds = leads_by_driver(findings)
     if not kinds:
         return "One layout was weighed: there is nothing to compare it with"
     leads: dict[str, list[tuple[float, ...]]] = {}
-    repeats: list[int] = []
+    ahead: dict[str, list[tuple[float, ...]]] = {}
+    doubts: dict[str, None] = {}
     close = apart = lacking = 0
     for told in kinds.values():
         known = [one for one in told if one is not None]
@@ -175,33 +189,50 @@ def headline(findings: Sequence[Finding]) -> str:
         elif len(leaders) > 1:
             apart += 1
         elif (leader := known[0].layout) is not None:
-            leads.setdefault(leader, []).append(tuple(one.margin for one in known))
-            repeats.append(min(one.repeats for one in known))
+            found = [doubt.words for one in known for doubt in one.doubts]
+            (ahead if found else leads).setdefault(leader, []).append(tuple(one.margin for one in known))
+            doubts.update(dict.fromkeys(found))
         else:
             close += 1
     if lacking == len(kinds):
-        return "Nothing could be compared"
+        return _nothing(findings)
+    rest = [f"{close} too close to call"] * bool(close)
+    rest += [f"in {apart} the drivers do not agree"] * bool(apart)
+    rest += [f"{lacking} could not be compared{_graves(findings)}"] * bool(lacking)
+    provisional = _counted(ahead, len(kinds), "does more")
+    why = "; ".join(doubts)
+    if not leads:
+        return f"Provisional: {', '.join([*provisional, *rest])} ({why})" if ahead else f"No layout leads: {', '.join(rest)}"
+    rest += [f"{sum(map(len, ahead.values()))} provisional ({why})"] * bool(ahead)
+    return ", ".join([*_counted(leads, len(kinds), "leads"), *rest])
+
+
+def _counted(leads: Mapping[str, Sequence[tuple[float, ...]]], kinds: int, verb: str) -> list[str]:
+    """Who does so in how many of so many kinds of requests, the most first; of one who does in all of them by how much."""
     ordered = sorted(leads.items(), key=lambda item: -len(item[1]))
-    if len(ordered) == 1 and len(ordered[0][1]) == len(kinds):
+    if len(ordered) == 1 and len(ordered[0][1]) == kinds:
         name, margins = ordered[0]
         by_all = [margin for by_each in margins for margin in by_each]
         low, high = show_ratio(min(by_all)), show_ratio(max(by_all))
-        where = f"all {len(kinds)} kinds of requests" if len(kinds) > 1 else "the requests replayed"
-        return f"{name} leads in {where}, by {low}{f' to {high}' if low != high else ''}{_caveat(repeats)}"
-    parts = [f"{name} leads in {len(margins)} of {len(kinds)} kinds of requests" for name, margins in ordered[:1]]
-    parts += [f"{name} in {len(margins)}" for name, margins in ordered[1:]]
-    parts += [f"{close} too close to call"] * bool(close)
-    parts += [f"in {apart} the drivers do not agree"] * bool(apart)
-    parts += [f"{lacking} could not be compared"] * bool(lacking)
-    return f"{', '.join(parts)}{_caveat(repeats)}" if leads else f"No layout leads: {', '.join(parts)}"
+        where = f"all {kinds} kinds of requests" if kinds > 1 else "the requests replayed"
+        return [f"{name} {verb} in {where}, by {low}{f' to {high}' if low != high else ''}"]
+    parts = [f"{name} {verb} in {len(margins)} of {kinds} kinds of requests" for name, margins in ordered[:1]]
+    return parts + [f"{name} in {len(margins)}" for name, margins in ordered[1:]]
 
 
-def _caveat(repeats: Sequence[int]) -> str:
-    """That leads of so many repeats are no claims, where that is so of any."""
-    few = sum(count < REPEATS_FOR_A_CLAIM for count in repeats)
-    if not few:
+def _nothing(findings: Sequence[Finding]) -> str:
+    """That nothing may be ranked, and why, where a doubt is the reason."""
+    why = _graves(findings)
+    return f"Nothing may be ranked{why}" if why else "Nothing could be compared"
+
+
+def _graves(findings: Sequence[Finding]) -> str:
+    """The gravest reason in brackets; of several how many more there are."""
+    found = list(dict.fromkeys(doubt for one in findings if one.ratio is None for doubt in graves(one.doubts)))
+    if not found:
         return ""
-    return f" (n = {max(repeats)}: no claim)" if few == len(repeats) else f" (no claim in {few} of them)"
+    more = f"; and {len(found) - 1} more" if len(found) > 1 else ""
+    return f" ({doubt_words(found[:1])}{more})"
 
 
 def _scores(pairs: Sequence[Finding]) -> dict[str, Ratio]:

@@ -148,13 +148,17 @@ def _hosts(run: Weighed, _shared: Sequence[str]) -> Facts:
     limits = {
         name: ", ".join(
             (
-                "any CPU" if host.cpus is None else f"{host.cpus:g} CPU",
+                "any CPU" if host.cpus is None else f"{host.cpus:g} CPU{_period(run.plan.hardware.cpu_period)}",
                 "any memory" if host.memory is None else show_bytes(host.memory),
             )
         )
         for name, host in run.plan.hardware.hosts.items()
     }
     return {"": run.plan.hardware.kind or run.plan.hardware.name, **limits}
+
+
+def _period(seconds: float | None) -> str:
+    return "" if seconds is None else f" in periods of {seconds * 1e3:g} ms"
 
 
 def _network(run: Weighed, _shared: Sequence[str]) -> Facts:

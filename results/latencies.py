@@ -1,7 +1,8 @@
 """Latencies as they were measured, read once for every picture of them: of each kind of requests at one worker count.
 
-A histogram is decoded here and nowhere else on the way to a picture. What cannot be read is a gap that says why; it takes nothing
-else with it. A percentile is of one repeat; over repeats the median of theirs is taken, never a percentile of repeats put together.
+A histogram is decoded here and nowhere else on the way to a picture. What cannot be read is a gap that says why; it takes
+nothing else with it. A percentile is of one repeat; over repeats the geometric mean of theirs is taken, never a percentile of
+repeats put together.
 """
 
 from __future__ import annotations
@@ -10,17 +11,18 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, groupby
-from statistics import median
 from typing import Final
 
 from pydantic import NonNegativeFloat, NonNegativeInt
 
 from ground.errors import InvalidMeasurement
 from ground.record import Record
+from results.doubt import doubt_words
 from results.histogram import Histogram, rank_of
 from results.kinds import Kind, kind_of, subjects
 from results.measurement import Second, Tally
 from results.resolved import ResolvedPlan
+from results.statistics import geometric_mean
 from results.step import StepKey, StepResult
 from results.summary import Row
 from results.validity import SAMPLES_BEYOND
@@ -105,11 +107,11 @@ class LayoutLatencies(Record):
         """Whether a percentile may be given: in every repeat enough samples lie beyond it."""
         return bool(self.ranked) and self.count * (100 - percent) / 100 >= SAMPLES_BEYOND - 1e-6
 
-    def median_us(self, percent: float) -> float:
-        """The median of the repeats' percentiles. Raises InvalidMeasurement where no latencies are known."""
+    def middle_us(self, percent: float) -> float:
+        """The geometric mean of the repeats' percentiles. Raises InvalidMeasurement where no latencies are known."""
         if not self.ranked:
             raise InvalidMeasurement(f"{self.layout}: no latencies are known")
-        return median(one.percentile_us(percent) for one in self.ranked)
+        return geometric_mean([max(1, one.percentile_us(percent)) for one in self.ranked])
 
     @property
     def why_not(self) -> str:
@@ -214,11 +216,13 @@ def _repeat(step: StepResult, row: Row, point: Point | None) -> RepeatLatencies:
     tally = next((one for one in measurement.tallies if one.operation == row.operation), None)
     if tally is None or not tally.count:
         return RepeatLatencies(repeat=step.key.repeat, ranked=False, gap="nothing succeeded")
-    ranked = point is not None and point.ranked and not row.doubt
+    ranked = point is not None and point.ranked and not row.condemned
     whole = RepeatLatencies(
         repeat=step.key.repeat,
         ranked=ranked,
-        note="" if ranked else row.doubt or next(iter(point.notes if point is not None else step.notes), "not ranked"),
+        note=""
+        if ranked
+        else doubt_words(row.condemned) or next(iter(point.notes if point is not None else step.notes), "not ranked"),
         window_s=measurement.window_s,
         seconds=tuple(second for second in measurement.seconds if second.operation == row.operation),
     )

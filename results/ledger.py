@@ -122,7 +122,7 @@ def _entry(
         notes.append(f"{len(failures)} of {len(trials)} trials could not be made: {Counter(failures).most_common(1)[0][0]}")
     for one in paired:
         notes += [f"{count} of {len(counted)} trials have no figure: {why}" for why, count in _grouped(one.lacking).items()]
-    unknown = [effect for effect in own if effect.verdict in ("not comparable", "no claim")]
+    unknown = [effect for effect in own if effect.verdict in ("not comparable", "provisional")]
     verdict = _verdict([effect.verdict for effect in own], counted=bool(counted), allowed=not broken)
     if verdict == "not comparable" and len(unknown) < len(own):
         notes.append("an objective cannot be judged, so nothing is claimed by the others")
@@ -159,8 +159,8 @@ def _verdict(found: Sequence[Verdict], *, counted: bool, allowed: bool) -> Entry
         return "trade-off" if "better" in has else "worse"
     if "not comparable" in has:
         return "not comparable"
-    if "no claim" in has:
-        return "no claim"
+    if "provisional" in has:
+        return "provisional"
     if "better" in has:
         return "better"
     return "no effect shown" if "not shown" in has else "too small to matter"

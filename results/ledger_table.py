@@ -22,7 +22,7 @@ SIGNS: Final[dict[EntryVerdict, str]] = {
     "trade-off": "◆",
     "too small to matter": "=",
     "no effect shown": "~",
-    "no claim": "?",
+    "provisional": "?",
     "not allowed": "!",
     "failed": "×",
     "not comparable": "–",
@@ -94,7 +94,7 @@ def change_figure(effect: Effect) -> str:
     if effect.ratio is None:
         return UNKNOWN
     change = show_percent(effect.ratio.value)
-    return f"({change})" if effect.verdict == "no claim" else f"{change} ~" if effect.verdict == "not shown" else change
+    return f"({change})" if effect.verdict == "provisional" else f"{change} ~" if effect.verdict == "not shown" else change
 
 
 def _line(result: TuningResult, entry: Entry) -> LedgerLine:

@@ -56,3 +56,7 @@ class RunEvent(Record):
     kind: str
     text: str
     layout: str | None = None
+    repeat: int | None = None
+    """Which standing of the layout, from 0, where it matters."""
+    share: float | None = None
+    """Of an event `busy`: the share of this machine's CPUs, 0 to 1, that others used before a deployment."""

@@ -1,56 +1,69 @@
-"""The noise floor of a rig: how far two arms of the same layout are apart, visited alike in every block (an A/A trial).
+"""The noise floor of a machine: how far a layout is from itself, measured twice in every block (an A/A control).
 
-Whatever differs between a layout and its twin is neither's doing. A difference between two layouts that is no larger than that is
-none that this rig can show, however sure its test is.
+Whatever differs between a layout and its control is neither's doing. A difference between two layouts that is no larger than that
+is none that this machine can show, however sure its test is.
+
+Each repeat of the layout beside that of its control is a pair. Means of a cell's pairs stay 95 times in 100 within Student's
+quantile of their standard error, over all cells: that is the floor. It is an estimate, whose own 95 % interval is that of a
+variance (chi-square). The worst of some draws, which grows with every cell, is no such figure.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from results.comparison import Metric, NoiseFloor
-from results.contrast import METRICS, Contrast, at_workers, over_all
+from results.comparison import NoiseFloor
+from results.contrast import Contrast, comparable
 from results.kinds import kind_of
-from results.statistics import LEVEL, corrected, geometric_mean
+from results.metrics import METRICS, Metric
+from results.statistics import LEVEL, corrected, floor_of_pairs, one_sample
 from results.summary import Row
 
 
 def floors(rows: Sequence[Row], twins: Mapping[str, str]) -> tuple[NoiseFloor, ...]:
-    """The noise floor of each metric, by each twin; nothing where no cell of the two could be compared."""
-    found = (_floor(rows, metric, layout, twin) for twin, layout in twins.items() for metric in METRICS)
+    """The noise floor of each metric, by each control; nothing where no cell of the two could be compared."""
+    found = (_floor(rows, metric, layout, twin) for twin, layout in twins.items() for metric in METRICS.values())
     return tuple(floor for floor in found if floor is not None)
 
 
 def floor_of(noise: Sequence[NoiseFloor], one: Contrast) -> float | None:
-    """What a contrast has to be beyond; None where it is not known: of no A/A trial, and of latencies told in bins."""
+    """What a contrast has to be beyond; None where it is not known: without an A/A control, and of latencies told in bins."""
     if one.bins is not None:
         return None
-    known = [floor.overall if one.workers is None else floor.ratio for floor in noise if floor.metric == one.metric]
-    return max((ratio for ratio in known if ratio is not None), default=None)
+    return max((floor.ratio for floor in noise if floor.metric == one.metric.key), default=None)
 
 
 def _floor(rows: Sequence[Row], metric: Metric, layout: str, twin: str) -> NoiseFloor | None:
-    cells, wholes = [], []
+    cells = []
     for _, group in groupby((row for row in rows if row.layout in (layout, twin)), key=kind_of):
-        one, again = ({row.workers: row for row in kind if row.layout == name} for kind in [list(group)] for name in (layout, twin))
-        pairs = [(row, again[workers]) for workers, row in one.items() if workers in again]
-        each = [at_workers(metric, *pair) for pair in pairs]
-        cells += each
-        wholes += [over_all(each)] if each else []
-    known = [(cell, cell.ratio) for cell in cells if cell.ratio is not None and cell.bins is None]
+        kind = list(group)
+        one, again = ({row.workers: row for row in kind if row.layout == name} for name in (layout, twin))
+        cells += [_pairs(metric, row, again[workers]) for workers, row in one.items() if workers in again]
+    known = [cell for cell in cells if len(cell) >= 2]
     if not known:
         return None
-    apart = [ratio.either_way for _, ratio in known]
-    q_values = corrected([cell.p for cell, _ in known if cell.p is not None])
+    repeats = min(len(cell) for cell in known)
+    ratio, low, high = floor_of_pairs(known)
+    q_values = corrected([one_sample(cell).p for cell in known])
     return NoiseFloor(
-        metric=metric,
+        metric=metric.key,
         layout=layout,
         twin=twin,
-        ratio=max(apart),
-        typical=geometric_mean(apart),
-        overall=max((one.ratio.either_way for one in wholes if one.ratio is not None), default=None),
+        ratio=ratio,
+        low=low,
+        high=high,
+        pairs=sum(len(cell) for cell in known),
         cells=len(known),
         shown=sum(q <= LEVEL for q in q_values),
-        repeats=min(ratio.repeats for _, ratio in known),
+        repeats=repeats,
     )
+
+
+def _pairs(metric: Metric, row: Row, again: Row) -> list[float]:
+    """Logarithms of how many times a repeat of the one is that of the other in the same block."""
+    if not comparable(row, again):
+        return []
+    one, other = ({point.repeat: value for point in side.used if (value := metric.of(point))} for side in (row, again))
+    return [math.log(value / other[repeat]) for repeat, value in one.items() if repeat in other]

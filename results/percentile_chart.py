@@ -1,8 +1,8 @@
 """Percentiles from the fastest request to the slowest, on a scale that gives the tail its room: 1 / (1 - p), logarithmic.
 
-The bold line is, at each percentile, the median of the repeats' own; repeats are never put together. It is drawn as far as every
-repeat has enough samples beyond, and dashed from there to the last sample. Of a single repeat a shade says how far chance alone
-may have moved each percentile (`RepeatLatencies.interval_us`).
+The bold line is, at each percentile, the geometric mean of the repeats' own; repeats are never put together. It is drawn as far
+as every repeat has enough samples beyond, and dashed from there to the last sample. Of a single repeat a shade says how far
+chance alone may have moved each percentile (`RepeatLatencies.interval_us`).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _finding(drawn: Sequence[KindLatencies]) -> str:
         percent = min(percents, default=50.0)
         if percent <= 50:
             continue
-        tails = sorted((one.median_us(percent) / one.median_us(50), one.layout) for one in kind.layouts if one.reaches(percent))
+        tails = sorted((one.middle_us(percent) / one.middle_us(50), one.layout) for one in kind.layouts if one.reaches(percent))
         (short, light), (long, heavy) = tails[0], tails[-1]
         other = f", {show_ratio(short)} on {light}" if show_ratio(short) != show_ratio(long) else ""
         at = f"{kind.about} at {kind.at}"
@@ -80,7 +80,7 @@ def _caption(kinds: Sequence[KindLatencies]) -> str:
     repeats = max((len(one.ranked) for kind in kinds for one in kind.layouts), default=0)
     parts = ["How long the fastest share of requests took at most; each digit 9 more is as wide as the last."]
     if repeats > 1:
-        parts.append("Bold: the median of the repeats’ percentiles; faint: each repeat.")
+        parts.append("Bold: the geometric mean of the repeats’ percentiles; faint: each repeat.")
     else:
         parts.append("One repeat; shade: how far chance may have moved a percentile (95 %), were requests independent.")
     parts.append(f"Dashed: fewer than {SAMPLES_BEYOND} samples lie beyond. Hollow: the slowest request of all.")
@@ -113,7 +113,7 @@ def _panel_finding(kind: KindLatencies) -> str:
     percent = min((found for one in kind.layouts if (found := given(one)) is not None), default=None)
     if percent is None:
         return "too few samples for any percentile"
-    known = sorted((one.median_us(percent), one.layout) for one in kind.layouts if one.reaches(percent))
+    known = sorted((one.middle_us(percent), one.layout) for one in kind.layouts if one.reaches(percent))
     (low_us, fast), (high_us, slow) = known[0], known[-1]
     if len(known) == 1:
         return f"{called(percent)}: {show_ms(low_us / 1000)} ms{f' {fast}' * (len(kind.layouts) > 1)}"
@@ -121,7 +121,7 @@ def _panel_finding(kind: KindLatencies) -> str:
 
 
 def _line(one: LayoutLatencies) -> tuple[str, ...]:
-    figures = [show_ms(one.median_us(percent) / 1000) if one.reaches(percent) else UNKNOWN for percent in (50, 90, 99, 99.9)]
+    figures = [show_ms(one.middle_us(percent) / 1000) if one.reaches(percent) else UNKNOWN for percent in (50, 90, 99, 99.9)]
     largest = UNKNOWN if one.largest_us is None else show_ms(one.largest_us / 1000)
     name = f"{one.layout} ({one.why_not})" if one.why_not else one.layout
     return (name, str(len(one.ranked)), show_figure(one.count) if one.count else UNKNOWN, *figures, largest)
@@ -149,7 +149,7 @@ def _draw(kind: KindLatencies, shown: Sequence[Style], look: Look) -> alt.LayerC
             "layout": one.layout,
             "solid": solid,
             "x": [rounded(odds) for odds in stretch],
-            "y": [rounded(one.median_us(_percent(odds)) / 1000) for odds in stretch],
+            "y": [rounded(one.middle_us(_percent(odds)) / 1000) for odds in stretch],
         }
         for one in kind.layouts
         if one.ranked
@@ -271,7 +271,7 @@ def _csv(drawn: Sequence[KindLatencies]) -> str:
                         *about,
                         None,
                         f"{_percent(odds):.7g}",
-                        one.median_us(_percent(odds)) / 1000,
+                        one.middle_us(_percent(odds)) / 1000,
                         one.count,
                         odds <= _trusted(one.count),
                         True,

@@ -27,7 +27,7 @@ SAME: Final = "~"
 
 _PICKS: Final = {"sequential": "sequential", "uniform": "random"}
 
-Verdict = Literal["changed", "same", "no claim", "missing"]
+Verdict = Literal["changed", "same", "provisional", "missing"]
 """What may be said of a cell. `no claim`: fewer repeats than a claim needs, whatever was measured."""
 
 
@@ -95,7 +95,7 @@ def change(after: Sequence[float], before: Sequence[float]) -> tuple[Ratio, Verd
     """The ratio of two sets of repeats, all above 0, and what may be said of it. Raises ValueError where `ratio` does."""
     found = ratio(after, before)
     if found.repeats < REPEATS_FOR_A_CLAIM:
-        return found, "no claim"
+        return found, "provisional"
     return found, "changed" if found.claim and abs(found.value - 1) >= NEAR else "same"
 
 

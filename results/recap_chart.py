@@ -79,7 +79,7 @@ def _finding(maps: Sequence[Recap]) -> str:
     if not measured:
         return "Nothing could be compared"
     claims = [cell for cell in measured if cell.verdict == "changed"]
-    if all(cell.verdict == "no claim" for cell in measured):
+    if all(cell.verdict == "provisional" for cell in measured):
         few = max(cell.ratio.repeats for cell in measured if cell.ratio is not None)
         pairs = f"{len(measured)} comparison{'s' * (len(measured) > 1)}"
         return f"What was measured in {pairs} by {few} repeat{'s' * (few > 1)}: too few for a claim"

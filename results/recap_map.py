@@ -13,13 +13,14 @@ import altair as alt
 
 from results.chart_data import csv_lines
 from results.chart_theme import LIGHT, Look
-from results.comparison import Comparison, Effect, Metric
+from results.comparison import Comparison, Effect
 from results.diverging import colour_at, diverging, ink_on, neutral
 from results.figure import Figure, Plot
 from results.figures import UNKNOWN, show_figure
 from results.kinds import kind_of
+from results.metrics import METRICS, MetricKey
 from results.percent import percent, show_percent
-from results.statistics import REPEATS_FOR_A_CLAIM, Ratio
+from results.statistics import Ratio
 
 RECAP_MAP: Final = "recap-map"
 """What the names of these figures begin with."""
@@ -35,17 +36,14 @@ GAP: Final = 0.06
 LABEL_PX: Final = 15
 ALL: Final = "all"
 
-_UNITS: Final[dict[Metric, str]] = {"throughput": "op/s", "p90": "ms"}
-_CALLED: Final[dict[Metric, str]] = {"throughput": "throughput", "p90": "p90"}
-
 
 def recap_maps(comparison: Comparison, look: Look = LIGHT) -> tuple[Figure, ...]:
-    """A map of throughput and one of p90; those without anything to compare are left out."""
-    made = (_figure(comparison, metric, look) for metric in ("throughput", "p90"))
+    """A map of each metric; those without anything to compare are left out."""
+    made = (_figure(comparison, metric, look) for metric in METRICS)
     return tuple(figure for figure in made if figure is not None)
 
 
-def _figure(comparison: Comparison, metric: Metric, look: Look) -> Figure | None:
+def _figure(comparison: Comparison, metric: MetricKey, look: Look) -> Figure | None:
     effects = [effect for effect in comparison.effects if effect.metric == metric]
     if not any(effect.ratio is not None for effect in effects):
         return None
@@ -53,13 +51,13 @@ def _figure(comparison: Comparison, metric: Metric, look: Look) -> Figure | None
     about = f"{comparison.subjects[0]} {against}" if len(comparison.subjects) == 1 else against
     better, worse = ("more", "less") if metric == "throughput" else ("shorter", "longer")
     head = (
-        *("About", "Subject", "Workers", f"{comparison.baseline} {_UNITS[metric]}", f"Subject {_UNITS[metric]}"),
+        *("About", "Subject", "Workers", f"{comparison.baseline} {METRICS[metric].unit}", f"Subject {METRICS[metric].unit}"),
         *("Change", "95 % interval", "Repeats", "Verdict"),
     )
     columns, rows = _columns(effects), _rows(effects)
     plot = Plot(
         key=metric,
-        title=f"Change of {_CALLED[metric]} by workers, {about}",
+        title=f"Change of {METRICS[metric].name} by workers, {about}",
         finding="",
         spec=_spec(effects, columns, rows, look),
         head=head,
@@ -68,12 +66,12 @@ def _figure(comparison: Comparison, metric: Metric, look: Look) -> Figure | None
         height=len(rows) * CELL_HEIGHT,
     )
     return Figure(
-        name=RECAP_MAP if metric == "throughput" else f"{RECAP_MAP}-p90",
-        title=f"Recap: {_CALLED[metric]}",
+        name=RECAP_MAP if metric == "throughput" else f"{RECAP_MAP}-{metric}",
+        title=f"Recap: {METRICS[metric].name}",
         finding=finding(effects, comparison),
-        caption=f"Blue: better, {better} {_CALLED[metric]}. Orange: worse, {worse}. Full colour from {CLIP * 100:.0f} %. "
-        f"Grey: no claim: ~ no difference shown, a number alone too small to matter, in brackets fewer than "
-        f"{REPEATS_FOR_A_CLAIM} repeats. × not comparable.{_noise(comparison, metric)}{_unlike(comparison)}",
+        caption=f"Blue: better, {better} {METRICS[metric].name}. Orange: worse, {worse}. Full colour from {CLIP * 100:.0f} %. "
+        f"Grey: no claim: ~ no difference shown, a number alone too small to matter, in brackets provisional."
+        f" × not comparable.{_noise(comparison, metric)}{_unlike(comparison)}",
         csv=recap_csv(effects),
         plots=(plot,),
         columns=1,
@@ -89,23 +87,22 @@ def finding(effects: Sequence[Effect], comparison: Comparison) -> str:
     noun = "cell" if len(known) == 1 else "cells"
     if not known:
         return f"Nothing could be compared with {_against(effects, comparison)}"
-    if all(effect.verdict == "no claim" for effect in known):
-        counts = sorted({effect.ratio.repeats for effect in known if effect.ratio is not None})
-        few = f"{counts[0]} to {counts[-1]} repeats" if len(counts) > 1 else f"{counts[0]} repeat{'s' * (counts[0] > 1)}"
-        where = f"each of {len(known)} cells" if len(known) > 1 else "the one cell that could be compared"
-        return f"With {few} in {where} nothing can be claimed about {_CALLED[metric]}"
+    if all(effect.verdict == "provisional" for effect in known):
+        where = f"{'each' if len(known) > 2 else 'both'} of {len(known)} cells" if len(known) > 1 else "the one cell"
+        why = "; ".join(dict.fromkeys(doubt.words for effect in known for doubt in effect.doubts))
+        return f"{METRICS[metric].name.capitalize()} is provisional in {where} that could be compared: {why}"
     better, worse = (sum(effect.verdict == verdict for effect in known) for verdict in ("better", "worse"))
     one = len(comparison.subjects) == 1
     against = _against(effects, comparison)
     others = "the other layouts" if against == comparison.baseline else "layouts of the other run"
     who = comparison.subjects[0] if one else others
-    words = {"throughput": ("faster", "slower"), "p90": ("a shorter", "a longer")}[metric]
-    tail = "" if metric == "throughput" else " p90"
+    words = ("faster", "slower") if metric == "throughput" else ("a shorter", "a longer")
+    tail = "" if metric == "throughput" else f" {METRICS[metric].name}"
     verb = ("is" if one else "are") if metric == "throughput" else ("has" if one else "have")
     parts = [f"{word}{tail} in {count} of {len(known)} {noun}" for word, count in zip(words, (better, worse), strict=True) if count]
     if not parts:
         where = f"any of {len(known)} cells" if len(known) > 1 else "the one cell that could be compared"
-        return f"No difference of {_CALLED[metric]} from {against} can be claimed in {where}"
+        return f"No difference of {METRICS[metric].name} from {against} can be claimed in {where}"
     return f"Against {against}, {who} {verb} {' and '.join(parts)}"
 
 
@@ -127,7 +124,7 @@ def recap_csv(effects: Sequence[Effect]) -> str:
     return csv_lines(head, lines)
 
 
-def _noise(comparison: Comparison, metric: Metric) -> str:
+def _noise(comparison: Comparison, metric: MetricKey) -> str:
     floor = max((one.ratio for one in comparison.noise if one.metric == metric), default=None)
     return "" if floor is None else f" The rig’s noise floor is {show_percent(floor, signed=False)}."
 
@@ -261,7 +258,7 @@ def cell_text(effect: Effect) -> str:
     if in_bins(effect):
         least = _least(effect.ratio)
         words = "~" if least == 1 else f"{'≥' if least > 1 else '≤'} {show_percent(least)}"
-    return f"({words})" if effect.verdict == "no claim" else words
+    return f"({words})" if effect.verdict == "provisional" else words
 
 
 def in_bins(effect: Effect) -> bool:

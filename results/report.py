@@ -42,7 +42,7 @@ BACKGROUND: Final = "background: "
 
 
 _DOUBTS: Final[dict[Verdict, str]] = {
-    "no claim": ", no claim",
+    "provisional": ", provisional",
     "not shown": ", no difference shown",
     "too small to matter": ", too small to matter",
 }

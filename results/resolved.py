@@ -58,6 +58,8 @@ class PlannedHardware(_Part):
     about: str = ""
     kind: str = ""
     clients: tuple[str, ...] = ()
+    cpu_period: float | None = None
+    """Period of the hosts' CPU quotas in seconds; None: the plan does not tell it."""
     hosts: dict[str, PlannedHost] = Field(default_factory=dict)
 
     @property
@@ -100,6 +102,8 @@ class ResolvedPlan(_Part):
     """By layout; empty in runs that were made before there was more than one driver."""
     structures: dict[str, PlannedStructure] = Field(default_factory=dict)
     """By layout, of those of which it is known."""
+    order_seed: int | None = None
+    """What the order of visits and of shuffled worker counts was drawn from; None where the plan does not tell."""
     twins: dict[str, str] = Field(default_factory=dict)
     """Layouts that are another one once more, and which: what differs between the two is the noise of the rig."""
 

@@ -84,7 +84,7 @@ def regressions(comparison: Comparison) -> tuple[Effect, ...]:
 
 def claims(comparison: Comparison) -> bool:
     """Whether any verdict was possible at all: somewhere both sides were ranked, with enough repeats for a claim."""
-    return any(one.verdict not in ("no claim", "not comparable") for one in comparison.effects)
+    return any(one.verdict not in ("provisional", "not comparable") for one in comparison.effects)
 
 
 def lost(a: Weighed, b: Weighed, pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from results.comparison import Verdict
 from results.contrast import Contrast, workers_words
 from results.figures import show_figure, show_ratio
 from results.interval import Interval
-from results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, Ratio
+from results.statistics import LEVEL, Ratio
 from results.summary import Row
 
 
@@ -27,6 +27,8 @@ class Judged:
     noise: float | None
     tests: int
     verdict: Verdict
+    smallest: float | None = None
+    """The smallest true ratio above 1 that would be shown 8 times in 10, as the other cells have come out."""
 
 
 def sentence(about: str, judged: Judged) -> str:
@@ -39,7 +41,7 @@ def sentence(about: str, judged: Judged) -> str:
     up = one.ratio.value > 1
     measure = one.ratio if up else one.ratio.inverted
     high, low = (one.subject, one.baseline) if up else (one.baseline, one.subject)
-    relation = _throughput if one.metric == "throughput" else _latency
+    relation = _throughput if one.metric.key == "throughput" else _latency
     text = f"{relation(about, judged, measure, high, low)}; {strength(judged)}."
     if one.lacking:
         counts = [str(count) for count in one.lacking]
@@ -52,12 +54,14 @@ def strength(judged: Judged) -> str:
     one = judged.contrast
     repeats = one.ratio.repeats if one.ratio is not None else 0
     text, floor = f"n = {repeats}", judged.noise
-    if judged.verdict == "no claim":
-        text += f": no claim with fewer than {REPEATS_FOR_A_CLAIM} repeats"
+    if judged.verdict == "provisional":
+        text += f": provisional, {'; '.join(dict.fromkeys(doubt.words for doubt in one.doubts))}"
     elif judged.verdict == "too small to matter":
-        text += f": shown, but less than the {(judged.bound - 1) * 100:.3g} % that matter"
+        text += f": equivalent, less than the {_matter(judged)} apart that matter"
     elif judged.verdict == "not shown":
         text += f": no difference shown{_why(judged)}"
+    if one.drift > 1 and judged.verdict in ("better", "worse"):
+        text += "; no drift within the windows that they leave open would undo it"
     return f"{text}; the rig’s noise floor is {show_ratio(floor)}" if floor is not None else text
 
 
@@ -84,14 +88,20 @@ def _why(judged: Judged) -> str:
     one = judged.contrast
     if judged.q is not None and judged.q <= LEVEL:
         return " beyond the rig’s noise floor" if judged.noise is not None and one.least <= judged.noise else ""
-    if one.p is not None and one.p <= LEVEL:
+    if one.welch is not None and one.welch.p_beyond(judged.bound) <= LEVEL:
         return f" after correction for {judged.tests} comparisons"
-    return f" (one of {show_ratio(one.smallest)} would be, 8 times in 10)" if one.smallest is not None else ""
+    beyond = f" beyond the {_matter(judged)} that matter" if one.p is not None and one.p <= LEVEL else ""
+    return f"{beyond} (one of {show_ratio(judged.smallest)} would be, 8 times in 10)" if judged.smallest is not None else beyond
+
+
+def _matter(judged: Judged) -> str:
+    """The practical threshold: `5 %`."""
+    return f"{(judged.bound - 1) * 100:.3g} %"
 
 
 def _incomparable(about: str, one: Contrast) -> str:
     why = f" ({one.reasons})" if one.reasons else ""
-    subject = f"p90 of {about}" if one.metric == "p90" else _upper(about)
+    subject = _upper(about) if one.metric.key == "throughput" else f"{one.metric.name} of {about}"
     where = "at any worker count" if one.workers is None else f"at {workers_words(one.workers)}"
     return f"{subject}: {one.baseline.layout} and {one.subject.layout} cannot be compared {where}{why}."
 
@@ -107,12 +117,16 @@ def _throughput(about: str, judged: Judged, measure: Ratio, fast: Row, slow: Row
 
 
 def _latency(about: str, judged: Judged, measure: Ratio, high: Row, low: Row) -> str:
-    figures = "" if judged.contrast.workers is None else f": {_against(high.p90_ms, low.p90_ms)} ms"
+    one = judged.contrast
+    name = one.metric.name
+    # The subject is the higher one where the ratio of it to the baseline is above 1.
+    values = one.values if high is one.baseline else one.values[::-1]
+    figures = "" if one.workers is None else f": {_against(*values)} {one.metric.unit}"
     where = _where(judged, low)
     if measure.value < judged.bound:
         near = f"within {percent(measure)} of each other{_bounds(measure)}"
-        return f"p90 of {about} {where}: {high.layout} and {low.layout} {near}{figures.replace(':', ',')}"
-    return f"{high.layout}’s p90 of {about} {where} is {show_ratio(measure.value)}{_bounds(measure)} {low.layout}’s{figures}"
+        return f"{name} of {about} {where}: {high.layout} and {low.layout} {near}{figures.replace(':', ',')}"
+    return f"{high.layout}’s {name} of {about} {where} is {show_ratio(measure.value)}{_bounds(measure)} {low.layout}’s{figures}"
 
 
 def _in_bins(about: str, judged: Judged, bins: tuple[Interval, Interval]) -> str:
@@ -120,7 +134,7 @@ def _in_bins(about: str, judged: Judged, bins: tuple[Interval, Interval]) -> str
     first, second = (one.baseline, one.subject) if bins[0].low_ms <= bins[1].low_ms else (one.subject, one.baseline)
     within = sorted(bins, key=lambda interval: (interval.low_ms, interval.top_ms))
     at = f"at {workers_words(one.subject.workers)}"
-    return f"p90 of {about} {at}, {first.layout} and {second.layout}: {told_apart(*within)}; {strength(judged)}."
+    return f"{one.metric.name} of {about} {at}, {first.layout} and {second.layout}: {told_apart(*within)}; {strength(judged)}."
 
 
 def _where(judged: Judged, slow: Row) -> str:
@@ -137,7 +151,7 @@ def _where(judged: Judged, slow: Row) -> str:
     spread = f"{low} at each" if low == high else f"{low} to {high} by worker count"
     text = f"at {counts[0]} to {counts[-1]} workers ({spread})"
     behind = [str(count) for count, value in zip(counts, ratios, strict=True) if value * judged.bound < 1]
-    leads = "leads" if one.metric == "throughput" else "has more"
+    leads = "does more" if one.metric.key == "throughput" else "has more"
     return f"{text}, but {slow.layout} {leads} at {listed(behind)}" if behind else text
 
 

@@ -164,7 +164,7 @@ def _verdict(ratio: Ratio | None, q: float | None, bound: float, *, more_is_bett
     if ratio is None:
         return "not comparable"
     if ratio.repeats < REPEATS_FOR_A_CLAIM:
-        return "no claim"
+        return "provisional"
     if _within(ratio, bound):
         return "too small to matter"
     if q is None or q > LEVEL:

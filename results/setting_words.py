@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from ground.quantities import show_bytes
-from results.comparison import Metric, Verdict
+from results.comparison import Verdict
 from results.contrast import workers_words
 from results.figures import show_ratio
 from results.kinds import requests_of
+from results.metrics import MetricKey
 from results.percent import TIMES
 from results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, Ratio
 from results.trial import Arm, TuningRun
 from suites.tuning import Objective, Setting, show_setting
 
-_WORDS: Final[dict[Metric, tuple[str, str, str]]] = {
+_WORDS: Final[dict[str, tuple[str, str, str]]] = {
     "throughput": ("more", "fewer", "as many"),
     "p90": ("longer", "shorter", "as long"),
 }
@@ -69,7 +70,7 @@ def effect_words(told: Told) -> str:
     if told.ratio is None:
         subject = f"{told.about} {where}" if told.objective.of == "throughput" else f"p90 of {told.about} {where}"
         return f"{told.name}: {subject} cannot be compared{f' ({told.why})' if told.why else ''}"
-    metric: Metric = told.objective.of
+    metric: MetricKey = told.objective.of
     ends = _ends(metric, told.ratio)
     counted = f"n = {told.ratio.repeats}"
     if told.verdict == "not shown":
@@ -80,7 +81,7 @@ def effect_words(told: Told) -> str:
     text = f"{told.name}: {text}{f' ({ends})' if ends else ''}"
     if told.verdict == "too small to matter":
         text += f", within the {(told.bound - 1) * 100:.3g} % that matter"
-    if told.verdict == "no claim":
+    if told.verdict == "provisional":
         counted += f": no claim with fewer than {REPEATS_FOR_A_CLAIM} trials"
     return f"{text}, {counted}"
 
@@ -123,7 +124,7 @@ def _why(told: Told) -> str:
     return f" (one of {one} would be, 8 times in 10)"
 
 
-def _change(metric: Metric, ratio: float) -> str:
+def _change(metric: MetricKey, ratio: float) -> str:
     more, fewer, alike = _WORDS[metric]
     if ratio >= TIMES:
         times = f"over {_MANY:,.0f}" if ratio > _MANY else show_ratio(ratio).removesuffix("×")
@@ -131,7 +132,7 @@ def _change(metric: Metric, ratio: float) -> str:
     return f"{_digits(abs(ratio - 1) * 100)} % {more if ratio >= 1 else fewer}"
 
 
-def _ends(metric: Metric, ratio: Ratio) -> str:
+def _ends(metric: MetricKey, ratio: Ratio) -> str:
     """`8 % to 16 % more`, `3 % fewer to 8 % more`; nothing where there is no interval."""
     if ratio.low is None or ratio.high is None:
         return ""

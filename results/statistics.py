@@ -2,13 +2,19 @@
 
 Throughputs and latencies of repeats differ by factors, not by sums, so they are compared as logarithms. Welch's interval (B. L.
 Welch, Biometrika 34, 1947) keeps its coverage at 2 to 10 repeats, where bootstrap intervals of so few values are too narrow.
+
+The rule of a claim is one of intervals: a difference is claimed where the interval lies beyond the practical threshold on one
+side, two sides are equivalent where it lies within. `Welch.p_beyond` and `Welch.p_within` say the same as p-values, so that all
+that a run tests, of every metric and also over worker counts, is corrected together by `corrected`: a claim has q <= LEVEL.
+That is Benjamini and Yekutieli's interval at confidence 1 - LEVEL * claims / tests (J. Am. Stat. Assoc. 100, 2005) beyond the
+threshold. How often it claims what is not there: benchmarks/claims.py, table in docs/statistics.md.
 SciPy is imported where it is needed: that takes longer than all else that a command imports.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Annotated, Final
 
@@ -78,18 +84,55 @@ class Welch(Record):
             return float(self.difference == 0)
         return min(1.0, 2 * float(stdtr(self.freedom, -abs(self.difference) / self.error)))
 
+    def p_beyond(self, bound: float = 1.0) -> float:
+        """How often chance alone would put two sides that are `bound` apart at least so far beyond it, two-sided.
+
+        `bound` is a ratio from 1 up. At most a level exactly where the interval with confidence 1 - level lies beyond the bound, on
+        one side of it; p where the bound is 1. Of sets without any spread 0 or 1. Raises ValueError for a bound below 1.
+        """
+        from scipy.special import stdtr  # noqa: PLC0415 - as above
+
+        beyond = abs(self.difference) - _log_bound(bound)
+        if beyond <= 0 or self.error == 0:
+            return float(beyond <= 0)
+        return min(1.0, 2 * float(stdtr(self.freedom, -beyond / self.error)))
+
+    def p_within(self, bound: float) -> float:
+        """How often chance alone would put sides that are `bound` apart at least so far within it: small of what is equivalent.
+
+        By two one-sided tests (D. J. Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987), of which the larger p counts. At most a
+        level exactly where the interval with confidence 1 - 2 * level lies within the bound. Raises ValueError for a bound below 1.
+        """
+        from scipy.special import stdtr  # noqa: PLC0415 - as above
+
+        within = _log_bound(bound) - abs(self.difference)
+        if self.error == 0:
+            return float(within <= 0)
+        return float(stdtr(self.freedom, -within / self.error))
+
     @property
     def ratio(self) -> Ratio:
         """The difference as a ratio, with the interval that leaves 1 out where p is below 0.05."""
-        reach = min(t_quantile((1 + CONFIDENCE) / 2, self.freedom) * self.error if self.error else 0.0, _FARTHEST)
+        return self.ratio_at(CONFIDENCE)
+
+    def ratio_at(self, confidence: float) -> Ratio:
+        """The difference as a ratio, with its interval at this confidence, which is above 0 and below 1."""
+        reach = min(t_quantile((1 + confidence) / 2, self.freedom) * self.error if self.error else 0.0, _FARTHEST)
         ends = (math.exp(self.difference + way * reach) for way in (0, -1, 1))
         value, low, high = ends
         return Ratio(value=value, low=low, high=high, repeats=self.repeats)
 
-    @property
-    def smallest(self) -> float:
-        """The smallest ratio that so many repeats of such a spread show by this test alone: see `smallest_ratio`."""
-        return smallest_ratio(self.error * math.sqrt(self.repeats / 2), self.repeats)
+    def smallest(self, level: float = LEVEL, bound: float = 1.0) -> float:
+        """The smallest ratio above 1 that a run like this would claim 8 times in 10: its interval at 1 - `level` beyond `bound`.
+
+        `level` is what a test must reach after correction (`next_level`). The spread is known from these few repeats alone, and
+        another run will find another: unlike in `smallest_ratio` both are in the figure, else it were true 6 to 7 times in 10.
+        Raises ValueError for a level that is not above 0 and up to 1, or a bound below 1.
+        """
+        if not 0 < level <= 1:
+            raise ValueError(f"no test at a level of {level}")
+        apart = _seen_again(round(self.freedom, 1), level) * self.error if self.error else 0.0
+        return math.exp(min(_log_bound(bound) + apart, _FARTHEST))
 
 
 class OneSample(Record):
@@ -142,6 +185,26 @@ def _beyond_chance(freedom: float, level: float) -> float:
     return float(nctdtrinc(freedom, 1 - POWER, t_quantile(1 - level / 2, freedom)))
 
 
+@lru_cache(maxsize=1024)
+def _seen_again(freedom: float, level: float) -> float:
+    """How many standard errors, as one run estimates them, two sides must differ to be told apart by another run with POWER.
+
+    The power is that of the noncentral t, averaged over what the first run may have estimated (chi-square, by 64 quantiles of it).
+    """
+    from numpy import arange, sqrt  # noqa: PLC0415 - as above
+    from scipy.special import gammaincinv, nctdtr  # noqa: PLC0415
+
+    estimates = sqrt(2 * gammaincinv(freedom / 2, (arange(64) + 0.5) / 64) / freedom)
+    reach = t_quantile(1 - level / 2, freedom)
+    return _least(lambda apart: float(nctdtr(freedom, apart * estimates, reach).mean()))
+
+
+def _log_bound(bound: float) -> float:
+    if not 1 <= bound < math.inf:
+        raise ValueError(f"{bound} is no practical threshold: a ratio from 1 up is wanted")
+    return math.log(bound)
+
+
 def signed_rank_p(logs: Sequence[float]) -> float:
     """Wilcoxon's two-sided signed rank test (Biometrics Bulletin 1, 1945) of whether these lie around 0; those at 0 are left out.
 
@@ -163,6 +226,29 @@ def _signed_rank_p(values: tuple[float, ...]) -> float:
     from scipy.stats import wilcoxon  # noqa: PLC0415 - as above
 
     return min(1.0, float(wilcoxon(values).pvalue))
+
+
+def floor_of_pairs(cells: Sequence[Sequence[float]]) -> tuple[float, float, float]:
+    """What 95 % of the means of such logarithms of pairs, about 0, stay below, as a ratio, and the 95 % interval of that figure.
+
+    A set for each cell, of at least 2. The standard error of a cell's mean is that of its pairs, or that of the cells' own means
+    where these lie farther from 0: what all pairs of a cell share does not average out. Raises ValueError of no pairs.
+    """
+    from scipy.special import chdtri  # noqa: PLC0415 - as the head of the file says
+
+    logs = [value for cell in cells for value in cell]
+    if len(logs) < 2:
+        raise ValueError("a spread of one value is not known")
+    repeats = min(len(cell) for cell in cells)
+    of_pairs = math.fsum(value**2 for value in logs) / len(logs) / repeats
+    of_means = math.fsum(_mean(cell) ** 2 for cell in cells) / len(cells)
+    error = math.sqrt(max(of_pairs, of_means))
+    freedom = len(logs) if of_pairs >= of_means else len(cells)
+    reach = t_quantile((1 + CONFIDENCE) / 2, len(logs)) * error
+    # chdtri(v, p) is what chi-square exceeds with probability p.
+    low, high = (math.sqrt(freedom / float(chdtri(freedom, share))) for share in ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2))
+    value, least, most = (math.exp(min(reach * times, _FARTHEST)) for times in (1.0, low, high))
+    return value, least, most
 
 
 def welch(a: Sequence[float], b: Sequence[float]) -> Welch:
@@ -193,7 +279,8 @@ def ratio(a: Sequence[float], b: Sequence[float]) -> Ratio:
 
 def geometric_mean(values: Sequence[float]) -> float:
     """The geometric mean, the only fair mean of ratios. Raises ValueError on an empty set or a value not above 0."""
-    return math.exp(_mean(_logs(values)))
+    logs = _logs(values)
+    return values[0] if min(values) == max(values) else math.exp(_mean(logs))
 
 
 @lru_cache(maxsize=1024)
@@ -206,25 +293,45 @@ def t_quantile(share: float, freedom: float) -> float:
     return float(stdtrit(freedom, share))
 
 
-def smallest_ratio(spread: float, repeats: int) -> float:
-    """The smallest ratio above 1 that is shown 8 times in 10 where logarithms of repeats have this standard deviation.
+def smallest_ratio(spread: float, repeats: int, *, level: float = LEVEL, bound: float = 1.0) -> float:
+    """The smallest ratio above 1 that is claimed 8 times in 10 where logarithms of repeats have this standard deviation for sure.
 
-    By a two-sided test at 5 % of two sides with so many repeats and an equal spread; that is Student's t with 2n - 2 degrees of
-    freedom, whose power is a value of the noncentral t. Welch's test has a little less of it. One comparison alone: a correction
-    for many wants a larger difference. Raises ValueError for fewer than 2 repeats or a spread below 0.
+    For planning; of a run that was made `Welch.smallest` tells it. By Welch's test of two sides with so many repeats and an equal
+    spread. A claim takes the interval at confidence 1 - `level` beyond `bound`, the practical threshold as a ratio; where m
+    comparisons are corrected together, the level of the first claim is LEVEL / m (`next_level`).
+    Raises ValueError for fewer than 2 repeats, a spread below 0, a level that is not above 0 and up to 1, or a bound below 1.
     """
     if repeats < 2 or not 0 <= spread < math.inf:
         raise ValueError(f"no smallest ratio for {repeats} repeats with a spread of {spread}")
-    return math.exp(min(_noncentrality(repeats) * spread * math.sqrt(2 / repeats), _FARTHEST))
+    if not 0 < level <= 1:
+        raise ValueError(f"no test at a level of {level}")
+    return math.exp(min(_log_bound(bound) + _planned(repeats, level) * spread * math.sqrt(2 / repeats), _FARTHEST))
 
 
-@lru_cache(maxsize=256)
-def _noncentrality(repeats: int) -> float:
-    """By how many standard errors two sides must differ to be told apart with POWER."""
-    from scipy.special import nctdtrinc  # noqa: PLC0415 - as above
+@lru_cache(maxsize=1024)
+def _planned(repeats: int, level: float) -> float:
+    """How many standard errors two sides of equal spread must differ to be told apart with POWER by Welch's test.
 
-    freedom = 2.0 * repeats - 2
-    return float(nctdtrinc(freedom, 1 - POWER, t_quantile((1 + CONFIDENCE) / 2, freedom)))
+    Its freedom is that of the two sides' shares of the variance, which do not depend on their sum: the power is that of the
+    noncentral t with 2n - 2 degrees of freedom, averaged over the shares (beta, by 64 quantiles of it).
+    """
+    from numpy import arange  # noqa: PLC0415 - as above
+    from scipy.special import betaincinv, nctdtr, stdtrit  # noqa: PLC0415
+
+    share = betaincinv((repeats - 1) / 2, (repeats - 1) / 2, (arange(64) + 0.5) / 64)
+    reach = stdtrit((repeats - 1) / (share**2 + (1 - share) ** 2), 1 - level / 2)
+    return _least(lambda apart: float(nctdtr(2 * repeats - 2, apart, reach).mean()))
+
+
+def _least(missed: Callable[[float], float]) -> float:
+    """The least value at which a difference is missed no more often than POWER allows, to 1 in 10,000; `missed` falls."""
+    low, high = 0.0, 4.0
+    while missed(high) > 1 - POWER:
+        low, high = high, 2 * high
+    while high - low > 1e-4 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if missed(middle) > 1 - POWER else (low, middle)
+    return high
 
 
 def rank_p(a: Sequence[float], b: Sequence[float]) -> float:
@@ -288,6 +395,25 @@ def corrected(p_values: Sequence[float]) -> tuple[float, ...]:
         least = min(least, p_values[number] * len(p_values) / rank)
         found[number] = least
     return tuple(found)
+
+
+def next_level(tests: int, claims: int = 0) -> float:
+    """The p-value that one more test must reach to be claimed beside so many claims among so many tests: Benjamini and Hochberg's.
+
+    Raises ValueError without any test, or for claims that are not from 0 to the number of tests.
+    """
+    if tests < 1 or not 0 <= claims <= tests:
+        raise ValueError(f"{claims} claims of {tests} tests")
+    return LEVEL * min(claims + 1, tests) / tests
+
+
+def claim_confidence(tests: int, claims: int) -> float:
+    """The confidence at which the intervals of so many claims among so many tests leave the truth out of 5 % of them at most.
+
+    Benjamini and Yekutieli's false coverage rate (J. Am. Stat. Assoc. 100, 2005): 1 - LEVEL * claims / tests; without
+    any claim that of the first. Raises ValueError as `next_level`.
+    """
+    return 1 - next_level(tests, max(0, claims - 1))
 
 
 def _logs(values: Sequence[float]) -> list[float]:

@@ -13,11 +13,13 @@ one that is not whole is left out. The workload's own warm-up lies before the wi
 - Noise: in windows of seconds instead of hours, chance alone passes those bounds. What is beyond one must therefore also be more
   than the scatter from second to second explains, which is taken from the differences of neighbours (J. von Neumann, Annals of
   Mathematical Statistics 12, 1941), where a slow drift does not show. Counting is part of that scatter: at 30 op/s it is large.
+- Stalls: seconds in which nothing or nearly nothing completed, whatever the length of the window, and dips that come back like a
+  clock, by the rules of `results.stalls`. Neither fits a line or fifths of a window.
 - At a constant rate throughput tells little: a gateway that falls behind shows in the mean latency of the seconds, which is
   judged by the second rule as well. In a closed loop the one follows from the other.
 
 A step is called steady only where a drift of TOLD_MOVE would have been seen; short windows, large scatter and drivers without
-figures by the second leave it unknown, which is said and is neither of the two.
+figures by the second leave it unknown, which is said and is neither of the two. `results.steady_repeats` judges short windows.
 """
 
 from __future__ import annotations
@@ -27,9 +29,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
+from pydantic import NonNegativeFloat
+
 from ground.record import Record
 from results.measurement import Measurement
+from results.stalls import SHARE, period_s, stall_words, stalls
 
+UNTOLD: Final = "steadiness is not known"
+"""What notes begin with where it cannot be told whether a step was steady."""
 FLOOR_S: Final = 10
 """Whole seconds that a window must have: five rounds of two seconds, and nine differences to know the scatter from."""
 ROUNDS: Final = 5
@@ -54,34 +61,39 @@ class Steadiness(Record):
 
     steady: bool | None
     notes: tuple[str, ...] = ()
+    most: NonNegativeFloat | None = None
+    """Over repeats (`results.steady_repeats`): the largest drift from start to end of the window that is not ruled out, as a share
+    of the mean; None where nothing is known of it."""
 
 
 def steadiness(measurement: Measurement, *, closed_loop: bool = True) -> Steadiness:
     """Whether a step was steady. `closed_loop`: the workload names no rate."""
     if not measurement.seconds:
-        return Steadiness(steady=None, notes=("steadiness is not known: the driver tells no figures by the second",))
+        return Steadiness(steady=None, notes=(f"{UNTOLD}: the driver tells no figures by the second",))
     length = math.floor(measurement.window_s + EDGE_S)
-    if length < FLOOR_S:
-        short = f"steadiness is not known: a window of {measurement.window_s:.0f} s is too short to tell (needs {FLOOR_S} s)"
-        return Steadiness(steady=None, notes=(short,))
     counts, sums_us = [0.0] * length, [0.0] * length
     for one in measurement.seconds:
         if one.second < length:
             counts[one.second] += one.count
             sums_us[one.second] += one.sum_us
-    if not any(counts):
-        return Steadiness(steady=None, notes=("steadiness is not known: nothing was done",))
-    faults = [*_warming(counts, measurement.warmup_s), *_drifting(counts, "throughput")]
-    told = _seen(counts) <= TOLD_MOVE
-    if not closed_loop and all(counts):
+    if length and not any(counts):
+        return Steadiness(steady=None, notes=(f"{UNTOLD}: nothing was done",))
+    faults, remarks = _stalled(counts, measurement.workers)
+    if length < FLOOR_S and not faults:
+        short = f"{UNTOLD}: a window of {measurement.window_s:.0f} s is too short to tell (needs {FLOOR_S} s)"
+        return Steadiness(steady=None, notes=(short, *remarks))
+    told = length >= FLOOR_S and _seen(counts) <= TOLD_MOVE
+    if length >= FLOOR_S:
+        faults += [*_warming(counts, measurement.warmup_s), *_drifting(counts, "throughput")]
+    if length >= FLOOR_S and not closed_loop and all(counts):
         latencies = [total / count for total, count in zip(sums_us, counts, strict=True)]
         faults += _drifting(latencies, "mean latency")
     if faults:
-        return Steadiness(steady=False, notes=tuple(f"not steady: {fault}" for fault in faults))
+        return Steadiness(steady=False, notes=(*(f"not steady: {fault}" for fault in faults), *remarks))
     if not told:
         hidden = f"throughput scatters so much that a drift of {_percent(TOLD_MOVE)} would not have been seen"
-        return Steadiness(steady=None, notes=(f"steadiness is not known: {hidden}",))
-    return Steadiness(steady=True)
+        return Steadiness(steady=None, notes=(f"{UNTOLD}: {hidden}", *remarks))
+    return Steadiness(steady=True, notes=tuple(remarks))
 
 
 def mser_cut(values: Sequence[float], batch: int) -> int:
@@ -99,6 +111,16 @@ def mser_cut(values: Sequence[float], batch: int) -> int:
     # What is less by rounding alone, as of a constant series, needs no cut.
     least = min(errors[: size // 2 + 1]) + 1e-12 * whole**2
     return batch * next(skipped for skipped, error in enumerate(errors) if error <= least)
+
+
+def _stalled(counts: Sequence[float], workers: int) -> tuple[list[str], list[str]]:
+    """What stalls and dips that come back there are: those that make a step unsteady, and those that are only said."""
+    found = stalls(counts, workers)
+    if found and sum(one.length_s for one in found) >= SHARE * len(counts):
+        return [stall_words(found)], []
+    period = period_s(counts)
+    faults = [] if period is None else [f"throughput dips every {period} s"]
+    return faults, [stall_words(found)] if found else []
 
 
 def _warming(counts: Sequence[float], warmup_s: float) -> list[str]:

@@ -169,9 +169,12 @@ class RunStore:
         make_folder(path.parent)
         write_whole(path, data)
 
-    def event(self, kind: str, text: str, *, layout: str | None = None) -> None:
+    def event(
+        self, kind: str, text: str, *, layout: str | None = None, repeat: int | None = None, share: float | None = None
+    ) -> None:
         """Note in `events.jsonl` what was done. Raises StoreError."""
-        append_line(self.folder / "events.jsonl", RunEvent(at=_now(), kind=kind, text=text, layout=layout).model_dump_json())
+        event = RunEvent(at=_now(), kind=kind, text=text, layout=layout, repeat=repeat, share=share)
+        append_line(self.folder / "events.jsonl", event.model_dump_json(exclude_none=True))
 
     def steps(self) -> tuple[StepResult, ...]:
         """All steps in the order they were appended; of a step that was measured again, each time.

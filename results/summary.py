@@ -1,22 +1,22 @@
 """The study's table: throughput, percentiles and errors by layout, API, workload, operation and worker count.
 
-Over repeats: throughput, bandwidth and percentiles are the median of the repeats' own figures (percentiles are never
-averaged and never taken of a mixture of repeats); max is the largest; mean is the total of latencies over the total of
-samples; samples are a total. Only repeats that are valid and not unsteady go in, and all of them; where there is none, the
-valid ones go in and the row says `steady = no`; where none is valid either, those that there are go in and it says
-`valid = no`. Errors alone are of every repeat: none is hidden by leaving its repeat out. What is
-unknown is None, an empty cell, never a number. What the hosts used is of whole steps: of a step with several operations
-each has the same figures. Of a driver that tells latencies in bins each percentile and the max is the interval that it lies
-in, in fields and columns of their own; the figure beside it is then None.
+Over repeats: throughput, bandwidth and percentiles are the geometric mean of the repeats' own figures, the same estimate that
+is compared and stands in sentences (percentiles are never taken of a mixture of repeats); max is the largest; mean is the total
+of latencies over the total of samples; samples are a total. Only repeats that are valid and not unsteady go in, and all of
+them; where there is none, the valid ones go in and the row says `steady = no`; where none is valid either, those that there are
+go in and it says `valid = no`. Errors alone are of every repeat: none is hidden by leaving its repeat out. What is unknown is
+None, an empty cell, never a number. What the hosts used is of whole steps: of a step with several operations each has the same
+figures. Of a driver that tells latencies in bins each percentile and the max is the interval that it lies in, in fields and
+columns of their own; the figure beside it is then None.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from statistics import median
 from types import MappingProxyType
 from typing import Final
 
@@ -25,10 +25,15 @@ from pydantic import NonNegativeFloat, NonNegativeInt
 from ground.record import Record
 from results import csv_text
 from results.daemons import figure_words
+from results.doubt import Doubt, busy, graves
 from results.interval import Interval, highest, middle
+from results.metrics import METRICS, Metric, Spread
 from results.resolved import ResolvedPlan
+from results.statistics import REPEATS_FOR_A_CLAIM, geometric_mean, one_sample
+from results.steadiness import UNTOLD, Steadiness
+from results.steady_repeats import steady_over_repeats
 from results.step import StepKey, StepResult
-from results.use import Resource, StepUse, beside_words, limit_words, over_repeats, queue_words
+from results.use import Resource, StepUse, beside_words, limit_words, others, over_repeats, queue_words, quota_touches
 from results.visit import WITH_BODIES, Point, Visit, closed_loops, visit
 from suites import Api, DriverName, Layer, Operation
 
@@ -90,6 +95,10 @@ INTERVALS: Final = {"p50_in": "p50", "p90_in": "p90", "p99_in": "p99", "max_in":
 """Fields of intervals, and what their columns begin with."""
 
 
+DRIFT_MOST: Final = 0.5
+"""A drift of more than this that is not ruled out makes a row provisional, however far apart two are."""
+
+
 class Row(Record):
     """One line of the table; `points` are the repeats it was made of and those that were left out as not valid."""
 
@@ -111,6 +120,10 @@ class Row(Record):
     p90_ms: NonNegativeFloat | None = None
     p99_ms: NonNegativeFloat | None = None
     max_ms: NonNegativeFloat | None = None
+    first_byte_ms: NonNegativeFloat | None = None
+    """p90 of the time to first byte, of reads."""
+    spreads: tuple[Spread, ...] = ()
+    """The 95 % interval of each metric that is known of two repeats or more."""
     p50_in: Interval | None = None
     p90_in: Interval | None = None
     p99_in: Interval | None = None
@@ -130,15 +143,32 @@ class Row(Record):
     valid: bool
     steady: bool | None = None
     """Whether the repeats that the figures are made of were steady; None where it cannot be told of one of them."""
-    doubt: str = ""
-    """Why the figures are not believable: they are above what the layer stands on."""
+    drift: NonNegativeFloat | None = None
+    """Where it cannot be told whether the repeats were steady: the largest drift from start to end of the window that they do not
+    rule out, as a share of the mean. A comparison has to be beyond what it could have done."""
+    doubts: tuple[Doubt, ...] = ()
+    """Reasons not to rank it, or to call it provisional."""
     notes: tuple[str, ...] = ()
     points: tuple[Point, ...] = ()
 
     @property
     def ranked(self) -> bool:
         """Whether anything may be concluded from it. Rows that are not ranked are shown and marked."""
-        return self.valid and self.steady is not False and not self.doubt
+        return self.valid and self.steady is not False and not self.condemned
+
+    @property
+    def condemned(self) -> tuple[Doubt, ...]:
+        """The grave doubts that touch every figure of it."""
+        return tuple(one for one in graves(self.doubts) if not one.metrics)
+
+    @property
+    def provisional(self) -> bool:
+        """Whether it is ranked, but a mild doubt touches it: it is shown and marked, and nothing leads by it."""
+        return self.ranked and bool(self.doubts)
+
+    def spread(self, metric: str) -> Spread | None:
+        """The 95 % interval of a metric over the repeats; None where it is not known."""
+        return next((one for one in self.spreads if one.metric == metric), None)
 
     @property
     def saturated(self) -> str | None:
@@ -209,12 +239,24 @@ def rows_of(plan: ResolvedPlan, found: Mapping[StepKey, Visit], *, layers: bool 
                         )
                         cells.append(((places[workload.name], number, way, workers, standing), key, operation))
     repeats = plan.suite.repeats
+    moves: dict[str, dict[StepKey, float | None]] = {}
+    for key, step in found.items():
+        moves.setdefault(key.layout, {})[key] = next((point.move for point in step.points.values() if point.valid), None)
     return tuple(
-        _row(key, operation, sizes[key.workload], repeats, found) for _, key, operation in sorted(cells, key=itemgetter(0))
+        _row(key, operation, sizes[key.workload], repeats, found, moves.get(key.layout, {}))
+        for _, key, operation in sorted(cells, key=itemgetter(0))
     )
 
 
-def _row(first: StepKey, operation: Operation, size: float, repeats: int, visited: Mapping[StepKey, Visit]) -> Row:
+def _row(
+    first: StepKey,
+    operation: Operation,
+    size: float,
+    repeats: int,
+    visited: Mapping[StepKey, Visit],
+    moves: Mapping[StepKey, float | None],
+) -> Row:
+    """`moves` are those of all steps of the layout, by which few repeats of short windows are judged."""
     keys = [first.model_copy(update={"repeat": repeat}) for repeat in range(repeats)]
     found = [visited[key] for key in keys if key in visited]
     points = tuple(one.points[operation] for one in found if operation in one.points)
@@ -238,13 +280,21 @@ def _row(first: StepKey, operation: Operation, size: float, repeats: int, visite
     samples = sum(point.samples for point in shown)
     of = {point.repeat for point in shown}
     known = [one.use for one in found if one.use is not None and one.key.repeat in of]
+    beside = [move for key, move in moves.items() if key not in keys]
+    told = _steady(shown, beside)
+    steady = told.steady
+    head["notes"] = tuple(dict.fromkeys((*notes, *told.notes)))
     return Row(
         **head,
-        throughput_ops_s=median(point.throughput_ops_s for point in shown),
-        bandwidth_mb_s=_median([point.bandwidth_mb_s for point in shown]),
-        p50_ms=_median([point.p50_ms for point in shown]),
-        p90_ms=_median([point.p90_ms for point in shown]),
-        p99_ms=_median([point.p99_ms for point in shown]),
+        throughput_ops_s=_middle([point.throughput_ops_s for point in shown]),
+        bandwidth_mb_s=_middle([point.bandwidth_mb_s for point in shown]),
+        p50_ms=_middle([point.p50_ms for point in shown]),
+        p90_ms=_middle([point.p90_ms for point in shown]),
+        p99_ms=_middle([point.p99_ms for point in shown]),
+        first_byte_ms=_middle([point.first_byte_ms for point in shown]),
+        spreads=tuple(_spreads(shown)),
+        doubts=tuple(_doubts(found, points, known, told)),
+        drift=told.most if steady is None else None,
         max_ms=max((point.max_ms for point in shown if point.max_ms is not None), default=None),
         p50_in=_over([point.p50_in for point in shown], middle),
         p90_in=_over([point.p90_in for point in shown], middle),
@@ -253,20 +303,26 @@ def _row(first: StepKey, operation: Operation, size: float, repeats: int, visite
         mean_ms=_mean_ms(shown, samples),
         samples=samples,
         errors=sum(point.errors for point in points),
-        gateway_cpu_s_per_1000_ops=_median([point.gateway_cpu_s_per_1000_ops for point in shown]),
-        storage_cpu_s_per_1000_ops=_median([point.storage_cpu_s_per_1000_ops for point in shown]),
+        gateway_cpu_s_per_1000_ops=_middle([point.gateway_cpu_s_per_1000_ops for point in shown]),
+        storage_cpu_s_per_1000_ops=_middle([point.storage_cpu_s_per_1000_ops for point in shown]),
         resources=over_repeats(known),
         aside="; ".join(words for words in (queue_words(known), beside_words(known)) if words),
         told=figure_words([use.told for use in known]),
         valid=any(point.valid for point in points),
-        steady=_all_steady(shown),
+        steady=steady,
     )
 
 
-def _all_steady(shown: Sequence[Point]) -> bool | None:
-    """Of the repeats that figures are made of: no where one was not steady, for then all were not."""
+def _steady(shown: Sequence[Point], beside: Sequence[float | None]) -> Steadiness:
+    """Of the repeats that figures are made of: no where one was not steady, for then all were not; of repeats too short to tell one
+    by one, what they tell together.
+    """
     told = {point.steady for point in shown}
-    return False if False in told else None if None in told else True
+    if False in told or told == {True}:
+        return Steadiness(steady=False not in told)
+    found = steady_over_repeats([point.move for point in shown], [point.throughput_ops_s for point in shown], beside)
+    # Why each of few repeats cannot be told is in its own notes.
+    return found if len(shown) >= REPEATS_FOR_A_CLAIM else Steadiness(steady=None)
 
 
 def _missing(found: Sequence[Visit], repeats: int) -> Iterator[str]:
@@ -300,10 +356,52 @@ def _mean_ms(used: Sequence[Point], samples: int) -> float | None:
     return sum(totals) / samples if samples and len(totals) == len(used) else None
 
 
-def _median(values: Sequence[float | None]) -> float | None:
-    """The median, or None where one of the values is unknown: that of the others would be of another set of repeats."""
+def _middle(values: Sequence[float | None]) -> float | None:
+    """The geometric mean, 0 where one of the values is, or None where one is unknown: the others are another set of repeats."""
     known = [value for value in values if value is not None]
-    return median(known) if known and len(known) == len(values) else None
+    if not known or len(known) < len(values):
+        return None
+    return geometric_mean(known) if min(known) > 0 else 0.0
+
+
+def _spreads(shown: Sequence[Point]) -> Iterator[Spread]:
+    """The 95 % interval of each metric: Student's, of the logarithms of the repeats' own figures."""
+    for metric in METRICS.values():
+        values = [metric.of(point) for point in shown]
+        known = [value for value in values if value is not None and value > 0]
+        if len(known) == len(values) >= 2:
+            found = one_sample([math.log(value) for value in known]).ratio()
+            if found.low is not None:
+                yield Spread(metric=metric.key, low=found.low, high=found.high)
+
+
+def _doubts(found: Sequence[Visit], points: Sequence[Point], known: Sequence[StepUse], told: Steadiness) -> Iterator[Doubt]:
+    """What there is to doubt of the figures of a row, by what was measured beside them and by what was left out."""
+    if any(point.valid for point in points):
+        left = sum(one.valid and not one.ranked for one in found)
+        if left and any(point.ranked for point in points):
+            words = f"{left} of {len(found)} repeats were not steady, and those that are left favour who stalls"
+            yield Doubt(what="repeats left out", grade="mild", words=words)
+        if told.steady is None and (told.most is None or told.most > DRIFT_MOST):
+            said = (*told.notes, *(note for point in points for note in point.notes if note.startswith(UNTOLD)))
+            words = next((note.removeprefix(f"{UNTOLD}: ") for note in said), "it was not judged")
+            yield Doubt(what="steadiness not known", grade="mild", words=words)
+    doubt = busy(others(known))
+    if doubt is not None:
+        yield doubt
+    of = {point.repeat: point for point in points}
+    uses = [(one.use, of[one.key.repeat]) for one in found if one.use is not None and one.key.repeat in of]
+    for metric in METRICS.values():
+        if metric.percent is not None:
+            held = [limit for use, point in uses if (limit := _limited(metric, use, point))]
+            if 2 * len(held) > len(uses):
+                yield Doubt(what="set by the CPU limit", grade="grave", words=held[len(held) // 2], metrics=(metric.key,))
+
+
+def _limited(metric: Metric, use: StepUse, point: Point) -> str | None:
+    """Which CPU limit may have made a percentile or the maximum of a repeat, in words; None where none has."""
+    value = metric.of(point)
+    return None if value is None or metric.percent is None else quota_touches(use, metric.percent, value)
 
 
 def _over(values: Sequence[Interval | None], whole: Callable[[Sequence[Interval]], Interval]) -> Interval | None:

@@ -44,6 +44,8 @@ class HostLimits(Record):
     host: str
     tier: Tier
     cpus: Annotated[float, Field(gt=0)] | None = None
+    cpu_period_ms: Annotated[float, Field(gt=0)] | None = None
+    """Period of its CPU quota. None: it has none, or it was not kept."""
     memory_bytes: Annotated[int, Field(gt=0)] | None = None
     nic_bits_s: Annotated[float, Field(gt=0)] | None = None
     disks: tuple[DiskLimit, ...] = ()
@@ -96,6 +98,8 @@ class HostSecond(Record):
     received_bytes: Count | None = None
     sent_bytes: Count | None = None
     network_faults: Count | None = None
+    conductor_cpu_s: NonNegativeFloat | None = None
+    """Of the machine: what of `cpu_s` the process used that conducts the run and takes the samples."""
 
 
 class ProbeSecond(Record):

@@ -14,12 +14,13 @@ import altair as alt
 from ground.record import Record
 from results.chart_data import csv_lines
 from results.chart_theme import LIGHT, Look
-from results.comparison import Comparison, Effect, Metric
+from results.comparison import Comparison, Effect
 from results.diverging import diverging
 from results.figure import Figure, Plot
 from results.figures import UNKNOWN
 from results.kinds import Kind, kind_of
 from results.ledger_table import short_names
+from results.metrics import METRICS, MetricKey
 from results.percent import percent, show_percent
 from results.recap_map import in_bins
 from results.resolved import PlannedLayout
@@ -47,8 +48,6 @@ NAME_PX: Final = 7.0
 """Width of a letter of such a name, on average."""
 WIDEST: Final = 2.0
 """So many times the largest change is drawn of an interval; what is beyond it is cut off."""
-
-_CALLED: Final[dict[Metric, str]] = {"throughput": "throughput", "p90": "p90"}
 
 
 class Tuned(Record):
@@ -93,7 +92,7 @@ def _of_objective(result: TuningResult, number: int, look: Look) -> Figure | Non
     if max(len(one.setting) for one in shown) > LONGEST:
         brief = short_names([one.setting for one in known])
         shown = [one.model_copy(update={"setting": brief[one.setting]}) for one in shown]
-    metric: Metric = objective.of
+    metric = objective.of
     same = [one.of for one in result.run.objectives[: number + 1]].count(metric)
     name = f"{'tornado' if metric == 'throughput' else 'tornado-p90'}{f'-{same}' if same > 1 else ''}"
     left = len(known) - len(shown)
@@ -149,7 +148,7 @@ def settings_of(layouts: Sequence[PlannedLayout], baseline: str) -> dict[str, st
     return told
 
 
-def tornado(found: Sequence[Tuned], look: Look = LIGHT, metric: Metric = "throughput") -> Figure | None:
+def tornado(found: Sequence[Tuned], look: Look = LIGHT, metric: MetricKey = "throughput") -> Figure | None:
     """The figure of one metric; None where nothing could be compared."""
     mine = [one for one in found if one.effect.metric == metric]
     known = [one for one in mine if one.effect.ratio is not None]
@@ -162,9 +161,9 @@ def tornado(found: Sequence[Tuned], look: Look = LIGHT, metric: Metric = "throug
     interval = " with its 95 % interval" if any(one.effect.ratio and one.effect.ratio.low for one in known) else ""
     return Figure(
         name="tornado" if metric == "throughput" else "tornado-p90",
-        title=f"What each setting does to {_CALLED[metric]}",
+        title=f"What each setting does to {METRICS[metric].name}",
         finding=finding(mine),
-        caption=f"Change of {_CALLED[metric]} from {known[0].effect.baseline}{interval}. Blue: better, "
+        caption=f"Change of {METRICS[metric].name} from {known[0].effect.baseline}{interval}. Blue: better, "
         f"{better}. Orange: worse. Grey: {_without(mine)}",
         csv=tornado_csv(mine),
         plots=plots,
@@ -180,15 +179,15 @@ def finding(found: Sequence[Tuned], called: str = "") -> str:
     shown = [one for one in known if one.effect.verdict in {"better", "worse"}]
     settings = len({one.setting for one in found})
     if not shown:
-        few = all(one.effect.verdict == "no claim" for one in known)
+        few = all(one.effect.verdict == "provisional" for one in known)
         why = f": fewer than {REPEATS_FOR_A_CLAIM} repeats" if few else ""
-        what = f"the {called}" if called else _CALLED[metric]
+        what = f"the {called}" if called else METRICS[metric].name
         return f"Of {settings} setting{'s' * (settings > 1)} none has an effect on {what} that can be claimed{why}"
     most = max(shown, key=_size)
     change = show_percent(most.effect.ratio.value) if most.effect.ratio is not None else UNKNOWN
     if called:
         return f"{most.setting} changes the {called} most: {change}"
-    return f"{most.setting} changes {_CALLED[metric]} most: {change} in {most.effect.about}"
+    return f"{most.setting} changes {METRICS[metric].name} most: {change} in {most.effect.about}"
 
 
 def tornado_csv(found: Sequence[Tuned]) -> str:
@@ -287,7 +286,7 @@ def _drawn(one: Tuned, bound: float, look: Look) -> dict[str, Any]:
         "known": ratio is not None,
         "colour": look.axis if not claimed else best if verdict == "better" else worst,
         "ink": look.ink if claimed else look.muted,
-        "label": f"({label})" if verdict == "no claim" else f"{label} ~" if verdict == "not shown" else label,
+        "label": f"({label})" if verdict == "provisional" else f"{label} ~" if verdict == "not shown" else label,
         "told": one.effect.text,
     }
 

@@ -96,7 +96,15 @@ class Winner(Record):
 
 
 EntryVerdict = Literal[
-    "better", "worse", "trade-off", "too small to matter", "no effect shown", "no claim", "not allowed", "failed", "not comparable"
+    "better",
+    "worse",
+    "trade-off",
+    "too small to matter",
+    "no effect shown",
+    "provisional",
+    "not allowed",
+    "failed",
+    "not comparable",
 ]
 """Of a setting over all objectives. `better`: in one at least, worse in none. `trade-off`: better in one, worse in another.
 `too small to matter`: shown to be within the threshold, or shown but within it. `no effect shown`: this many trials show none.

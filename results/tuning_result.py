@@ -89,7 +89,7 @@ class TuningResult(Record):
         worse = sum(one.verdict == "worse" for one in entries)
         if worse:
             return f"None of {settings} is better than what was there; {worse} {'is' if worse == 1 else 'are'} worse"
-        few = [one for one in entries if one.verdict == "no claim"]
+        few = [one for one in entries if one.verdict == "provisional"]
         why = f": fewer than {REPEATS_FOR_A_CLAIM} trials" if few and len(few) + len(self.refused) == len(entries) else ""
         return f"None of {settings} has an effect that can be claimed{why}"
 

@@ -23,13 +23,14 @@ from itertools import groupby
 from statistics import median
 from typing import Final, Literal
 
-from pydantic import NonNegativeFloat
+from pydantic import NonNegativeFloat, PositiveFloat
 
 from ground.quantities import show_bytes
 from ground.record import Record
 from results.daemons import Figure, figures
 from results.figures import show_figure
 from results.telemetry import DiskLimit, DiskSecond, HostLimits, HostSecond, ProbeSecond, Telemetry, Tier
+from results.throttling import Throttled, touching
 
 UTILIZED: Final = 0.8
 THROTTLED: Final = 0.5
@@ -58,6 +59,8 @@ class Resource(Record):
     limit: str
     throttled: NonNegativeFloat | None = None
     """Share of the periods of a CPU quota in which it ran out."""
+    period_ms: PositiveFloat | None = None
+    """How long those are; None: not known."""
     number: int | None = None
     """Which of its host's disks, from 1, where there are several."""
 
@@ -75,7 +78,10 @@ class Resource(Record):
     @property
     def words(self) -> str:
         """`CPU of gateway-1 (97 % of 0.6)`."""
-        held = f", throttled in {self.throttled:.0%} of its periods".replace("%", " %") if (self.throttled or 0) >= 0.1 else ""
+        held = ""
+        if self.throttled is not None and self.throttled >= 0.1:
+            periods = "its periods" if self.period_ms is None else f"periods of {self.period_ms:g} ms"
+            held = f", throttled in {_percent(self.throttled)} of {periods}"
         own = ": the driver’s own limit" if self.tier == "client" else ""
         return f"{self.name} ({_percent(self.share)} of {self.limit}{held}){own}"
 
@@ -103,10 +109,18 @@ class Queue(Record):
 
 
 class Beside(Record):
-    """CPUs of the machine that hosts are containers of, used by anything but them: other programs, and the kernel for all."""
+    """CPUs of the machine that hosts are containers of, used by anything but them: other programs, and the kernel for all.
+
+    What the process that conducts the run used is not in it, where it was recorded.
+    """
 
     cpus: NonNegativeFloat
     of_cpus: NonNegativeFloat
+
+    @property
+    def share(self) -> float:
+        """Of the machine, 0 to 1."""
+        return self.cpus / self.of_cpus
 
 
 class StepUse(Record):
@@ -120,7 +134,11 @@ class StepUse(Record):
     storage_cpu_s: NonNegativeFloat | None = None
     resources: tuple[Resource, ...] = ()
     queues: tuple[Queue, ...] = ()
+    throttled: tuple[Throttled, ...] = ()
+    """Of each host with a CPU quota whose periods were counted, also where it was never throttled."""
     beside: Beside | None = None
+    others: NonNegativeFloat | None = None
+    """Share of the machine, 0 to 1, that others used: neither our hosts nor the conductor. None: not known, or not a lab."""
     told: tuple[Figure, ...] = ()
     """What daemons told of themselves."""
     gaps: tuple[str, ...] = ()
@@ -137,12 +155,15 @@ def step_use(telemetry: Telemetry, window_s: float) -> StepUse:
     gaps = list(telemetry.tail.gaps) if telemetry.tail is not None else ["its recording was cut short"]
     gaps += [f"{one.host}: sampled in less than half of the window" for one in limits if one.host not in whole]
     hosts = tuple(one for one in limits if one.tier != "machine")
+    beside = _beside(limits, cpu_s, whole)
     return StepUse(
         gateway_cpu_s=_tier_cpu_s(limits, cpu_s, "gateway", window_s),
         storage_cpu_s=_tier_cpu_s(limits, cpu_s, "storage", window_s),
         resources=tuple(found for one in hosts if one.host in whole for found in _resources(one, whole[one.host])),
         queues=tuple(_queues(telemetry.told_within(window_s))),
-        beside=_beside(limits, cpu_s),
+        throttled=tuple(found for one in hosts if (found := _throttled(one, whole.get(one.host, ()), window_s)) is not None),
+        beside=beside,
+        others=None if beside is None else min(1.0, beside.share),
         told=figures(telemetry, window_s),
         gaps=tuple(dict.fromkeys(gaps)),
     )
@@ -198,6 +219,12 @@ def highest(resources: Iterable[Resource], what: What, tiers: Sequence[Tier]) ->
     return max((one.share for one in resources if one.what == what and one.tier in tiers), default=None)
 
 
+def quota_touches(use: StepUse, percent: float, latency_ms: float) -> str | None:
+    """Which CPU limit may have made a percentile of a step, or with `percent` 100 its maximum, in words; None where none has."""
+    found = touching(use.throttled, percent, latency_ms)
+    return None if found is None else found.words
+
+
 def queue_words(uses: Sequence[StepUse]) -> str:
     """Where requests waited in most of the repeats, in words; empty where they did not, or where nobody told."""
     waits: dict[str, list[Queue]] = {}
@@ -219,6 +246,12 @@ def beside_words(uses: Sequence[StepUse]) -> str:
     cpus, of_cpus = median(one.cpus for one in known), known[0].of_cpus
     told = f"other programs and the kernel used {show_figure(cpus)} of this machine’s {of_cpus:g} CPUs"
     return told if cpus >= BESIDE * of_cpus else ""
+
+
+def others(uses: Sequence[StepUse]) -> float | None:
+    """Share of the machine's CPUs that others used, the median of the repeats; None where it is not known."""
+    known = [use.others for use in uses if use.others is not None]
+    return median(known) if known else None
 
 
 def _highest(resources: Sequence[Resource]) -> str:
@@ -252,11 +285,32 @@ def _tier_cpu_s(limits: Sequence[HostLimits], rates: Mapping[str, float | None],
     return sum(known) * window_s if len(known) == len(mine) else None
 
 
-def _beside(limits: Sequence[HostLimits], rates: Mapping[str, float | None]) -> Beside | None:
+def _throttled(limits: HostLimits, seconds: Sequence[HostSecond], window_s: float) -> Throttled | None:
+    """Of the whole window, by what was sampled of it."""
+    if limits.cpus is None:
+        return None
+    names = ("cpu_periods", "throttled_periods", "throttled_s")
+    periods, held, held_s = (None if rate is None else rate * window_s for rate in (_mean_rate(seconds, name) for name in names))
+    return Throttled.counted(
+        host=limits.host,
+        tier=limits.tier,
+        quota_cpus=limits.cpus,
+        period_ms=limits.cpu_period_ms,
+        periods=periods,
+        throttled_periods=held,
+        throttled_s=held_s,
+        window_s=window_s,
+    )
+
+
+def _beside(
+    limits: Sequence[HostLimits], rates: Mapping[str, float | None], seconds: Mapping[str, Sequence[HostSecond]]
+) -> Beside | None:
     machine = next((one for one in limits if one.tier == "machine"), None)
     if machine is None or machine.cpus is None or any(rates[one.host] is None for one in limits):
         return None
     inside = sum(rates[one.host] or 0.0 for one in limits if one is not machine)
+    inside += _mean_rate(seconds[machine.host], "conductor_cpu_s") or 0.0  # not recorded before it was asked for
     return Beside(cpus=max(0.0, (rates[machine.host] or 0.0) - inside), of_cpus=machine.cpus)
 
 
@@ -265,7 +319,14 @@ def _resources(limits: HostLimits, seconds: Sequence[HostSecond]) -> Iterable[Re
     cpu = _mean_rate(seconds, "cpu_s")
     if cpu is not None and limits.cpus is not None:
         throttled = _share(_mean_rate(seconds, "throttled_periods"), _mean_rate(seconds, "cpu_periods"))
-        yield Resource(what="CPU", share=cpu / limits.cpus, limit=f"{limits.cpus:g}", throttled=throttled, **about)
+        yield Resource(
+            what="CPU",
+            share=cpu / limits.cpus,
+            limit=f"{limits.cpus:g}",
+            throttled=throttled,
+            period_ms=limits.cpu_period_ms,
+            **about,
+        )
     for number, disk in enumerate(limits.disks):
         mine = [(one.disks[number], one.span_s) for one in seconds if one.disks is not None and number < len(one.disks)]
         if len(mine) == len(seconds):

@@ -19,6 +19,7 @@ from results.interval import Interval, percentile
 from results.measurement import Tally
 from results.resolved import ResolvedPlan
 from results.steadiness import Steadiness, steadiness
+from results.steady_repeats import window_move
 from results.step import StepKey, StepResult
 from results.store import RunStore
 from results.use import StepUse, full_nics, step_use
@@ -35,6 +36,8 @@ class Point(Record):
     valid: bool
     steady: bool | None = None
     """None: it cannot be told."""
+    move: float | None = None
+    """By how much its step moved from the start of the window to the end, as a share of its mean; None: not known."""
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     """What the driver said beside its figures: never why a repeat is not valid."""
@@ -44,6 +47,8 @@ class Point(Record):
     p90_ms: NonNegativeFloat | None = None
     p99_ms: NonNegativeFloat | None = None
     max_ms: NonNegativeFloat | None = None
+    first_byte_ms: NonNegativeFloat | None = None
+    """p90 of the time to first byte, of reads; None where the driver does not tell it."""
     p50_in: Interval | None = None
     p90_in: Interval | None = None
     p99_in: Interval | None = None
@@ -58,7 +63,9 @@ class Point(Record):
 
     @property
     def ranked(self) -> bool:
-        """Whether anything may be concluded from it: it is valid, and not known to be unsteady."""
+        """Whether it goes into figures that are compared: it is valid, and not known to be unsteady. Of what is not known to be
+        steady either the row says that it is provisional.
+        """
         return self.valid and self.steady is not False
 
 
@@ -131,16 +138,19 @@ def visit(
     if measurement is None:
         return Visit(key=step.key, valid=False, notes=step.notes, use=use, points={})
     latencies: dict[Operation, Histogram | None] = {}
+    firsts: dict[Operation, float | None] = {}
     faults: list[str] = []
     for tally in measurement.tallies:
         try:
             latencies[tally.operation] = None if tally.latency is None else Histogram.decode(tally.latency)
+            firsts[tally.operation] = _first_byte_ms(tally)
         except InvalidMeasurement as error:
-            latencies[tally.operation] = None
+            latencies[tally.operation] = firsts[tally.operation] = None
             faults.append(f"{place}: latencies of {tally.operation}: {error}")
     if use is not None:
         faults += [one.words for one in full_nics(use.resources)]
     found = Steadiness(steady=None) if faults or not step.valid else steadiness(measurement, closed_loop=closed_loop)
+    move = None if faults else window_move(measurement, closed_loop=closed_loop)
     valid = step.valid and not faults
     notes = (*faults, *found.notes, *step.notes, *gaps)
     done = sum(tally.count for tally in measurement.tallies)
@@ -149,11 +159,13 @@ def visit(
             repeat=step.key.repeat,
             valid=valid,
             steady=found.steady,
+            move=move,
             notes=notes,
             remarks=measurement.notes,
             throughput_ops_s=tally.count / measurement.window_s,
             bandwidth_mb_s=tally.bytes / 1e6 / measurement.window_s if tally.operation in WITH_BODIES else None,
             max_ms=None if tally.max_us is None else tally.max_us / 1000,
+            first_byte_ms=firsts[tally.operation],
             max_in=percentile(tally.bins, 100) if tally.max_us is None and tally.bins is not None else None,
             total_ms=None if tally.sum_us is None else tally.sum_us / 1000,
             samples=tally.count,
@@ -166,6 +178,17 @@ def visit(
         for tally in measurement.tallies
     }
     return Visit(key=step.key, valid=valid, steady=found.steady, notes=notes, remarks=measurement.notes, use=use, points=points)
+
+
+def _first_byte_ms(tally: Tally) -> float | None:
+    """p90 of the time to first byte in ms; None where it is not told, and of too few samples.
+
+    Raises InvalidMeasurement when its histogram cannot be read.
+    """
+    if tally.first_byte is None:
+        return None
+    found = Histogram.decode(tally.first_byte)
+    return found.percentile_us(90) / 1000 if enough_samples(found.count, 90) else None
 
 
 def _per_1000(value: float | None, done: int) -> float | None:

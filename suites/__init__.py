@@ -1,7 +1,7 @@
 """WHAT is replayed: the model of a suite, its loader, and the suites that ship."""
 
 from suites.age import Age
-from suites.suite import ASKED_OF_HOSTS, Api, Bounds, DriverName, Every, Layer, RadosBench, Suite
+from suites.suite import ASKED_OF_HOSTS, Api, Bounds, DriverName, Every, Further, Layer, RadosBench, Suite
 from suites.workload import OPERATIONS, Bar, Histogram, Objects, Operation, Uniform, Workload, Zipf
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Bounds",
     "DriverName",
     "Every",
+    "Further",
     "Histogram",
     "Layer",
     "Objects",

@@ -51,6 +51,21 @@ class Bounds(Record):
     """Throughputs nearer to each other than this are of no practical weight, however sure the difference is (design rule 16)."""
     p90_ratio: Annotated[float, Field(ge=1)] = 1.10
     """The same of 90th percentiles."""
+    p99_ratio: Annotated[float, Field(ge=1)] = 1.10
+    """The same of 99th percentiles."""
+    max_ratio: Annotated[float, Field(ge=1)] = 1.25
+    """The same of maxima: one request decides them."""
+    first_byte_ratio: Annotated[float, Field(ge=1)] = 1.10
+    """The same of times to first byte."""
+
+
+class Further(Record):
+    """Blocks beyond `repeats`: after each it is looked whether every cell is clear, and the run ends where all are."""
+
+    blocks: Annotated[int, Field(ge=1, le=100)]
+    """At most so many."""
+    within: Annotated[Seconds, Field(gt=0)]
+    """None is begun that would not end within this time of the run's beginning, in seconds, its report included."""
 
 
 class RadosBench(Record):
@@ -82,9 +97,23 @@ class Suite(Record):
     """Who makes the requests: the native engine, or boto3 / python-swiftclient as an application would."""
     processes: Annotated[int, Field(ge=1, le=64)] = 1
     """Locust worker processes a client host."""
+    timeout: Annotated[Seconds, Field(ge=1, le=3600)] = 60.0
+    """What a request may take until it is given up, in seconds. 1 h is the longest latency that histograms tell from others."""
     repeats: Annotated[int, Field(ge=1, le=1000)] = 1
     cache: Literal["none", "before-step"] | Every = "before-step"
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 2014
+    """What the requests are drawn from: the same for every gateway, repeat by repeat."""
+    order: Literal["ascending", "descending", "shuffle"] = "ascending"
+    """In which order a workload's worker counts are measured; `shuffle`: drawn for each block, the same for all of its layouts."""
+    order_seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    """What the order of layouts, and of shuffled worker counts, is drawn from; None: drawn for each run, and recorded."""
+    cleanup: Literal["after-step", "with-deployment"] = "after-step"
+    """When what was written goes: after the step or the workload that wrote it, or with the deployment at the end of a visit. All
+    workloads of such a visit are prepared before its first step."""
+    control: bool = False
+    """Whether the first layout is measured twice a block, as two layouts (an A/A control): what differs between them is noise."""
+    further: Further | None = None
+    """Blocks that follow those of `repeats` where a difference is not clear; None: none do."""
     bounds: Bounds = Bounds()
     layers: tuple[Layer, ...] = ()
     """Layers below and beside the gateways that are measured in the same deployments, each where a layout has it."""

@@ -7,8 +7,8 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -151,6 +151,15 @@ class Deployment:
             self._hosts.limit()
         self.layout = planned.layout
         return done
+
+    @contextmanager
+    def unlimited(self) -> Iterator[None]:
+        """Have the limits of CPU and disks off while the block runs: what is prepared is not measured. Raises TargetError."""
+        self._hosts.unlimit(("cpu", "disk"))
+        try:
+            yield
+        finally:
+            self._hosts.limit(("cpu", "disk"))
 
     def drop_caches(self) -> tuple[str, ...]:
         """Drop the gateway's caches and then every host's kernel caches; returns in words what was dropped."""

@@ -10,8 +10,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from ground.quantities import BitsPerS, Bytes
+from ground.quantities import BitsPerS, Bytes, Seconds
 from ground.record import Record
+from topologies.quota import DEFAULT_PERIOD_S, LEAST_CPUS
 from topologies.sysctls import STUDY_2014
 
 HostName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
@@ -72,7 +73,8 @@ class Access(Record):
 class HostSpec(Record):
     """Limits of one host. None: not limited."""
 
-    cpus: Annotated[float, Field(gt=0, le=1024)] | None = None
+    cpus: Annotated[float, Field(ge=LEAST_CPUS, le=1024)] | None = None
+    """A quota of CPU time, in periods of the hardware's `cpu_period`."""
     memory: Annotated[Bytes, Field(ge=64 * 2**20)] | None = None
     nic: BitsPerS | None = None
     """Rate of its NIC: in a lab it is limited to that; of a real host it says what the NIC can do, and limits nothing."""
@@ -107,6 +109,9 @@ class Hardware(Record):
     sysctl: dict[Sysctl, Annotated[str, Field(pattern=r"^[^\n]*$")]] = Field(default_factory=dict)
     """The same, one by one."""
     network: Network = Network()
+    cpu_period: Annotated[Seconds, Field(ge=0.001, le=1)] = DEFAULT_PERIOD_S
+    """Period of the hosts' CPU quotas: a host that has used up its own waits for the rest of it. A quota of less than 1 ms is none
+    that a kernel takes: a host of so little CPU has a longer period."""
     clients: Annotated[tuple[HostName, ...], Field(min_length=1)] = ("client-1",)
     hosts: Annotated[dict[HostName, HostSpec], Field(min_length=1, max_length=200)]
 

@@ -60,6 +60,7 @@ def fit(
     *,
     twins: Mapping[str, str] = NO_TWINS,
     attest: bool = False,
+    order_seed: int | None = None,
 ) -> Budgeted:
     """The plan with the most repeats that fit; windows are shortened where fewer than a claim needs would fit, and that helps.
 
@@ -67,7 +68,7 @@ def fit(
     """
 
     def planned_for(one: Suite, repeats: int) -> Plan:
-        plan = make_plan(one.changed(repeats=repeats), hardware, planned, twins=twins)
+        plan = make_plan(one.changed(repeats=repeats), hardware, planned, twins=twins, order_seed=order_seed)
         return plan.model_copy(update={"attest": attest, "budget_s": budget_s})
 
     def repeat_s(one: Suite) -> float:

@@ -12,10 +12,17 @@ from suites import Every
 
 
 @contextmanager
-def dropping(cache: str | Every, drop: Callable[[], None]) -> Iterator[None]:
+def dropping(
+    cache: str | Every,
+    drop: Callable[[], None],
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    rest: Callable[[threading.Event, float], object] = threading.Event.wait,
+) -> Iterator[None]:
     """Call `drop` while the block runs, at once and then as often as `cache` says, if it does.
 
-    Raises what `drop` raised, when nothing else went wrong.
+    `rest` lets so many seconds pass by `clock`, or fewer when the event is set. Raises what `drop` raised, when nothing else
+    went wrong.
     """
     if not isinstance(cache, Every):
         yield
@@ -24,7 +31,7 @@ def dropping(cache: str | Every, drop: Callable[[], None]) -> Iterator[None]:
     failed: list[WeighbridgeError] = []
 
     def drop_again() -> None:
-        due = time.monotonic()
+        due = clock()
         while not done.is_set():
             try:
                 drop()
@@ -32,7 +39,7 @@ def dropping(cache: str | Every, drop: Callable[[], None]) -> Iterator[None]:
                 failed.append(error)
                 return
             due += cache.every
-            done.wait(max(0.0, due - time.monotonic()))
+            rest(done, max(0.0, due - clock()))
 
     # A signal's exception may come before there is anybody to end it: it must not keep this process alive.
     thread = threading.Thread(target=drop_again, name="cache-dropper", daemon=True)

@@ -17,7 +17,7 @@ from results.percent import show_percent
 from results.weighed import Weighed
 from weighbridge.outcome import noise_words, verdict_words
 
-_STYLES: Final = {"better": "blue", "worse": "dark_orange", "not comparable": "dim", "no claim": "italic"}
+_STYLES: Final = {"better": "blue", "worse": "dark_orange", "not comparable": "dim", "provisional": "italic"}
 WIDE: Final = 120
 """Columns that the table needs with the intervals of its changes."""
 _LONE: Final = 12

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import groupby
 from typing import Final
 
 from drivers.driver import Driver, GaveUp
@@ -16,7 +17,6 @@ from results.attestation import Attested
 from results.manifest import Sheet
 from results.step import Pass, StepKey
 from results.store import RunStore
-from suites import Workload
 from topologies.attestation import Attestation
 from topologies.deployment import Deployment, Place, deploy
 from topologies.loader import Planned
@@ -29,8 +29,9 @@ from weighbridge.measuring import Measuring, dead
 from weighbridge.opening import LOCUST, opened
 from weighbridge.pace import Pace, show_duration, work_of
 from weighbridge.passes import asked_of_hosts, wants_tools
-from weighbridge.plan import Plan, Visit, keys_of
+from weighbridge.plan import Plan, Turn, Visit
 from weighbridge.profiling import Profiler
+from weighbridge.quiet import EVENT, Quiet
 from weighbridge.telemetry import Watch
 
 RESUMED: Final = "resumed"
@@ -43,7 +44,7 @@ class Conductor:
     """Runs a plan into a run folder, or what that folder lacks of it: steps that are whole there are not measured again.
 
     `driver` is the module that Locust's driver is, with its arguments; `attest`: measure the hosts too; `allowance` is the time
-    the run may take.
+    the run may take; `quiet` waits before each deployment for the machine to be quiet.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Conductor:
         profiler: Profiler | None = None,
         pace: Pace | None = None,
         allowance: Allowance | None = None,
+        quiet: Quiet | None = None,
     ) -> None:
         self._plan = plan
         self._suite = plan.suite
@@ -71,6 +73,7 @@ class Conductor:
         self._cosbench = cosbench
         self._attest = attest
         self._allowance = allowance
+        self._quiet = quiet
         self._measuring = Measuring(plan.suite, store, display, profiler=profiler)
         self._whole = self._measuring.whole
         self._pace = Pace.of(plan, self._whole) if pace is None else pace
@@ -78,6 +81,8 @@ class Conductor:
         """Steps that could not be measured, and are not tried again in this go."""
         self._tries = sum(event.kind == RESUMED for event in store.events())
         self._attested_before = store.attested()
+        self._attested_now: set[str] = set()
+        """Layouts whose hosts were measured in this go."""
         # Buckets carry the run's own id, so that nothing but what this run made is ever touched.
         self._prefix = f"wb-{store.manifest.run_id.rsplit('-', 1)[-1]}"
         self._buckets = buckets_of(plan, self._prefix)
@@ -146,6 +151,8 @@ class Conductor:
         text = f"visit {number} of {len(self._plan.visits)}: repeat {visit.repeat + 1} of {self._plan.suite.repeats}"
         self._store.event("visit", text if nth == 1 else f"{text}, on deployment {nth}", layout=visit.layout)
         again = False
+        if self._quiet is not None and (busy := self._quiet.wait(say)) is not None:
+            self._store.event(EVENT, busy.words, layout=visit.layout, repeat=visit.repeat, share=busy.share)
         with ExitStack() as stack:
             with self._pace.doing("stand", visit):
                 deployment = stack.enter_context(self._stood_up(visit, nth))
@@ -161,8 +168,8 @@ class Conductor:
                 clearing(deployment, self._buckets, self._measuring.telling("cleared", visit.layout)),
                 self._measuring.watching(planned, deployment) as watch,
             ):
-                for one in self._plan.passes[visit.layout] if self._aged(deployment, visit) else ():
-                    if not self._measure_pass(deployment, watch, visit, one):
+                for ways in self._plan.groups(visit.layout) if self._aged(deployment, visit) else ():
+                    if not self._measure_group(deployment, watch, visit, ways):
                         again = any(map(self._left, self._plan.keys(visit)))
                         break
             say(f"taking {visit.layout} down")
@@ -180,13 +187,16 @@ class Conductor:
     def _stood_up(self, visit: Visit, nth: int) -> Iterator[Deployment]:
         """The layout of a visit, standing and attested, with what it is written down."""
         logs = self._store.logs / self._told_apart(f"{visit.layout}-{visit.repeat}", nth)
-        asked, tools = asked_of_hosts(self._suite, sameness=self._attest), wants_tools(self._suite)
+        # What the same hosts can do is measured once a layout; of a twin they are its layout's.
+        sameness = self._attest and visit.layout not in {*self._attested_now, *self._plan.twins}
+        asked, tools = asked_of_hosts(self._suite, sameness=sameness), wants_tools(self._suite)
         planned, say = self._planned[visit.layout], self._display.say
         with deploy(planned, self._plan.hardware, self._place, say, logs=logs, attest=asked, tools=tools) as deployment:
             say(f"{visit.layout} stands, verified, after {deployment.took_s:.1f} s")
             self._store.event("up", f"{deployment.label} stands after {deployment.took_s:.2f} s", layout=visit.layout)
             if deployment.attestation is not None:
                 self._attested(visit, deployment.attestation)
+                self._attested_now.add(visit.layout)
             self._measuring.describe(deployment)
             yield deployment
 
@@ -237,48 +247,50 @@ class Conductor:
         self._store.add_facts([Sheet(title="age", layout=visit.layout, facts=aging.facts(order, aged, room))])
         return True
 
-    def _measure_pass(self, deployment: Deployment, watch: Watch, visit: Visit, one: Pass) -> bool:
-        """All workloads of a pass by one driver; one that fails loses the rest of its workload, and the next gets a new one.
+    def _measure_group(self, deployment: Deployment, watch: Watch, visit: Visit, ways: Sequence[Pass]) -> bool:
+        """All steps of passes that take turns, each by the driver of its pass; a driver that fails loses the rest of the workload
+        that it was at, and what is left gets new drivers.
 
         Returns False when a daemon has died, and with it the workload at hand is given up.
         """
-        wanted = [(workload, self._wanted(visit, one, workload)) for workload in one.workloads]
-        waiting = deque((workload, keys) for workload, keys in wanted if keys)
-        while waiting:
+        while turns := [turn for turn in self._plan.turns(visit, ways) if self._left(turn.key)]:
+            group = _Group(deployment, watch, visit, turns[0])
             try:
-                with self._driving(deployment, visit, one) as driver:
-                    while waiting:
-                        workload, keys = waiting[0]
-                        self._measure_workload(deployment, watch, driver, visit, work_of(one, workload), workload, keys)
-                        waiting.popleft()
+                with ExitStack() as stack:
+                    drivers: dict[str, Driver] = {}
+                    for turn in {turn.way.driver: turn for turn in reversed(turns)}.values():
+                        group.at = turn
+                        drivers[turn.way.driver] = stack.enter_context(self._driving(deployment, visit, turn.way))
+                    self._measure_turns(group, drivers, turns)
             except (DriverError, TargetError) as error:
-                # A driver that fails since its gateway has died is not what is to be told of first.
-                died = error if isinstance(error, ServiceFailed) else self._dead(deployment, visit)
-                told = error if died is None else died
-                self._display.say(told.message)
-                self._store.event("failed", str(told), layout=visit.layout)
-                if told is not error:
-                    self._store.event("failed", str(error), layout=visit.layout)
-                for gave_up in (error, error.__cause__):
-                    if isinstance(gave_up, GaveUp):
-                        self._measuring.keep(f"{_called(visit, one)}-failed-{self._measuring.order}", gave_up.kept)
-                if waiting:
-                    # What was asked for and not measured is written down as just that: never lost, never a number.
-                    workload, keys = waiting.popleft()
-                    why = "an earlier step failed" if died is None else "the gateway was not whole any more"
-                    self._measuring.not_measured(keys, told, why=why)
-                    self._given_up.update(filter(self._left, keys_of(visit, one, workload)))
-                if isinstance(died, ServiceFailed):
+                if not self._failed(group, ways, error):
                     return False
         return True
+
+    def _failed(self, group: _Group, ways: Sequence[Pass], error: DriverError | TargetError) -> bool:
+        """Write down that a driver failed, and give up what it was at; False when that is since a daemon has died."""
+        visit, at = group.visit, group.at
+        # A driver that fails since its gateway has died is not what is to be told of first.
+        died = error if isinstance(error, ServiceFailed) else self._dead(group.deployment, visit)
+        told = error if died is None else died
+        self._display.say(told.message)
+        self._store.event("failed", str(told), layout=visit.layout)
+        if told is not error:
+            self._store.event("failed", str(error), layout=visit.layout)
+        for gave_up in (error, error.__cause__):
+            if isinstance(gave_up, GaveUp):
+                self._measuring.keep(f"{_called(visit, at.way)}-failed-{self._measuring.order}", gave_up.kept)
+        # What was asked for and not measured is written down as just that: never lost, never a number.
+        lost = [turn.key for turn in self._plan.turns(visit, ways) if turn.way == at.way and turn.workload == at.workload]
+        lost = [key for key in lost if self._left(key)]
+        why = "an earlier step failed" if died is None else "the gateway was not whole any more"
+        self._measuring.not_measured([key for key in lost if key not in group.tried], told, why=why)
+        self._given_up.update(lost)
+        return not isinstance(died, ServiceFailed)
 
     def _dead(self, deployment: Deployment, visit: Visit) -> TargetError | None:
         """What has died of a gateway that is ours to stand up again; of one that already runs the step has told what is amiss."""
         return None if self._planned[visit.layout].gateway.already_runs else dead(deployment, doubted=True)
-
-    def _wanted(self, visit: Visit, one: Pass, workload: Workload) -> deque[StepKey]:
-        """The steps of a workload that are still to be measured. Who measures one takes it away, so that what is left is left."""
-        return deque(filter(self._left, keys_of(visit, one, workload)))
 
     @contextmanager
     def _driving(self, deployment: Deployment, visit: Visit, one: Pass) -> Iterator[Driver]:
@@ -288,28 +300,63 @@ class Conductor:
             self._store.add_facts([Sheet(title="driver", facts=dict(ready.versions))])
             yield ready.driver
 
-    def _measure_workload(
-        self,
-        deployment: Deployment,
-        watch: Watch,
-        driver: Driver,
-        visit: Visit,
-        work: str,
-        workload: Workload,
-        keys: deque[StepKey],
-    ) -> None:
-        measuring, planned = self._measuring, self._planned[visit.layout]
-        with self._pace.doing("prepare", visit, work):
-            measuring.prepare(deployment, driver, workload)
-        first = True
-        while keys:
-            with self._pace.doing("step", visit, work, keys[0].workers):
-                if not first and "delete" in workload.operations:
-                    measuring.prepare(deployment, driver, workload)  # what the last step deleted has to be there again
-                first = False
-                measuring.step(planned, deployment, watch, driver, workload, keys.popleft())
-        with self._pace.doing("clean", visit, work):
-            measuring.clean(deployment, driver, workload)
+    def _measure_turns(self, group: _Group, drivers: Mapping[str, Driver], turns: Sequence[Turn]) -> None:
+        """Measure steps in turn. Before the first of a workload it is prepared by each driver that replays it, and cleaned up
+        behind the last; where what was written goes with the deployment, all are prepared first, and none is cleaned up.
+        """
+        planned = self._planned[group.visit.layout]
+        leave = self._suite.cleanup == "with-deployment" and not planned.gateway.already_runs
+        if leave:
+            with group.deployment.unlimited():
+                self._prepare(group, drivers, turns)
+        for _, some in groupby(turns, key=lambda turn: turn.workload.name):
+            these = list(some)
+            if not leave:
+                self._prepare(group, drivers, these)
+            begun: set[str] = set()
+            for turn in these:
+                group.at = turn
+                self._measure_turn(group, drivers[turn.way.driver], turn, again=turn.way.driver in begun, leave=leave)
+                begun.add(turn.way.driver)
+            for turn in () if leave else _one_a_driver(these):
+                group.at = turn
+                with self._pace.doing("clean", group.visit, work_of(turn.way, turn.workload)):
+                    self._measuring.clean(group.deployment, drivers[turn.way.driver], turn.workload)
+
+    def _prepare(self, group: _Group, drivers: Mapping[str, Driver], turns: Sequence[Turn]) -> None:
+        """Make what these steps work on, once for each driver and workload."""
+        for turn in _one_a_driver(turns):
+            group.at = turn
+            with self._pace.doing("prepare", group.visit, work_of(turn.way, turn.workload)):
+                self._measuring.prepare(group.deployment, drivers[turn.way.driver], turn.workload)
+
+    def _measure_turn(self, group: _Group, driver: Driver, turn: Turn, *, again: bool, leave: bool) -> None:
+        planned, deployment = self._planned[group.visit.layout], group.deployment
+        with self._pace.doing("step", group.visit, work_of(turn.way, turn.workload), turn.key.workers):
+            if again and "delete" in turn.workload.operations:
+                self._measuring.prepare(deployment, driver, turn.workload)  # what the last step deleted has to be there again
+            group.tried.add(turn.key)
+            self._measuring.step(planned, deployment, group.watch, driver, turn.workload, turn.key, leave=leave)
+
+
+@dataclass
+class _Group:
+    """Passes that take turns on a deployment: `at` is the step at hand, or the one for which something is made ready."""
+
+    deployment: Deployment
+    watch: Watch
+    visit: Visit
+    at: Turn
+    tried: set[StepKey] = field(default_factory=set)
+    """Steps that were begun, and are written down whatever came of them."""
+
+
+def _one_a_driver(turns: Sequence[Turn]) -> list[Turn]:
+    """The first step of each driver and workload, in order."""
+    found: dict[tuple[str, str], Turn] = {}
+    for turn in turns:
+        found.setdefault((turn.way.driver, turn.workload.name), turn)
+    return list(found.values())
 
 
 def _called(visit: Visit, one: Pass) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
+from pathlib import Path
 
-from ground.errors import MissingMeans
+from ground.errors import MissingMeans, UsageError
 from topologies.deployment import Place
 from topologies.hardware import Hardware
 from topologies.lab.means import Mean, means
@@ -26,10 +28,26 @@ def welcome() -> tuple[Mean, ...]:
 
 
 def require(hardware: Hardware, place: Place) -> None:
-    """Raise MissingMeans, in the words of `weighbridge doctor`, when something is missing that a run cannot do without."""
+    """Raise MissingMeans, in the words of `weighbridge doctor`, when something is missing that a run cannot do without; UsageError
+    where this command cannot keep what it needs in its folders.
+    """
+    for folder, variable in ((place.home, "WEIGHBRIDGE_HOME"), (place.state, "WEIGHBRIDGE_STATE")):
+        _writable(folder, variable)
     lacking = [mean for mean in means_for(hardware, place) if not mean.found]
     if lacking:
         lines = [f"  {mean.name}: {mean.why}\n    {mean.remedy}" for mean in lacking]
         raise MissingMeans(
             "this machine lacks:\n" + "\n".join(lines), advice="`weighbridge doctor` shows everything that is wanted."
         )
+
+
+def _writable(folder: Path, variable: str) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"{folder}, where hosts and images are kept, cannot be written: {error.strerror}",
+            advice=f"Set {variable} to a folder that this user can write.",
+        ) from error

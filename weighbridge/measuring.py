@@ -94,9 +94,17 @@ class Measuring:
         self._cleaned(deployment, driver.cleanup(Cleanup(workload=workload, what="all"), self._display.progress))
 
     def step(
-        self, planned: Planned, deployment: Deployment, watch: Watch, driver: Driver, workload: Workload, key: StepKey
+        self,
+        planned: Planned,
+        deployment: Deployment,
+        watch: Watch,
+        driver: Driver,
+        workload: Workload,
+        key: StepKey,
+        *,
+        leave: bool = False,
     ) -> StepResult:
-        """One step, on the disk before anything else is done.
+        """One step, on the disk before anything else is done. `leave`: what it wrote stays where it is.
 
         A gateway is looked at before and after: a step in which one of its daemons died is spoilt, whatever it gave, and the
         first of its notes names the daemon. Raises DriverError or TargetError, when it has been written down with the reason, or
@@ -127,8 +135,9 @@ class Measuring:
         self.keep(key.file_name, kept)
         if died is not None:
             raise died  # nothing is deleted or settled by a gateway that is not whole: it could take hours
-        self._cleaned(deployment, driver.cleanup(Cleanup(workload=workload, what="written"), self._display.progress))
-        self.note("settled", deployment, deployment.standing.settle())
+        if not leave:
+            self._cleaned(deployment, driver.cleanup(Cleanup(workload=workload, what="written"), self._display.progress))
+            self.note("settled", deployment, deployment.standing.settle())
         return result
 
     def not_measured(self, keys: Iterable[StepKey], error: WeighbridgeError, *, why: str = "an earlier step failed") -> None:
@@ -175,7 +184,7 @@ class Measuring:
             order = Step(workload=workload, workers=key.workers, repeat=key.repeat)
             measured = driver.step(order, heard)
         measurement = measured.measurement
-        verdict = judge(measurement, self._suite.bounds, closed_loop=workload.rate_per_s is None)
+        verdict = judge(measurement, self._suite.bounds, rate_per_s=workload.rate_per_s)
         result = StepResult(key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=self._order)
         return result, measured.kept
 

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from results.comparison import Comparison, NoiseFloor, Verdict
 from results.derivation import Derived
-from results.figures import UNKNOWN, show_figure, show_ratio
+from results.figures import UNKNOWN, show_figure
 from results.findings import DRIVERS
 from results.interval import show_latency
 from results.summary import NOT_STEADY, NOT_VALID, Row
@@ -77,19 +77,7 @@ def print_outcome(derived: Derived, console: Console) -> None:
 
 def noise_words(floors: Sequence[NoiseFloor]) -> tuple[str, ...]:
     """What A/A trials told, a line for each metric; nothing where there was none."""
-    words = []
-    for floor in floors:
-        text = (
-            f"Noise floor of {floor.metric}: {floor.layout} weighed twice a block differs from itself by up to "
-            f"{show_ratio(floor.ratio)} (typically {show_ratio(floor.typical)}) in {floor.cells} "
-            f"cell{'s' * (floor.cells > 1)}; n = {floor.repeats}."
-        )
-        if floor.shown:
-            text += f" In {floor.shown} of them a difference was shown where there is none: take every verdict with care."
-        else:
-            text += " In none of them was a difference shown, and there is none."
-        words.append(text)
-    return tuple(words)
+    return tuple(floor.words for floor in floors)
 
 
 def verdict_words(comparison: Comparison) -> tuple[str, ...]:
@@ -99,7 +87,7 @@ def verdict_words(comparison: Comparison) -> tuple[str, ...]:
         return ()
     told = ", ".join(f"{found[verdict]} {verdict}" for verdict in get_args(Verdict) if found[verdict])
     against = f" against {comparison.baseline}" if len(comparison.subjects) > 1 else ""
-    words = f"Of {found.total()} cells of throughput and p90{against}: {told}."
+    words = f"Of {found.total()} cells{against}: {told}."
     unmeasured = not comparison.noise and (found["better"] or found["worse"])
     return (words, "The rig’s noise floor was not measured: compare --aa.") if unmeasured else (words,)
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final, Literal
 
 from results.step import Pass, StepKey
@@ -18,7 +19,7 @@ from suites import Suite, Workload
 from topologies.deployment import ATTESTED
 from topologies.hardware import Hardware
 from weighbridge.passes import asked_of_hosts
-from weighbridge.plan import Plan, Visit, keys_of, step_seconds
+from weighbridge.plan import Plan, Turn, Visit, step_seconds
 
 Kind = Literal["stand", "age", "prepare", "step", "clean", "down"]
 
@@ -34,6 +35,8 @@ PREPARED_PER_S: Final = 200
 PREPARED_BYTES_PER_S: Final = 100e6
 STEP_S: Final = 1.5
 """Caches, settling, cleaning and checking around a step that writes nothing."""
+LEFT_STEP_S: Final = 0.4
+"""The same where what was written is left where it is."""
 DELETING: Final = 0.9
 """What is written in a step is deleted after it, in this share of the time that it took to write."""
 
@@ -151,14 +154,12 @@ def show_duration(seconds: float) -> str:
 
 def _of_visit(plan: Plan, visit: Visit, whole: Collection[StepKey]) -> list[Unit]:
     work: list[Unit] = []
-    for way in plan.passes[visit.layout]:
-        for workload in way.workloads:
-            missing = [key for key in keys_of(visit, way, workload) if key not in whole]
-            if missing:
-                work += _of_workload(visit, work_of(way, workload), workload, [key.workers for key in missing])
+    for ways in plan.groups(visit.layout):
+        turns = [turn for turn in plan.turns(visit, ways) if turn.key not in whole]
+        work += _of_turns(visit, turns, leaves=plan.suite.cleanup == "with-deployment" and _goes(plan))
     if not work and plan.keys(visit):
         return []
-    first = Unit("stand", visit, guess_s=standing_s(plan.hardware, plan.suite, attest=plan.attest))
+    first = Unit("stand", visit, guess_s=standing_s(plan.hardware, plan.suite, attest=plan.attested(visit)))
     # How long aging takes is not known before it was done once.
     aging = [Unit("age", visit)] if plan.suite.age is not None else []
     return [first, *aging, *work, Unit("down", visit, guess_s=DOWN_S if plan.hardware.kind in ATTESTED else 0.1)]
@@ -171,13 +172,39 @@ def standing_s(hardware: Hardware, suite: Suite, *, attest: bool) -> float:
     return STANDING_S + (ATTESTING_S if asked_of_hosts(suite, sameness=attest) else 0.0)
 
 
-def _of_workload(visit: Visit, work: str, workload: Workload, workers: Sequence[int]) -> list[Unit]:
-    objects = workload.objects.count if workload.needs_objects else 0
-    writing_s = objects / PREPARED_PER_S + objects * workload.objects.mean_bytes / PREPARED_BYTES_PER_S
+def _goes(plan: Plan) -> bool:
+    """Whether what is written goes with the deployment: what runs already outlives it."""
+    return plan.hardware.kind != "existing"
+
+
+def _of_turns(visit: Visit, turns: Sequence[Turn], *, leaves: bool) -> list[Unit]:
+    """The units of steps that take turns. `leaves`: what they write is left where it is."""
+    pairs = {work_of(turn.way, turn.workload): turn.workload for turn in turns}
+    prepare = {work: Unit("prepare", visit, work, guess_s=DRIVER_S + _writing_s(one)) for work, one in pairs.items()}
+    clean = {work: Unit("clean", visit, work, guess_s=0.1 + _objects(one) / PREPARED_PER_S) for work, one in pairs.items()}
+    found = list(prepare.values()) if leaves else []
+    for _, some in groupby(turns, key=lambda turn: turn.workload.name):
+        these = list(some)
+        works = list(dict.fromkeys(work_of(turn.way, turn.workload) for turn in these))
+        found += [] if leaves else [prepare[work] for work in works]
+        found += [_step(visit, turn, leaves=leaves) for turn in these]
+        found += [] if leaves else [clean[work] for work in works]
+    return found
+
+
+def _step(visit: Visit, turn: Turn, *, leaves: bool) -> Unit:
+    workload = turn.workload
     writes = workload.operations.get("write", 0.0) / sum(workload.operations.values())
-    beside_s = STEP_S + writes * DELETING * step_seconds(workload)
+    beside_s = LEFT_STEP_S if leaves else STEP_S + writes * DELETING * step_seconds(workload)
     if "delete" in workload.operations:
-        beside_s += writing_s  # what a step deleted is there again before the next
-    steps = [Unit("step", visit, work, one, planned_s=step_seconds(workload), guess_s=beside_s) for one in workers]
-    clean = Unit("clean", visit, work, guess_s=0.1 + objects / PREPARED_PER_S)
-    return [Unit("prepare", visit, work, guess_s=DRIVER_S + writing_s), *steps, clean]
+        beside_s += _writing_s(workload)  # what a step deleted is there again before the next
+    return Unit("step", visit, work_of(turn.way, workload), turn.key.workers, planned_s=step_seconds(workload), guess_s=beside_s)
+
+
+def _objects(workload: Workload) -> int:
+    return workload.objects.count if workload.needs_objects else 0
+
+
+def _writing_s(workload: Workload) -> float:
+    objects = _objects(workload)
+    return objects / PREPARED_PER_S + objects * workload.objects.mean_bytes / PREPARED_BYTES_PER_S

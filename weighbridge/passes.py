@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from itertools import groupby
 from typing import Final
 
 from drivers.fitness import unfit
@@ -12,6 +13,8 @@ from suites import ASKED_OF_HOSTS, Api, DriverName, Layer, Suite, Workload
 from topologies.attestation import Asked
 
 GATEWAY_APIS: Final[tuple[Api, ...]] = ("swift", "s3")
+
+LOADING_GATEWAYS: Final[tuple[DriverName, ...]] = ("locust", "cosbench")
 
 BY: Final[dict[Api, tuple[DriverName, ...]]] = {
     "rados": ("rados",),
@@ -39,6 +42,14 @@ def passes_of(suite: Suite, layers: Collection[str]) -> tuple[Pass, ...]:
     return (*found, *(one for some in below for one in some if one.workloads))
 
 
+def together(passes: Sequence[Pass]) -> tuple[tuple[Pass, ...], ...]:
+    """The passes, in order, as groups whose steps take turns: Locust and COSBench on the same gateway with the same workloads, so
+    that what drifts meanwhile is no difference between them.
+    """
+    alike = groupby(passes, key=lambda one: (one.api, one.layer, "" if one.driver in LOADING_GATEWAYS else one.driver))
+    return tuple(tuple(some) for _, some in alike)
+
+
 def left_out(suite: Suite, layers: Collection[str]) -> tuple[str, ...]:
     """What of the suite's layers is not measured on a layout that has these, and why, in words."""
     found = []
@@ -56,7 +67,7 @@ def left_out(suite: Suite, layers: Collection[str]) -> tuple[str, ...]:
 def drivers_of(suite: Suite, api: Api) -> tuple[DriverName, ...]:
     """The drivers that a suite is replayed by over an API."""
     if api in GATEWAY_APIS:
-        return ("locust", "cosbench") if suite.driver == "both" else (suite.driver,)
+        return LOADING_GATEWAYS if suite.driver == "both" else (suite.driver,)
     return BY[api]
 
 

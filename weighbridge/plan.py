@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from types import MappingProxyType
 from typing import Annotated, Final
@@ -21,7 +21,8 @@ from topologies.hardware import Hardware
 from topologies.layout import Layout
 from topologies.loader import Planned
 from weighbridge import aging
-from weighbridge.passes import left_out, passes_of
+from weighbridge.balance import blocks
+from weighbridge.passes import left_out, passes_of, together
 
 AGAIN: Final = "-again"
 """What the name of a layout's twin ends with."""
@@ -36,6 +37,15 @@ class Visit(Record):
     layout: str
     repeat: int
     """Counts from 0."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One step of a visit, with what it is replayed by."""
+
+    way: Pass
+    workload: Workload
+    key: StepKey
 
 
 class Plan(Record):
@@ -54,11 +64,13 @@ class Plan(Record):
     twins: dict[str, str] = Field(default_factory=dict)
     """Layouts that are another one once more, under a name of their own, and which: what differs between the two is noise."""
     attest: bool = False
-    """Whether hosts are measured before each visit."""
+    """Whether hosts are measured, before the first visit of each layout that is no twin."""
     profile: Chosen | None = None
     """The step that is profiled once on every layout."""
     budget_s: Annotated[float, Field(gt=0)] | None = None
     """What the whole run may take, in seconds; None: as long as it takes."""
+    order_seed: Annotated[int, Field(ge=0)] | None = None
+    """What the order of visits and of shuffled worker counts was drawn from; None in plans of earlier versions."""
 
     @property
     def steps(self) -> int:
@@ -74,28 +86,60 @@ class Plan(Record):
         """The visits of each repeat, in order."""
         return tuple(tuple(block) for _, block in groupby(self.visits, key=lambda visit: visit.repeat))
 
+    def groups(self, layout: str) -> tuple[tuple[Pass, ...], ...]:
+        """The passes of a layout, those together whose steps take turns."""
+        return together(self.passes[layout])
+
+    def turns(self, visit: Visit, ways: Sequence[Pass]) -> tuple[Turn, ...]:
+        """The steps of passes that take turns, in the order in which they are measured: workload by workload, count by count.
+
+        Of two drivers the one that goes first changes from count to count and from repeat to repeat.
+        """
+        found = []
+        for number, workload in enumerate(ways[0].workloads):
+            for place, workers in enumerate(self._counts(visit, workload)):
+                first = (visit.repeat + number + place) % len(ways)
+                turned = (*ways[first:], *ways[:first])
+                found += [Turn(way, workload, _key(visit, way, workload, workers)) for way in turned]
+        return tuple(found)
+
     def keys(self, visit: Visit) -> tuple[StepKey, ...]:
         """The steps of a visit, in the order in which they are measured."""
-        ways = self.passes[visit.layout]
-        return tuple(key for way in ways for workload in way.workloads for key in keys_of(visit, way, workload))
+        return tuple(turn.key for ways in self.groups(visit.layout) for turn in self.turns(visit, ways))
+
+    def attested(self, visit: Visit) -> bool:
+        """Whether the hosts of a visit are measured."""
+        return self.attest and visit.layout not in self.twins and visit == self._first(visit.layout)
+
+    def _first(self, layout: str) -> Visit:
+        return next(visit for visit in self.visits if visit.layout == layout)
+
+    def _counts(self, visit: Visit, workload: Workload) -> Sequence[int]:
+        """Worker counts of a workload in the order of a visit's block."""
+        order = self.suite.order
+        if order == "shuffle" and self.order_seed is not None:
+            drawn = random.Random(f"{self.order_seed} {visit.repeat} {workload.name}")  # noqa: S311 - as in `balance`
+            return drawn.sample(workload.workers, len(workload.workers))
+        return sorted(workload.workers, reverse=order == "descending")
 
     def _replayed(self) -> list[Workload]:
         return [workload for visit in self.visits for one in self.passes[visit.layout] for workload in one.workloads]
 
 
 def keys_of(visit: Visit, way: Pass, workload: Workload) -> tuple[StepKey, ...]:
-    """The steps of one workload of a pass of a visit, in order."""
-    return tuple(
-        StepKey(
-            layout=visit.layout,
-            api=way.api,
-            workload=workload.name,
-            workers=workers,
-            repeat=visit.repeat,
-            driver=way.driver,
-            layer=way.layer,
-        )
-        for workers in workload.workers
+    """The steps of one workload of a pass of a visit, in the order of the workload."""
+    return tuple(_key(visit, way, workload, workers) for workers in workload.workers)
+
+
+def _key(visit: Visit, way: Pass, workload: Workload, workers: int) -> StepKey:
+    return StepKey(
+        layout=visit.layout,
+        api=way.api,
+        workload=workload.name,
+        workers=workers,
+        repeat=visit.repeat,
+        driver=way.driver,
+        layer=way.layer,
     )
 
 
@@ -110,11 +154,19 @@ def twin_of(one: Planned) -> Planned:
     return replace(one, layout=one.layout.model_copy(update={"name": name}))
 
 
-def make_plan(suite: Suite, hardware: Hardware, planned: Sequence[Planned], *, twins: Mapping[str, str] = NO_TWINS) -> Plan:
+def make_plan(
+    suite: Suite,
+    hardware: Hardware,
+    planned: Sequence[Planned],
+    *,
+    twins: Mapping[str, str] = NO_TWINS,
+    order_seed: int | None = None,
+) -> Plan:
     """The plan of a suite over checked layouts, `twins` of them being others once more.
 
-    Each repeat is a block that visits every layout once, in an order drawn by the suite's seed: randomized interleaved trials,
-    so that a drift of the machine falls on all of them (Abedi and Brecht 2017). A run of one repeat keeps the order asked for.
+    Each repeat is a block that visits every layout once: interleaved trials, so that a drift of the machine falls on all of them
+    (Abedi and Brecht 2017), in an order that is balanced (see `weighbridge.balance`) and drawn from the suite's `order_seed`, else
+    from the one that is given, else from the suite's seed. A run of one repeat keeps the order asked for.
     Raises UsageError when a layout lacks an API, or a driver cannot do what a workload says.
     """
     names = [one.layout.name for one in planned]
@@ -135,13 +187,9 @@ def make_plan(suite: Suite, hardware: Hardware, planned: Sequence[Planned], *, t
     if unfit:
         raise UsageError("\n".join(unfit), advice="Change `age` of the suite, or leave those layouts out.")
     passes = {one.layout.name: passes_of(suite, one.gateway.layers()) for one in planned}
-    order = random.Random(suite.seed)  # noqa: S311 - a seeded order is wanted, not a secret
-    visits = []
-    for repeat in range(suite.repeats):
-        block = list(names)
-        if suite.repeats > 1:
-            order.shuffle(block)
-        visits += [Visit(layout=name, repeat=repeat) for name in block]
+    given = [one for one in (suite.order_seed, order_seed, suite.seed) if one is not None]
+    row = blocks(names, suite.repeats, given[0]) if suite.repeats > 1 else (tuple(names),)
+    visits = [Visit(layout=name, repeat=repeat) for repeat, block in enumerate(row) for name in block]
     layouts = tuple(one.layout for one in planned)
     disks = {name: len(spec.disks) for name, spec in hardware.hosts.items()}
     known = {one.layout.name: one.gateway.structure(disks) for one in planned}
@@ -154,4 +202,5 @@ def make_plan(suite: Suite, hardware: Hardware, planned: Sequence[Planned], *, t
         left_out={one.layout.name: left_out(suite, one.gateway.layers()) for one in planned},
         structures={name: structure for name, structure in known.items() if structure is not None},
         twins=dict(twins),
+        order_seed=given[0],
     )

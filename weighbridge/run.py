@@ -38,6 +38,7 @@ from weighbridge.pace import Pace, show_duration
 from weighbridge.passes import asked_of_hosts, wants_tools
 from weighbridge.plan import Plan
 from weighbridge.profiling import Profiler, able
+from weighbridge.quiet import Quiet
 from weighbridge.resumption import Begun
 
 
@@ -173,7 +174,9 @@ def _nothing_to_do(left: Begun, budget_s: float | None) -> str:
 
 def _check(plan: Plan, layouts: Sequence[Planned], doing: Doing) -> None:
     tools = wants_tools(plan.suite) or bool(asked_of_hosts(plan.suite, sameness=plan.attest))
-    selection.check(layouts, plan.hardware, doing.where, doing.say, attest=tools)
+    # What its programs say of a twin's configuration they say of its layout's.
+    own = [one for one in layouts if one.layout.name not in plan.twins]
+    selection.check(own, plan.hardware, doing.where, doing.say, attest=tools)
 
 
 def _conduct(left: Begun, doing: Doing, allowance: Allowance | None, begun: Callable[[RunStore], None] | None = None) -> None:
@@ -200,6 +203,7 @@ def _conduct(left: Begun, doing: Doing, allowance: Allowance | None, begun: Call
                 profiler=profiler,
                 pace=pace,
                 allowance=allowance,
+                quiet=Quiet() if plan.hardware.kind == "lab" else None,
             ).run()
         store.event("ended", "done")
         store.set_state("done")

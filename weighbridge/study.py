@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -135,7 +136,7 @@ def _plan(
     chosen = study.scales[scale]
     suite = loader.suite_of(study, scale).changed(repeats=repeats)
     suite = suite.model_copy(update={"layouts": tuple(variant.name for variant in variants)})
-    plan = make_plan(suite, hardware, planned)
+    plan = make_plan(suite, hardware, planned, order_seed=secrets.randbelow(2**32))
     passes = {}
     for variant, one in zip(variants, planned, strict=True):
         mine = plan.passes[variant.name]

@@ -13,7 +13,7 @@ from results.recap import Recap, RecapCell
 from results.study import Grid
 from results.study_page import StudyPage
 
-_STYLES: Final = {"same": "dim", "missing": "dim", "no claim": "italic"}
+_STYLES: Final = {"same": "dim", "missing": "dim", "provisional": "italic"}
 
 
 def print_study(page: StudyPage, console: Console) -> None:

@@ -23,6 +23,7 @@ from results.step import StepKey
 from results.store import RunStore, StoreError, TelemetryFile
 from results.telemetry import EDGE_S, DiskLimit, DiskSecond, Head, HostLimits, HostSecond, Phase, ProbeSecond, Tail, TelemetryLine
 from topologies.hardware import Hardware
+from topologies.quota import quota_of
 from weighbridge.probe_reader import SILENCE_S, Ear, ProbeReader, Told
 
 PERIOD_S = 1.0
@@ -42,6 +43,7 @@ def limits_of(hardware: Hardware, needs: Mapping[str, HostNeed], hosts: Collecti
             host=name,
             tier="client" if name in hardware.clients else needs[name].tier,
             cpus=spec.cpus,
+            cpu_period_ms=None if spec.cpus is None else quota_of(spec.cpus, hardware.cpu_period).period_us / 1e3,
             memory_bytes=spec.memory,
             nic_bits_s=spec.nic,
             disks=tuple(DiskLimit(bandwidth_bytes_s=disk.bandwidth, iops=disk.iops) for disk in spec.disks),
@@ -336,6 +338,7 @@ def _grown(first: Counters, last: Counters) -> dict[str, object]:
         "received_bytes": _more(first.network_received_bytes, last.network_received_bytes),
         "sent_bytes": _more(first.network_sent_bytes, last.network_sent_bytes),
         "network_faults": _more(first.network_faults, last.network_faults),
+        "conductor_cpu_s": _more(first.conductor_cpu_s, last.conductor_cpu_s),
     }
 
 

@@ -53,7 +53,7 @@ EFFECTS: Final[Shape[EffectLine]] = Shape(
         _effect_column("delta", "number", "Cliff's delta, from -1 to 1."),
         _effect_column("smallest", "number", "The smallest ratio above 1 that so many repeats would show 8 times in 10."),
         _effect_column("noise", "number", "The rig's noise floor, a ratio above 1; unknown without an A/A trial."),
-        _effect_column("verdict", "text", "better, worse, too small to matter, not shown, no claim or not comparable."),
+        _effect_column("verdict", "text", "better, worse, too small to matter, not shown, provisional or not comparable."),
         _effect_column("text", "text", "The verdict in one sentence."),
     ),
 )

@@ -78,7 +78,7 @@ def _notes(result: TuningResult) -> Iterator[str]:
         "Change against the baseline's trials on both sides of each trial, of geometric means; more is better of throughput, "
         f"less of p90. Intervals: 95 %{f' over {looks} looks' if looks > 1 else ''}. ~: no difference shown."
     )
-    if any(one.verdict == "no claim" for one in result.ledger.entries):
+    if any(one.verdict == "provisional" for one in result.ledger.entries):
         yield f"In brackets: fewer than {REPEATS_FOR_A_CLAIM} trials make no claim."
     for one in result.ledger.drift:
         yield f"{one.words[:1].upper()}{one.words[1:].rstrip('.')}."

@@ -9,6 +9,7 @@ from results.chart_theme import Look
 from results.comparison import NoiseFloor
 from results.figures import show_ratio
 from results.findings import Finding, headline
+from results.metrics import METRICS
 from results.slides.evidence import Evidence
 from results.slides.slide import Card, Slide
 from results.slides.words import counted, listed, rests_on, upper
@@ -91,12 +92,11 @@ def _noise(evidence: Evidence) -> str:
     floors = evidence.comparison.noise
     if not floors:
         return "The rig’s noise floor is not known: no layout was weighed against itself."
-    return f"Noise floor of the rig, {floors[0].layout} against itself: {listed([_floor(one) for one in floors])}."
+    return f"Noise floor, {floors[0].layout} beside itself: {listed([_floor(one) for one in floors])}."
 
 
 def _floor(one: NoiseFloor) -> str:
-    name = "throughput" if one.metric == "throughput" else "p90"
-    return f"{name} {show_ratio(one.typical)}, at most {show_ratio(one.ratio)}"
+    return f"{METRICS[one.metric].name} {show_ratio(one.ratio)}"
 
 
 def _state(evidence: Evidence) -> tuple[str, ...]:

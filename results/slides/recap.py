@@ -12,10 +12,11 @@ from itertools import groupby
 from typing import Final
 
 from results.chart_theme import Look
-from results.comparison import Comparison, Effect, Metric
+from results.comparison import Comparison, Effect
 from results.diverging import colour_at, diverging, ink_on, neutral
 from results.figures import show_figure, show_ratio
 from results.kinds import Kind, kind_of
+from results.metrics import MetricKey
 from results.slides.evidence import Evidence
 from results.slides.grid_fitting import size_for
 from results.slides.page import ROOM_PT
@@ -25,7 +26,7 @@ from results.slides.words import counted, listed, rests_on, upper
 
 ABREAST: Final = 5
 """Layouts against the first side by side, with two figures each; more go on slides of their own."""
-_METRICS: Final[tuple[Metric, ...]] = ("throughput", "p90")
+_METRICS: Final[tuple[MetricKey, ...]] = ("throughput", "p90")
 _DEEPEST: Final = 1.5
 """The logarithm to base 2 of the ratio at which colours end: nearly three times as much, or as little."""
 LARGE_PT: Final = 18
@@ -81,7 +82,7 @@ def _title(comparison: Comparison) -> str:
     known = [one for one in cells if one.verdict != "not comparable"]
     if not known:
         return f"Nothing could be compared with {comparison.baseline}"
-    if all(one.verdict == "no claim" for one in known):
+    if all(one.verdict == "provisional" for one in known):
         return f"Too few repeats for a claim against {comparison.baseline}"
     counts = {}
     for subject in comparison.subjects:
@@ -106,7 +107,7 @@ class _Map:
     """The map as it is laid out: which of its lines fit one slide, and what they look like."""
 
     evidence: Evidence
-    cells: dict[tuple[Kind, int | None, str, Metric], Effect]
+    cells: dict[tuple[Kind, int | None, str, MetricKey], Effect]
     look: Look
     room_pt: float
 
@@ -162,7 +163,7 @@ def _cell(one: Effect | None, look: Look) -> Cell:
         return Cell(text=text, fill=neutral(look) if one is not None else None, ink=look.muted, align="center")
     doubled = math.log2(one.ratio.value) * (1 if one.metric == "throughput" else -1) / _DEEPEST
     doubled = min(1.0, max(-1.0, doubled))
-    if one.verdict == "no claim":
+    if one.verdict == "provisional":
         return Cell(text=text, fill=colour_at(doubled * _PALE, diverging(look)), ink=look.ink, align="center")
     fill = colour_at(doubled, diverging(look))
     return Cell(text=text, fill=fill, ink=ink_on(fill), bold=True, align="center")
@@ -179,7 +180,7 @@ def change_text(one: Effect | None) -> str:
     value = one.ratio.value
     percent = round((value - 1) * 100)
     words = f"{value:.1f}×" if value >= 3 else f"{percent:+} %".replace("-", "\N{MINUS SIGN}") if percent else "0 %"
-    return f"({words})" if one.verdict == "no claim" else words
+    return f"({words})" if one.verdict == "provisional" else words
 
 
 def _foot(comparison: Comparison) -> str:
@@ -194,9 +195,4 @@ def _foot(comparison: Comparison) -> str:
 
 
 def _noise(comparison: Comparison) -> tuple[str, ...]:
-    return tuple(
-        f"Noise floor of {one.metric}: {one.layout} against itself differed by {show_ratio(one.ratio)} at most and "
-        f"{show_ratio(one.typical)} on average over {counted(one.cells, 'cell')}, n = {one.repeats}; a difference was shown in "
-        f"{one.shown}."
-        for one in comparison.noise
-    )
+    return tuple(one.words for one in comparison.noise)

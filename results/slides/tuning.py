@@ -56,7 +56,7 @@ def _title(one: Effect, changed: Mapping[str, str], about: str) -> str:
     if one.verdict not in ("better", "worse"):
         return (
             f"No setting is shown to move the throughput of {about}"
-            if one.verdict != "no claim"
+            if one.verdict != "provisional"
             else f"{upper(about)} by setting: too few repeats for a claim"
         )
     return f"{changed[one.subject]} moves the throughput of {about} most: {change_text(one)}"
@@ -74,7 +74,9 @@ def _bar(one: Effect, name: str, look: Look) -> Bar:
         raise ValueError(f"{one.subject} has no ratio to draw")
     value, low, high = (None if end is None else (end - 1) * 100 for end in (one.ratio.value, one.ratio.low, one.ratio.high))
     colours = diverging(look)
-    colour = {"better": colours[5], "worse": colours[1]}.get(one.verdict, look.axis if one.verdict != "no claim" else neutral(look))
+    colour = {"better": colours[5], "worse": colours[1]}.get(
+        one.verdict, look.axis if one.verdict != "provisional" else neutral(look)
+    )
     return Bar(name=name, value=value or 0.0, low=low, high=high, colour=colour, label=change_text(one))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from results.contrast import reason
+from results.doubt import doubt_words
 from results.statistics import REPEATS_FOR_A_CLAIM
 from results.summary import NOT_STEADY, Row
 
@@ -42,4 +43,4 @@ def why_not(row: Row) -> str:
     """Why a row is not ranked, as short as it can be said."""
     if not row.valid:
         return reason(row)
-    return row.doubt or (NOT_STEADY if row.steady is False else "nothing succeeded")
+    return doubt_words(row.condemned) or (NOT_STEADY if row.steady is False else "nothing succeeded")

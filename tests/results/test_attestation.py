@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from results.attestation import Attested, Kind, Unit, compare, lines, show, summary, verdict, warnings
+from results.attestation import Attested, Kind, Unit, between, compare, lines, show, summary, verdict, warnings
 from results.store import RunStore
 
 
@@ -162,3 +162,20 @@ def test_what_is_kept_in_a_run_folder_comes_back_as_it_was(run: RunStore, tmp_pa
     store.attest([])
     assert store.attested() == (*APART, figure("swift", 142e6, repeat=1, promised=200e6))
     assert len((tmp_path / "attestation.jsonl").read_text().splitlines()) == 3
+
+
+def test_hosts_beyond_their_bound_are_a_grave_doubt_about_those_two_layouts() -> None:
+    figures = [
+        Attested(
+            layout=layout, repeat=repeat, host="gateway-1", kind="cpu", what="CPU", value=value, unit="events/s", promised=1400
+        )
+        for layout, values in {"swift": (245, 250, 1390), "rgw-beast": (1395, 1380), "rgw-civetweb": (1360,)}.items()
+        for repeat, value in enumerate(values)
+    ]
+    found = {frozenset(one.layouts): one.doubt for one in between(figures)}
+    assert set(found) == {frozenset(("swift", "rgw-beast")), frozenset(("swift", "rgw-civetweb"))}
+    doubt = found[frozenset(("swift", "rgw-beast"))]
+    assert (doubt.what, doubt.grade) == ("hosts differ", "grave")
+    assert (
+        doubt.words == "CPU of gateway-1 gave 250 events/s under swift and 1,388 events/s under rgw-beast (82 % apart, bound 30 %)"
+    )

@@ -40,7 +40,7 @@ def test_what_is_not_known_is_a_dash_that_is_sorted_as_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("verdict", "weak"),
-    [("better", False), ("worse", False), ("not shown", True), ("no claim", True), ("too small to matter", True)],
+    [("better", False), ("worse", False), ("not shown", True), ("provisional", True), ("too small to matter", True)],
 )
 def test_only_what_is_claimed_is_in_full_ink(verdict: Verdict, weak: bool) -> None:
     (line,) = effect_lines(Comparison(baseline="a", subjects=("swift",), effects=(effect(verdict, None),), tests=0))

@@ -11,14 +11,17 @@ from typing import Any
 import pytest
 
 from results.comparing import compare, judge
-from results.comparison import Comparison, Effect, Metric, Verdict
-from results.contrast import METRICS, Contrast, at_workers, over_all
+from results.comparison import Comparison, Effect, Verdict
+from results.contrast import Contrast, at_workers, over_all
+from results.doubt import Doubt, PairDoubt
 from results.effects import effects_csv
 from results.findings import find, headline
+from results.metrics import METRICS
 from results.summary import Point, Row
 from suites import Bounds
 
 FIVE = (0.99, 1.0, 1.01, 1.0, 1.0)
+ABOVE = Doubt(what="above its ceiling", grade="grave", words="more than the disks can do")
 WIDE = (0.7, 1.4, 0.9, 1.2, 0.8)
 
 
@@ -51,7 +54,7 @@ def times(factor: float, values: Sequence[float] = FIVE) -> list[float]:
     return [factor * value for value in values]
 
 
-def cell(comparison: Comparison, metric: Metric = "throughput", workers: int | None = 8) -> Effect:
+def cell(comparison: Comparison, metric: str = "throughput", workers: int | None = 8) -> Effect:
     (found,) = [one for one in comparison.effects if one.metric == metric and one.workers == workers]
     return found
 
@@ -61,14 +64,15 @@ def cell(comparison: Comparison, metric: Metric = "throughput", workers: int | N
     [
         (row("b", rates=times(2.0)), "better", "better"),
         (row("b", rates=times(0.5)), "worse", "worse"),
-        (row("b", rates=times(1.04)), "too small to matter", "too small to matter"),
+        (row("b", rates=times(1.03)), "too small to matter", "too small to matter"),
+        (row("b", rates=times(1.05)), "not shown", "too small to matter"),
         (row("b", rates=times(1.07)), "better", "too small to matter"),
         (row("b", rates=times(1.1, WIDE)), "not shown", "not shown"),
-        (row("b", rates=times(2.0)[:4]), "no claim", "no claim"),
+        (row("b", rates=times(2.0)[:4]), "provisional", "provisional"),
         (row("b", rates=()), "not comparable", "not comparable"),
         (row("b", rates=times(2.0), valid=False), "not comparable", "not comparable"),
         (row("b", rates=times(2.0), steady=False), "not comparable", "not comparable"),
-        (row("b", rates=times(2.0), doubt="more than the disks can do"), "not comparable", "not comparable"),
+        (row("b", rates=times(2.0), doubts=(ABOVE,)), "not comparable", "not comparable"),
         (row("b", rates=times(2.0), p90s=[None] * 5), "better", "not comparable"),
     ],
 )
@@ -84,7 +88,7 @@ def test_practical_thresholds_are_the_suites() -> None:
     assert cell(compare(rows)).verdict == "better"
     strict = compare(rows, bounds=Bounds(throughput_ratio=1.3, p90_ratio=1.1))
     assert (cell(strict).verdict, cell(strict, "p90").verdict) == ("too small to matter", "better")
-    assert "shown, but less than the 30 % that matter" in cell(strict).text
+    assert "equivalent, less than the 30 % apart that matter" in cell(strict).text
 
 
 def test_a_claim_is_one_sentence_with_interval_latencies_and_repeats() -> None:
@@ -111,13 +115,13 @@ def test_what_is_not_shown_says_what_could_have_been() -> None:
 def test_a_difference_that_one_test_shows_and_many_do_not_is_not_claimed() -> None:
     draw = random.Random(5)
     rows = [row(name, workers, [math.exp(draw.gauss(0, 0.05)) for _ in FIVE]) for workers in range(1, 25) for name in "ab"]
-    rows[0], rows[1] = row("a", 1, FIVE), row("b", 1, times(1.06, (0.97, 1.02, 1.0, 0.98, 1.05)))
+    rows[0], rows[1] = row("a", 1, FIVE), row("b", 1, times(1.12, (0.97, 1.02, 1.0, 0.98, 1.04)))
     found = cell(compare(rows), workers=1)
     assert found.p is not None
     assert found.q is not None
     assert found.p < 0.05 < found.q
     assert found.verdict == "not shown"
-    assert "no difference shown after correction for 24 comparisons" in found.text
+    assert "no difference shown after correction for 48 comparisons" in found.text
     assert cell(compare(rows[:2]), workers=1).verdict == "better"
     assert compare(rows).tests == 48
 
@@ -132,7 +136,7 @@ def test_rank_statistics_stand_beside_and_decide_nothing() -> None:
 def test_a_single_repeat_has_a_ratio_and_nothing_else() -> None:
     found = cell(compare([row("a", rates=[100.0]), row("b", rates=[180.0])]))
     assert found.ratio is not None
-    assert (found.ratio.low, found.p, found.q, found.smallest, found.verdict) == (None, None, None, None, "no claim")
+    assert (found.ratio.low, found.p, found.q, found.smallest, found.verdict) == (None, None, None, None, "provisional")
 
 
 # ---- latencies in bins
@@ -154,7 +158,7 @@ def binned(layout: str, *bins: tuple[float, float | None]) -> Row:
         ([(30, 40)] * 5, "worse", "p90 of 1 MB reads at 8 workers, a and b: in (10, 20] against (30, 40] ms; n = 5."),
         ([(20, 30)] * 5, "not shown", "not told apart: in (10, 20] and (20, 30] ms; n = 5: no difference shown."),
         ([(10, 20)] * 5, "not shown", "not told apart: both in (10, 20] ms; n = 5: no difference shown."),
-        ([(30, 40)] * 4, "no claim", "n = 4: no claim with fewer than 5 repeats."),
+        ([(30, 40)] * 4, "provisional", "n = 4: provisional, a claim needs 5 repeats of each side."),
         (
             [(20, 30), (20, 30), (30, 40), (30, 40), (30, 40)],
             "not shown",
@@ -201,8 +205,8 @@ def test_a_twin_tells_the_noise_floor_and_is_never_compared_with_others() -> Non
     rows = [
         row("a", 1),
         row("a", 8),
-        row("b", 1, times(1.2)),
-        row("b", 8, times(1.2)),
+        row("b", 1, times(1.15)),
+        row("b", 8, times(1.15)),
         row("t", 1, times(1.1)),
         row("t", 8, times(0.95)),
     ]
@@ -217,30 +221,44 @@ def test_a_twin_tells_the_noise_floor_and_is_never_compared_with_others() -> Non
         2,
         5,
     )
-    assert throughput.ratio == pytest.approx(1.1)
-    assert throughput.typical == pytest.approx(math.sqrt(1.1 / 0.95))
-    assert throughput.overall == pytest.approx(math.sqrt(1.1 * 0.95))
-    assert throughput.shown == 2
-    assert p90.ratio == pytest.approx(1.1)
-    assert cell(found).noise == throughput.ratio
-    assert cell(found, workers=None).noise == throughput.overall
-    assert cell(found).text.endswith("; n = 5; the rig’s noise floor is 1.1×.")
+    # All pairs of a cell are alike: the error of a mean is the root mean square of the two cells' means, times t(0.975, 10).
+    assert throughput.ratio == pytest.approx(math.exp(2.2281 * math.sqrt((math.log(1.1) ** 2 + math.log(0.95) ** 2) / 2)), rel=1e-4)
+    assert throughput.low < throughput.ratio < throughput.high
+    assert (throughput.pairs, throughput.shown) == (10, 2)
+    assert p90.ratio == pytest.approx(throughput.ratio)
+    assert cell(found).noise == cell(found, workers=None).noise == throughput.ratio
+    assert cell(found).text.endswith("; n = 5: no difference shown beyond the rig’s noise floor; the rig’s noise floor is 1.2×.")
 
 
 def test_a_difference_within_the_noise_floor_is_said_to_be_so_and_is_no_claim() -> None:
     found = cell(compare([row("a"), row("b", rates=times(1.2)), row("t", rates=times(1.3))], {"t": "a"}))
     assert found.verdict == "not shown"
-    assert "no difference shown beyond the rig’s noise floor; the rig’s noise floor is 1.3×" in found.text
+    assert "no difference shown beyond the rig’s noise floor; the rig’s noise floor is 2.0×" in found.text
     assert headline(find([row("a"), row("b", rates=times(1.2)), row("t", rates=times(1.3))], {"t": "a"})).startswith(
         "No layout leads"
     )
+
+
+def test_the_noise_floor_is_an_estimate_over_all_pairs_and_does_not_grow_with_every_cell() -> None:
+    draw = random.Random(7)
+    few, many = (
+        compare(
+            [row(name, cell, [math.exp(draw.gauss(0, 0.05)) for _ in FIVE]) for cell in range(1, cells + 1) for name in "at"],
+            {"t": "a"},
+        ).noise[0]
+        for cells in (2, 40)
+    )
+    # Two sides that scatter by 5 % differ by 7 %; means of five stay within 1.96 times a root of five of that.
+    assert many.ratio == pytest.approx(math.exp(1.96 * 0.05 * math.sqrt(2 / 5)), rel=0.015)
+    assert many.high / many.low < few.high / few.low
+    assert few.low < many.ratio < few.high
 
 
 def test_an_aa_trial_of_one_layout_gives_a_noise_floor_and_no_effects() -> None:
     found = compare([row("a"), row("t", rates=times(1.02, FIVE[::-1]))], {"t": "a"})
     assert (found.subjects, found.effects) == ((), ())
     assert [floor.shown for floor in found.noise] == [1, 1]
-    assert found.noise[0].ratio == pytest.approx(1.02)
+    assert 1.02 < found.noise[0].ratio < 1.06
 
 
 def test_a_twin_that_was_not_measured_tells_no_noise_floor() -> None:
@@ -276,6 +294,70 @@ def test_effects_are_written_with_an_empty_cell_where_nothing_is_known() -> None
     assert (lost["ratio"], lost["p"], lost["verdict"]) == ("", "", "not comparable")
 
 
+# ---- doubts
+
+
+MILD = Doubt(what="machine busy", grade="mild", words="other programs used 14 % of this machine’s CPUs")
+GRAVE = MILD.model_copy(update={"grade": "grave"})
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_mild_doubt_makes_a_cell_provisional_and_a_grave_one_not_comparable_whichever_side_it_touches(side: int) -> None:
+    def rows(doubt: Doubt) -> list[Row]:
+        return [
+            row(name, rates=times(rate), doubts=(doubt,) * (place == side))
+            for place, (name, rate) in enumerate((("a", 1), ("b", 2)))
+        ]
+
+    mild, grave = compare(rows(MILD)), compare(rows(GRAVE))
+    assert (cell(mild).verdict, cell(mild, workers=None).verdict, cell(mild, "p90").verdict) == ("provisional",) * 3
+    assert cell(mild).doubts == (MILD,)
+    assert cell(mild).text.endswith("n = 5: provisional, other programs used 14 % of this machine’s CPUs.")
+    assert (cell(grave).verdict, cell(grave, workers=None).verdict, cell(grave).ratio) == ("not comparable", "not comparable", None)
+    assert headline(find(rows(MILD))) == (
+        "Provisional: b does more in the requests replayed, by 2.0× (other programs used 14 % of this machine’s CPUs)"
+    )
+    assert headline(find(rows(GRAVE))) == ("Nothing may be ranked (machine busy: other programs used 14 % of this machine’s CPUs)")
+
+
+def test_a_doubt_about_one_metric_leaves_the_others_alone() -> None:
+    doubt = Doubt(what="set by the CPU limit", grade="grave", words="throttled for 50 ms each time", metrics=("p90", "max"))
+    found = compare([row("a"), row("b", rates=times(2.0), doubts=(doubt,))])
+    assert (cell(found).verdict, cell(found, "p90").verdict) == ("better", "not comparable")
+    assert "b: throttled for 50 ms each time" in cell(found, "p90").text
+
+
+def test_hosts_that_differ_between_two_layouts_make_those_two_not_comparable_and_no_others() -> None:
+    differ = Doubt(what="hosts differ", grade="grave", words="CPU of gateway-1 gave 245 events/s under b and 1,395 under a")
+    rows = [row("a"), row("b", rates=times(2.0)), row("c", rates=times(3.0))]
+    found = compare(rows, between=[PairDoubt(layouts=("b", "a"), doubt=differ)])
+    assert {(one.subject, one.verdict) for one in found.effects} == {("b", "not comparable"), ("c", "better")}
+    lone = find(rows[:2], between=[PairDoubt(layouts=("a", "b"), doubt=differ)])
+    assert headline(lone) == f"Nothing may be ranked (hosts differ: {differ.words})"
+
+
+def test_every_metric_that_is_known_is_compared_by_the_repeats_own_figures() -> None:
+    def timed(layout: str, factor: float) -> Row:
+        points = tuple(
+            {"repeat": number, "valid": True, "throughput_ops_s": 100.0, "p90_ms": 10.0, "total_ms": 1.0, "samples": 1, "errors": 0}
+            | {"p99_ms": 20.0 * factor * value, "max_ms": 90.0 * factor * value, "first_byte_ms": 4.0 * value}
+            for number, value in enumerate(FIVE)
+        )
+        return row(layout, points=points, p90_ms=10.0, p99_ms=20.0 * factor, max_ms=91.0 * factor, first_byte_ms=4.0)
+
+    found = compare([timed("a", 1.0), timed("b", 1.5)])
+    verdicts = {one.metric: one.verdict for one in found.effects if one.workers == 8}
+    assert verdicts == {
+        "throughput": "too small to matter",
+        "p90": "too small to matter",
+        "p99": "worse",
+        "max": "worse",
+        "first-byte": "too small to matter",
+    }
+    assert cell(found, "max").text == "b’s max of 1 MB reads at 8 workers is 1.5× (1.5–1.5) a’s: 135 against 90 ms; n = 5."
+    assert cell(found, "max").subject_value == pytest.approx(135, rel=1e-3)
+
+
 # ---- how often it is wrong
 
 
@@ -288,7 +370,7 @@ def test_at_most_6_in_100_runs_of_a_layout_against_itself_make_any_claim(repeats
         # Throughput and p90 by noise of their own: together they claim more often than by one that both share.
         pairs = [(arm("a", workers, repeats, draw), arm("b", workers, repeats, draw)) for workers in (1, 8)]
         found: list[Contrast] = []
-        for metric in METRICS:
+        for metric in (METRICS["throughput"], METRICS["p90"]):
             each = [at_workers(metric, *pair) for pair in pairs]
             found += [over_all(each), *each]
         judged, _ = judge(found, Bounds())
@@ -302,4 +384,14 @@ def arm(layout: str, workers: int, repeats: int, draw: random.Random) -> Any:
         SimpleNamespace(repeat=number, throughput_ops_s=math.exp(draw.gauss(0, 0.05)), p90_ms=math.exp(draw.gauss(0, 0.05)))
         for number in range(repeats)
     ]
-    return SimpleNamespace(layout=layout, workers=workers, used=points, ranked=True, throughput_ops_s=1.0, p90_ms=1.0, p90_in=None)
+    return SimpleNamespace(
+        layout=layout,
+        workers=workers,
+        used=points,
+        ranked=True,
+        throughput_ops_s=1.0,
+        p90_ms=1.0,
+        p90_in=None,
+        doubts=(),
+        drift=None,
+    )

@@ -32,6 +32,9 @@ def row(
     return Row.model_validate({**given, **more})
 
 
+FEW = " (a claim needs 5 repeats of each side)"
+
+
 def wholes(found: Sequence[Finding]) -> list[Finding]:
     return [finding for pairs in overall(found).values() for finding in pairs]
 
@@ -39,7 +42,8 @@ def wholes(found: Sequence[Finding]) -> list[Finding]:
 def test_one_repeat_gives_a_ratio_and_says_that_it_makes_no_claim() -> None:
     _, cell = find([row("rgw-beast", 8, [180.0], p90_ms=20), row("swift", 8, [100.0], p90_ms=34)])
     assert cell.text == (
-        "rgw-beast serves 1.8× swift’s 1 MB reads at 8 workers, p90 20 against 34 ms; n = 1: no claim with fewer than 5 repeats."
+        "rgw-beast serves 1.8× swift’s 1 MB reads at 8 workers, p90 20 against 34 ms; n = 1: provisional, "
+        "a claim needs 5 repeats of each side."
     )
 
 
@@ -51,12 +55,15 @@ def test_the_faster_layout_is_named_first_whichever_it_is() -> None:
 
 def test_five_repeats_give_an_interval_and_say_whether_a_difference_was_shown() -> None:
     rates = [100.0, 103.0, 99.0, 101.0, 98.0]
-    _, apart = find([row("a", 8, [2 * rate for rate in rates]), row("b", 8, rates)])
-    _, near = find([row("a", 8, rates), row("b", 8, rates[::-1])])
+    wide = [100.0, 112.0, 93.0, 104.0, 94.0]
+    _, apart = find([row("a", 8, [2 * rate for rate in rates[::-1]]), row("b", 8, rates)])
+    _, near = find([row("a", 8, wide), row("b", 8, wide[::-1])])
+    _, same = find([row("a", 8, rates), row("b", 8, rates[::-1])])
     assert apart.text.startswith("a serves 2.0× (1.9–2.1) b’s 1 MB reads at 8 workers")
     assert apart.text.endswith("; n = 5.")
     assert "within 1 % of each other" in near.text
     assert "n = 5: no difference shown" in near.text
+    assert "n = 5: equivalent, less than the 5 % apart that matter" in same.text
 
 
 def test_a_cell_that_is_not_valid_is_no_ratio_and_says_why() -> None:
@@ -94,20 +101,20 @@ def test_over_worker_counts_the_ratio_is_the_geometric_mean_of_the_comparable_on
 def test_it_is_said_where_the_slower_one_leads() -> None:
     whole = find([row("a", 1, [100.0]), row("b", 1, [200.0]), row("a", 4, [900.0]), row("b", 4, [100.0])])[0]
     assert whole.faster == "a"
-    assert "but b leads at 1" in whole.text
+    assert "but b does more at 1" in whole.text
 
 
 def test_every_layout_is_compared_with_the_first() -> None:
     found = wholes(find([row("a", 1, [100.0]), row("b", 1, [200.0]), row("c", 1, [300.0])]))
     assert [(one.faster, one.slower) for one in found] == [("b", "a"), ("c", "a")]
-    assert headline(found) == "c leads in the requests replayed, by 1.5× (n = 1: no claim)"
+    assert headline(found) == f"Provisional: c does more in the requests replayed, by 1.5×{FEW}"
 
 
 def test_the_headline_counts_kinds_of_requests_and_hides_none() -> None:
     kinds = {"one": (200.0, 100.0), "two": (100.0, 300.0), "three": (100.0, 101.0), "four": (100.0, 0.0)}
     rows = [row(name, 1, [rate], workload=kind) for kind, pair in kinds.items() for name, rate in zip("ab", pair, strict=True)]
     assert headline(find(rows)) == (
-        "a leads in 1 of 4 kinds of requests, b in 1, 1 too close to call, 1 could not be compared (n = 1: no claim)"
+        f"Provisional: a does more in 1 of 4 kinds of requests, b in 1, 1 too close to call, 1 could not be compared{FEW}"
     )
 
 
@@ -188,10 +195,10 @@ def test_a_kind_that_two_drivers_made_counts_once_and_only_for_what_both_say() -
         for name, rate in zip("ab", rates, strict=True)
     ]
     assert headline(find(rows)) == (
-        "a leads in 1 of 5 kinds of requests, 1 too close to call, in 2 the drivers do not agree, 1 could not be compared "
-        "(n = 1: no claim)"
+        "Provisional: a does more in 1 of 5 kinds of requests, 1 too close to call, in 2 the drivers do not agree, 1 could not be "
+        f"compared{FEW}"
     )
-    assert headline(find(rows[:4])) == "a leads in the requests replayed, by 2.0× to 3.0× (n = 1: no claim)"
+    assert headline(find(rows[:4])) == f"Provisional: a does more in the requests replayed, by 2.0× to 3.0×{FEW}"
     assert headline(find(rows[4:8])) == "No layout leads: in 1 the drivers do not agree"
 
 

@@ -227,7 +227,7 @@ def test_effects_of_all_settings_are_corrected_together_and_too_few_trials_help_
     assert alone.p is not None
     assert alone.q == pytest.approx(2 * alone.p)
     assert among.q == pytest.approx(14 * alone.p)
-    assert {entry(rig, one).verdict for one in others} == {"no claim"}
+    assert {entry(rig, one).verdict for one in others} == {"provisional"}
     assert {entry(rig, one).effects[0].q for one in others} == {None}
 
 
@@ -271,7 +271,7 @@ def test_one_trial_has_a_gain_without_an_interval_and_makes_no_claim() -> None:
     rig = rounds(Rig(tuning_run()), (FEW, 2.0), count=1)
     found = entry(rig)
     assert found.gain == pytest.approx(2.0)
-    assert (found.gain_low, found.gain_high, found.verdict, found.clear) == (None, None, "no claim", False)
+    assert (found.gain_low, found.gain_high, found.verdict, found.clear) == (None, None, "provisional", False)
     assert found.effects[0].p is None
     assert found.effects[0].text == (
         "radosgw.threads 512 → 64: 100 % more 64 kB reads at 16 workers, n = 1: no claim with fewer than 5 trials"
@@ -309,7 +309,7 @@ def test_a_setting_whose_interval_reaches_beyond_the_threshold_is_not_said_to_be
 
 def test_four_trials_without_any_spread_are_neither_clear_nor_a_claim() -> None:
     found = entry(rounds(Rig(tuning_run(trials=Trials(least=2))), (FEW, 1.0), count=4))
-    assert (found.verdict, found.clear) == ("no claim", False)
+    assert (found.verdict, found.clear) == ("provisional", False)
 
 
 def test_a_setting_that_is_better_in_one_objective_and_worse_in_another_is_a_trade_off() -> None:

@@ -85,7 +85,7 @@ def test_a_change_is_the_ratio_of_the_geometric_means() -> None:
 def test_five_alike_repeats_that_are_a_third_more_are_a_change() -> None:
     after, before = [132.0, 134.0, 133.0, 135.0, 131.0], [100.0, 101.0, 99.0, 100.0, 100.0]
     assert change(after, before)[1] == "changed"
-    assert change(after[:4], before)[1] == "no claim"
+    assert change(after[:4], before)[1] == "provisional"
 
 
 def test_repeats_that_scatter_as_much_as_they_differ_show_no_change() -> None:
@@ -123,7 +123,7 @@ def test_a_change_below_five_per_cent_is_none_that_matters_however_sure_it_is() 
 def test_one_repeat_makes_no_claim_and_says_so_in_every_cell() -> None:
     found = one_map([row("old-xfs", "write-4k", [100.0]), row("new-xfs", "write-4k", [134.0])])
     (cell,) = found.cells
-    assert (cell.verdict, cell.text) == ("no claim", "(+34 %)")
+    assert (cell.verdict, cell.text) == ("provisional", "(+34 %)")
     assert cell.percent == pytest.approx(34.0)
     near = one_map([row("old-xfs", "write-4k", [100.0]), row("new-xfs", "write-4k", [103.0])])
     assert near.cells[0].text == "(~)"

@@ -8,7 +8,7 @@ import pytest
 import vl_convert as vlc
 
 from results.chart_theme import DARK, LIGHT, Look
-from results.comparison import Comparison, Effect, Metric, NoiseFloor, Verdict
+from results.comparison import Comparison, Effect, NoiseFloor, Verdict
 from results.diverging import diverging, neutral
 from results.percent import show_percent
 from results.recap_map import cell_text, recap_maps
@@ -20,7 +20,7 @@ def effect(
     verdict: Verdict,
     *,
     workers: int | None = 8,
-    metric: Metric = "throughput",
+    metric: str = "throughput",
     subject: str = "swift",
     about: str = "64 kB reads",
     repeats: int = 5,
@@ -60,7 +60,7 @@ def texts(spec: dict[str, object]) -> list[str]:
 
 @pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
 @pytest.mark.parametrize(("metric", "good"), [("throughput", 1.7), ("p90", 0.4)])
-def test_better_has_one_colour_whatever_is_measured(look: Look, metric: Metric, good: float) -> None:
+def test_better_has_one_colour_whatever_is_measured(look: Look, metric: str, good: float) -> None:
     bad = 2 - good
     found = cells(
         comparison(effect(good, "better", metric=metric, workers=1), effect(bad, "worse", metric=metric, workers=2)), look
@@ -74,7 +74,7 @@ def test_only_what_may_be_claimed_has_a_colour() -> None:
             effect(1.4, "better", workers=1),
             effect(1.4, "not shown", workers=2),
             effect(1.03, "too small to matter", workers=4),
-            effect(1.4, "no claim", workers=8, repeats=2),
+            effect(1.4, "provisional", workers=8, repeats=2),
         )
     )
     grey = neutral(LIGHT)
@@ -93,7 +93,7 @@ def test_what_cannot_be_compared_is_an_empty_frame_and_not_a_nought() -> None:
     ("low", "high", "words"), [(1.25, 4.0, "(≥ +25 %)"), (0.2, 0.8, "(≤ −20 %)"), (0.5, 2.0, "(~)"), (1.0, 3.0, "(~)")]
 )
 def test_of_latencies_in_bins_only_what_the_bins_allow_is_told(low: float, high: float, words: str) -> None:
-    told = effect(1.7, "no claim", metric="p90").model_copy(
+    told = effect(1.7, "provisional", metric="p90").model_copy(
         update={"ratio": Ratio(value=1.7, low=low, high=high, repeats=1), "baseline_value": None, "subject_value": None}
     )
     assert cell_text(told) == words
@@ -139,7 +139,7 @@ def test_the_title_counts_cells_and_never_claims_what_was_not_shown() -> None:
         title(effect(1.5, "not shown"))
         == "No difference of throughput from rgw-beast can be claimed in the one cell that could be compared"
     )
-    assert title(effect(1.5, "no claim", repeats=2)).startswith("With 2 repeats in the one cell")
+    assert title(effect(1.5, "provisional", repeats=2)).startswith("With 2 repeats in the one cell")
     assert title(effect(0.5, "better", metric="p90")) == "Against rgw-beast, swift has a shorter p90 in 1 of 1 cell"
 
 

@@ -109,6 +109,37 @@ def test_a_second_in_which_nothing_completed_counts_as_nothing() -> None:
     assert steadiness(told(stalled)).steady is False
 
 
+@pytest.mark.parametrize("rate", [30, 300])
+@pytest.mark.parametrize("start", [0, 2, 4, 7])
+def test_a_total_stall_of_3_s_in_10_is_never_unknown(rate: int, start: int) -> None:
+    draw = np.random.default_rng([1, rate, start])
+    for _ in range(50):
+        counts = draw.poisson(rate * np.maximum(0, 1 + 0.1 * draw.normal(size=10)))
+        counts[start : start + 3] = 0
+        found = steadiness(told(counts))
+        assert found.steady is False
+        assert any(f"a stall of {length} s after {start} s" in found.notes[0] for length in (3, 4))
+
+
+def test_a_stall_is_found_in_a_window_too_short_to_tell_anything_else() -> None:
+    assert steadiness(told([500, 0, 500])).notes == ("not steady: a stall of 1 s after 1 s",)
+    assert steadiness(told([500, 480, 520])).steady is None
+
+
+@pytest.mark.parametrize(("depth", "why"), [(1.0, "stalls of 3 s every 30 s"), (0.4, "throughput dips every 30 s")])
+def test_a_stall_and_a_dip_that_come_back_every_30_s_of_300_are_found(depth: float, why: str) -> None:
+    draw = np.random.default_rng(30)
+    level = 1 - depth * (np.arange(300) % 30 < 3)
+    found = steadiness(told(draw.poisson(1000 * level * (1 + 0.05 * draw.normal(size=300)))))
+    assert found.steady is False
+    assert f"not steady: {why}" in found.notes
+
+
+def test_one_stall_of_a_second_in_five_minutes_is_said_and_leaves_the_step_steady() -> None:
+    found = steadiness(told([500] * 100 + [0] + [500] * 199))
+    assert (found.steady, found.notes) == (True, ("a stall of 1 s after 100 s",))
+
+
 def test_the_second_that_the_window_cuts_is_left_out() -> None:
     assert steadiness(told([*[500] * 20, 7], window_s=20.02)).steady is True
     assert steadiness(told([500] * 20, window_s=19.97)).steady is True

@@ -85,7 +85,7 @@ def test_what_cannot_be_compared_has_no_bar_and_no_figure() -> None:
 
 
 def test_an_interval_without_an_end_does_not_press_the_bars_together() -> None:
-    wide = effect("w", 1.1, "no claim").model_copy(update={"ratio": Ratio(value=1.1, low=1e-6, high=1e6, repeats=2)})
+    wide = effect("w", 1.1, "provisional").model_copy(update={"ratio": Ratio(value=1.1, low=1e-6, high=1e6, repeats=2)})
     figure = tornado([MANY[0], Tuned(setting="wide", effect=wide)])
     assert figure is not None
     bars = next(layer for layer in figure.plots[0].spec["layer"] if layer["mark"]["type"] == "bar")

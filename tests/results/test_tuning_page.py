@@ -101,7 +101,7 @@ def test_a_tuning_that_is_not_whole_has_a_page_that_claims_nothing(tmp_path: Pat
     run = fake_tuning(tmp_path, Course(rounds=rounds, state=state, choose=False))  # type: ignore[arg-type]  # as they are
     page = page_of(run)
     assert f"This tuning is not whole: {state}." in page
-    assert {one.verdict for one in tuned(run).ledger.entries} <= {"no claim", "failed", "not allowed"}
+    assert {one.verdict for one in tuned(run).ledger.entries} <= {"provisional", "failed", "not allowed"}
     assert "fewer than 5 trials" in page if rounds else "No setting has been tried yet" in page
     assert f"{len(RunData(run.folder).trials)} trials are there" in section(page, "faults")
 

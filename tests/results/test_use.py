@@ -8,7 +8,18 @@ import pytest
 
 from results.step import StepKey
 from results.telemetry import DiskLimit, DiskSecond, Head, HostLimits, HostSecond, ProbeSecond, Tail, Telemetry
-from results.use import Queue, Resource, StepUse, beside_words, limit_brief, limit_words, over_repeats, queue_words, step_use
+from results.use import (
+    Queue,
+    Resource,
+    StepUse,
+    beside_words,
+    limit_brief,
+    limit_words,
+    over_repeats,
+    queue_words,
+    quota_touches,
+    step_use,
+)
 
 KEY = StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=0)
 GATEWAY = HostLimits(host="gateway-1", tier="gateway", cpus=0.6, memory_bytes=2**30, nic_bits_s=1e9)
@@ -49,6 +60,33 @@ def test_a_cpu_is_used_by_the_seconds_of_its_quota_and_named_when_it_is_the_limi
 def test_a_cpu_whose_quota_runs_out_in_half_of_its_periods_is_saturated_however_low_its_mean() -> None:
     assert resources(used(GATEWAY, cpu_s=0.3, cpu_periods=10, throttled_periods=5))["CPU of gateway-1"].saturated
     assert not resources(used(GATEWAY, cpu_s=0.3, cpu_periods=10, throttled_periods=4))["CPU of gateway-1"].saturated
+
+
+def test_the_sentence_of_a_limit_names_the_period_where_it_is_known() -> None:
+    limits = GATEWAY.model_copy(update={"cpu_period_ms": 10.0})
+    found = resources(used(limits, cpu_s=0.594, cpu_periods=100, throttled_periods=73), hosts=(limits,))
+    assert limit_words([found["CPU of gateway-1"]]) == "CPU of gateway-1 (99 % of 0.6, throttled in 73 % of periods of 10 ms)"
+
+
+def test_throttling_is_told_of_each_host_with_a_quota_by_periods_time_and_length() -> None:
+    limits = GATEWAY.model_copy(update={"cpu_period_ms": 10.0})
+    free = HostLimits(host="store-9", tier="storage")
+    seconds = used(limits, cpu_s=0.5, cpu_periods=100, throttled_periods=80, throttled_s=0.4)
+    use = step_use(recorded(seconds, used(free, cpu_s=0.1), hosts=(limits, free)), 10.0)
+    (held,) = use.throttled
+    assert (held.host, held.tier, held.quota_cpus, held.period_ms) == ("gateway-1", "gateway", 0.6, 10.0)
+    assert (held.share_of_periods, held.share_of_time, held.stall_ms) == pytest.approx((0.8, 0.4, 5.0))
+    assert held.stalls == 800
+    assert quota_touches(use, 90, 8.0) == (
+        "CPU limit of gateway-1 (0.6 CPU): throttled in 80 % of its periods of 10 ms, 5.00 ms each time"
+    )
+    assert quota_touches(use, 90, 11.0) is None
+
+
+def test_a_host_that_counts_no_periods_tells_of_no_throttling() -> None:
+    use = step_use(recorded(used(GATEWAY, cpu_s=0.6)), 10.0)
+    assert use.throttled == ()
+    assert quota_touches(use, 100, 1.0) is None
 
 
 def test_where_nothing_is_used_up_the_most_used_is_told_without_being_called_the_limit() -> None:
@@ -185,5 +223,13 @@ def test_what_the_machine_used_beside_its_hosts_is_told_when_it_is_much() -> Non
         assert beside_words([use]) == told
         assert limit_words(use.resources) == "CPU of gateway-1 (100 % of 0.6)", "the machine is no host"
     unknown = step_use(recorded(used(machine, cpu_s=1.5), used(GATEWAY), hosts=(machine, GATEWAY)), 10.0)
-    assert unknown.beside is None
+    assert (unknown.beside, unknown.others) == (None, None)
     assert beside_words([unknown]) == ""
+
+
+def test_what_others_used_is_a_share_of_the_machine_without_hosts_and_without_the_conductor() -> None:
+    machine = HostLimits(host="this machine", tier="machine", cpus=2)
+    seconds = used(machine, cpu_s=1.5, conductor_cpu_s=0.1)
+    use = step_use(recorded(seconds, used(GATEWAY, cpu_s=0.6), hosts=(machine, GATEWAY)), 10.0)
+    assert use.others == pytest.approx(0.4)
+    assert step_use(recorded(used(GATEWAY, cpu_s=0.6)), 10.0).others is None

@@ -10,6 +10,7 @@ from ground.errors import TargetError
 from topologies.hardware import Disk, HostSpec
 from topologies.lab.cgroup import Cgroups, Write
 from topologies.lab.usage import DiskUse, Machine, NicUse, counters, disk_use, nic_use
+from topologies.quota import Quota, quota_of, slice_words
 
 GROUP = "/weighbridge/d/h"
 SPEC = HostSpec(
@@ -46,8 +47,8 @@ def test_a_hybrid_whose_second_version_has_no_controllers_is_version_1(v1: Cgrou
 
 def test_version_1_limits_cpu_by_quota_and_disks_by_throttles(v1: Cgroups) -> None:
     assert written(v1, v1.limits(GROUP, SPEC, DEVICES)) == {
-        "cpu/weighbridge/d/h/cpu.cfs_period_us": "100000",
-        "cpu/weighbridge/d/h/cpu.cfs_quota_us": "50000",
+        "cpu/weighbridge/d/h/cpu.cfs_period_us": "10000",
+        "cpu/weighbridge/d/h/cpu.cfs_quota_us": "5000",
         "blkio/weighbridge/d/h/blkio.throttle.read_bps_device": "7:3 10485760",
         "blkio/weighbridge/d/h/blkio.throttle.write_bps_device": "7:3 10485760",
         "blkio/weighbridge/d/h/blkio.throttle.read_iops_device": "7:4 200",
@@ -58,10 +59,48 @@ def test_version_1_limits_cpu_by_quota_and_disks_by_throttles(v1: Cgroups) -> No
 def test_version_2_limits_cpu_by_max_and_each_disk_by_one_line(v2: Cgroups) -> None:
     assert v2.version == 2
     assert [(str(one.path.relative_to(v2.mount)), one.text) for one in v2.limits(GROUP, SPEC, DEVICES)] == [
-        ("weighbridge/d/h/cpu.max", "50000 100000"),
+        ("weighbridge/d/h/cpu.max", "5000 10000"),
         ("weighbridge/d/h/io.max", "7:3 rbps=10485760 wbps=10485760"),
         ("weighbridge/d/h/io.max", "7:4 riops=200 wiops=200"),
     ]
+
+
+def test_a_quota_is_kept_in_periods_of_the_length_that_the_hardware_says(v1: Cgroups, v2: Cgroups) -> None:
+    assert [one.text for one in v1.limits(GROUP, SPEC, DEVICES, {"cpu"}, period_s=0.02)] == ["-1", "20000", "10000"]
+    assert [one.text for one in v2.limits(GROUP, SPEC, DEVICES, {"cpu"}, period_s=0.005)] == ["2500 5000"]
+
+
+def test_a_quota_is_off_while_version_1_is_given_another_period(v1: Cgroups) -> None:
+    """The kernel refuses a period in which the quota that is there would be more than it can hand out, or less."""
+    assert [one.path.name for one in v1.limits(GROUP, SPEC, DEVICES, {"cpu"})] == [
+        "cpu.cfs_quota_us",
+        "cpu.cfs_period_us",
+        "cpu.cfs_quota_us",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cpus", "period_s", "quota"),
+    [
+        (0.6, 0.01, Quota(6000, 10_000)),
+        (2.0, 0.01, Quota(20_000, 10_000)),
+        (0.3, 0.1, Quota(30_000, 100_000)),
+        (0.05, 0.01, Quota(1000, 20_000)),
+        (0.03, 0.01, Quota(1000, 33_334)),
+        (0.001, 0.001, Quota(1000, 1_000_000)),
+    ],
+)
+def test_a_host_of_so_little_cpu_that_no_kernel_would_take_its_quota_has_a_longer_period(
+    cpus: float, period_s: float, quota: Quota
+) -> None:
+    assert quota_of(cpus, period_s) == quota
+    assert quota.quota_us / quota.period_us == pytest.approx(cpus, rel=1e-3)
+
+
+def test_a_slice_is_told_as_the_kernel_has_it_or_as_not_told(tmp_path: Path) -> None:
+    (tmp_path / "slice").write_text("5000\n")
+    assert slice_words(tmp_path / "slice") == "5000 us"
+    assert slice_words(tmp_path / "none") == "not told by this kernel"
 
 
 def test_a_host_without_limits_gets_none_written(v1: Cgroups, v2: Cgroups) -> None:
@@ -113,7 +152,7 @@ def test_a_refused_write_names_file_and_text(tmp_path: Path) -> None:
 
 def test_limits_are_read_back_with_the_names_of_disks(v1: Cgroups) -> None:
     for path, text in {
-        "cpu": {"cpu.cfs_quota_us": "50000\n"},
+        "cpu": {"cpu.cfs_quota_us": "5000\n", "cpu.cfs_period_us": "10000\n"},
         "memory": {"memory.limit_in_bytes": "268435456\n"},
         "blkio": {f"blkio.throttle.{name}": "" for name in ("read_bps_device", "read_iops_device", "write_iops_device")},
     }.items():
@@ -123,7 +162,8 @@ def test_limits_are_read_back_with_the_names_of_disks(v1: Cgroups) -> None:
             (folder / name).write_text(content)
     (v1.at("blkio", GROUP) / "blkio.throttle.write_bps_device").write_text("7:3 10485760\n")
     assert v1.read(GROUP, {"7:3": "/dev/wb0"}) == (
-        "cpu.cfs_quota_us 50000",
+        "cpu.cfs_quota_us 5000",
+        "cpu.cfs_period_us 10000",
         "memory.limit_in_bytes 268435456",
         "blkio.throttle.write_bps_device /dev/wb0 10485760",
     )

@@ -73,13 +73,14 @@ def test_memory_is_limited_before_the_view_is_held_and_swap_is_no_way_out() -> N
 def test_limits_are_those_of_the_hardware_file_and_come_off_as_what_they_were() -> None:
     devices = ("/dev/x", "/dev/y")
     on = Systemd(STAND).limit(LIMITED, devices, ("cpu", "disk"))
-    assert "CPUQuota=150%" in on
+    assert "CPUQuota=150% CPUQuotaPeriodSec=10000us" in on
+    assert "CPUQuotaPeriodSec=5000us" in Systemd(STAND).limit(LIMITED, devices, ("cpu",), period_s=0.005)
     assert "'IOReadBandwidthMax=/dev/x 10000000'" in on
     assert "'IOWriteIOPSMax=/dev/x 100'" in on
     assert "/dev/y" not in on
     assert "CPUQuota" not in Systemd(STAND).limit(LIMITED, devices, ("disk",))
     off = Systemd(STAND).unlimit(LIMITED, devices, ("cpu", "disk"))
-    assert "CPUQuota= " in off.replace("\n", " ")
+    assert "CPUQuota= CPUQuotaPeriodSec= " in off.replace("\n", " ")
     assert "'IOReadBandwidthMax=/dev/x infinity'" in off
     assert Systemd(STAND).limit(HostSpec(address="10.0.0.4"), (), ("cpu", "disk", "nic")) == ""
 

@@ -2,11 +2,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+from drivers.cosbench import installation
+from ground.errors import UsageError
 from topologies.loader import shipped_layouts
 from weighbridge.command import Verbs
+from weighbridge.verbs.compare import cosbench_site
 
 
 def weighbridge(*arguments: str, folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
@@ -85,6 +89,26 @@ def test_bad_usage_is_refused_in_words_with_exit_code_two(tmp_path: Path, argume
     assert done.returncode == 2, done.stderr
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_cosbench_that_hosts_of_the_lab_do_not_see_is_refused_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, linked: bool
+) -> None:
+    monkeypatch.setattr(installation, "check", lambda home: None)
+    with TemporaryDirectory(dir="/tmp") as folder:
+        home = Path(folder)
+        if linked:
+            (tmp_path / "elsewhere").symlink_to(home)
+            monkeypatch.setattr("topologies.lab.bundle.OWN_FOLDERS", (folder,))
+            home = tmp_path / "elsewhere"
+        monkeypatch.setenv("COSBENCH_HOME", str(home))
+        with pytest.raises(UsageError, match=r"client hosts of the lab do not see it: they have /tmp.* of their own") as refused:
+            cosbench_site(None, None, lab=True)
+        assert str(home) in str(refused.value)
+        assert refused.value.exit_code == 2
+        site = cosbench_site(None, None, lab=False)
+        assert site.home == str(home)
 
 
 def test_status_says_when_nothing_stands(tmp_path: Path) -> None:

@@ -1,18 +1,25 @@
 import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from drivers.order import Progress
-from ground.errors import ServiceFailed, TargetError
+from drivers import fake
+from drivers.order import Cleanup, Prepare, Progress, Setup, Step, Target
+from ground.errors import DriverError, ServiceFailed, TargetError
 from results.attestation import Attested
-from results.step import StepKey, StepResult
+from results.step import Pass, StepKey, StepResult
 from results.store import RunStore, StoreError
+from suites import Suite
+from topologies.fake import FakeHosts
 from weighbridge import conductor
 from weighbridge.conductor import Conductor
 from weighbridge.measuring import Measuring
-from weighbridge.testing import FAKE_DRIVER, Run
+from weighbridge.opening import Opened
+from weighbridge.testing import FAKE_DRIVER, SUITE, Run
 
 DIED = "stub on gateway-1 has died (its log: stub.out)"
 
@@ -59,6 +66,32 @@ def test_caches_are_dropped_before_each_step_and_deferred_work_is_settled_after_
     assert run.gateways["rgw-a"].did == ["up", *["drop", "settle"] * 3]
     dropped = [event for event in store.events() if event.kind == "caches" and event.layout == "rgw-a"]
     assert "memcached flushed" in {event.text for event in dropped}
+
+
+def test_what_is_written_goes_with_the_deployment_where_the_suite_says_so_and_all_is_prepared_first(tmp_path: Path) -> None:
+    run = Run(tmp_path, cleanup="with-deployment")
+    store, seen = conduct(run)
+    assert [step.valid for step in store.steps()] == [True] * 6
+    assert run.gateways["rgw-a"].did == ["up", *["drop"] * 3]
+    kinds = [event.kind for event in store.events() if event.layout == "rgw-a"]
+    assert "cleaned" not in kinds
+    assert kinds.index("caches") > max(place for place, kind in enumerate(kinds) if kind == "prepared")
+    assert kinds.count("prepared") == 2
+    assert not any(text.startswith("cleaning up") for text in seen.said)
+
+
+def test_what_is_prepared_is_prepared_without_limits_and_every_step_is_measured_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    did: list[str] = []
+    monkeypatch.setattr(FakeHosts, "limit", lambda self, what=(): did.append("limit"))
+    monkeypatch.setattr(FakeHosts, "unlimit", lambda self, what=(): did.append("unlimit"))
+    prepare, step = Measuring.prepare, Measuring.step
+    monkeypatch.setattr(Measuring, "prepare", lambda *one: (did.append("prepare"), prepare(*one)))
+    monkeypatch.setattr(Measuring, "step", lambda *one, **named: (did.append("step"), step(*one, **named)))
+    conduct(Run(tmp_path, cleanup="with-deployment"))
+    visit = ["limit", "unlimit", "prepare", "prepare", "limit", "step", "step", "step"]
+    assert did == visit * 2
 
 
 def test_without_a_cache_policy_nothing_is_dropped(tmp_path: Path) -> None:
@@ -200,3 +233,81 @@ def test_a_step_is_written_down_before_the_files_of_its_driver_are(run: Run, mon
     with pytest.raises(StoreError, match="the disk is full"):
         Conductor(run.plan(), run.planned, store, Seen(), run.place, driver=FAKE_DRIVER).run()
     assert [step.valid for step in store.steps()] == [True]
+
+
+class TwoDrivers:
+    """Drivers of two kinds that are open at once; `did` is what each was asked, `fails` whose step fails, once."""
+
+    def __init__(self, fails: str = "") -> None:
+        self.did: list[tuple[str, str]] = []
+        self.fails = fails
+        self.open = 0
+
+    @contextmanager
+    def opened(self, _deployment: object, suite: Suite, one: Pass, **_named: object) -> Iterator[Opened]:
+        self.open += 1
+        self.did.append((one.driver, "opened"))
+        target = Target(api="swift", url="http://here", user="u", key="k")
+        try:
+            yield Opened(OneOfTwo(self, one.driver, Setup(target=target, bucket_prefix="wb-test", seed=suite.seed)), {})
+        finally:
+            self.open -= 1
+
+
+class OneOfTwo:
+    """The driver of one kind."""
+
+    def __init__(self, both: TwoDrivers, name: str, setup: Setup) -> None:
+        self.both, self.name, self.setup = both, name, setup
+
+    def _answer(self, order: Any) -> Any:
+        text = f"{order.kind} {order.workload.name}" + (f" x{order.workers}" if isinstance(order, Step) else "")
+        self.both.did.append((self.name, text))
+        if isinstance(order, Step):
+            assert self.both.open == 2
+            if self.name == self.both.fails:
+                self.both.fails = ""
+                raise DriverError("the driver broke")
+        return fake.answer(self.setup, order, lambda event: None)
+
+    def prepare(self, order: Prepare, heard: object = None) -> Any:
+        return self._answer(order)
+
+    def step(self, order: Step, heard: object = None) -> Any:
+        return self._answer(order)
+
+    def cleanup(self, order: Cleanup, heard: object = None) -> Any:
+        return self._answer(order)
+
+
+BOTH = [{**SUITE["workloads"][0], "workers": [1, 4, 8]}, {**SUITE["workloads"][0], "name": "more", "workers": [2]}]
+
+
+def test_both_drivers_of_a_layout_are_open_at_once_and_take_turns_at_every_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = TwoDrivers()
+    monkeypatch.setattr(conductor, "opened", both.opened)
+    store, _ = conduct(Run(tmp_path, driver="both", workloads=BOTH))
+    steps = [step.key for step in store.steps() if step.key.layout == "rgw-a"]
+    assert [(key.workload, key.workers) for key in steps] == [("small", n) for n in (1, 1, 4, 4, 8, 8)] + [("more", 2)] * 2
+    firsts = [key.driver for key in steps[::2]]
+    assert {*firsts} == {"locust", "cosbench"}
+    assert firsts[:3] in (["locust", "cosbench", "locust"], ["cosbench", "locust", "cosbench"])
+    asked = both.did[: len(both.did) // 2]
+    assert [text for name, text in asked].count("opened") == 2
+    small = [asked.index((name, "prepare small")) for name in ("locust", "cosbench")]
+    assert max(small) < min(place for place, (_, text) in enumerate(asked) if text.startswith("step"))
+    assert all((name, "cleanup small") in asked for name in ("locust", "cosbench"))
+
+
+def test_a_driver_that_fails_loses_the_rest_of_its_workload_and_the_other_driver_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conductor, "opened", TwoDrivers(fails="cosbench").opened)
+    store, _ = conduct(Run(tmp_path, driver="both", workloads=BOTH))
+    latest = [step for step in store.latest().values() if step.key.layout == "rgw-a"]
+    assert len(store.steps()) == len(store.latest()) == 16
+    lost = [(step.key.driver, step.key.workload) for step in latest if step.measurement is None]
+    assert lost == [("cosbench", "small")] * 3
+    assert all(step.measurement for step in store.latest().values() if step.key.layout == "swift-b")

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
+from ground.errors import EXIT_USAGE, UsageError
+from topologies.deployment import Place
+from topologies.hardware import Hardware
 from weighbridge import means
+from weighbridge.means import require
 from weighbridge.verbs.doctor import command
 
 
@@ -17,3 +23,24 @@ def test_doctor_names_perf_as_optional_and_does_not_count_it(monkeypatch: pytest
     assert "perf (optional)" in done.output
     assert "apt install linux-perf" in done.output
     assert "this machine can raise loopback" in done.output
+
+
+HOSTS = Hardware.model_validate({"name": "pretended", "kind": "fake", "hosts": {"client-1": {}}})
+
+
+@pytest.mark.parametrize("which", ["home", "state"])
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_starts_with_the_variable_that_names_it(
+    tmp_path: Path, which: str
+) -> None:
+    (tmp_path / "file").touch()
+    folders = {"home": tmp_path / "home", "state": tmp_path / "state", which: tmp_path / "file" / "below"}
+    with pytest.raises(UsageError) as refused:
+        require(HOSTS, Place(**folders))
+    assert f"{tmp_path}/file/below, where hosts and images are kept, cannot be written: Not a directory" in str(refused.value)
+    assert f"Set WEIGHBRIDGE_{which.upper()}" in str(refused.value)
+    assert refused.value.exit_code == EXIT_USAGE
+
+
+def test_folders_that_can_be_written_are_made_and_nothing_is_left_in_them(tmp_path: Path) -> None:
+    require(HOSTS, Place(home=tmp_path / "a" / "home", state=tmp_path / "state"))
+    assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))] == ["a", "a/home", "state"]

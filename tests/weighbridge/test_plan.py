@@ -8,17 +8,67 @@ from ground.errors import UsageError
 from suites import Layer
 from weighbridge.passes import left_out
 from weighbridge.plan import Plan, make_plan, twin_of
-from weighbridge.testing import Run
+from weighbridge.testing import SUITE, Run
 from weighbridge.verbs.compare import LAYERS
 
 
-def test_each_repeat_visits_every_layout_once_in_an_order_drawn_by_the_seed(tmp_path: Path) -> None:
-    visits = Run(tmp_path, repeats=20).plan().visits
-    blocks = [tuple(visit.layout for visit in visits[2 * n : 2 * n + 2]) for n in range(20)]
-    assert all(sorted(block) == ["rgw-a", "swift-b"] for block in blocks)
-    assert set(blocks) == {("rgw-a", "swift-b"), ("swift-b", "rgw-a")}
-    assert Run(tmp_path, repeats=20).plan().visits == visits
-    assert Run(tmp_path, repeats=20, seed=1).plan().visits != visits
+def test_each_repeat_visits_every_layout_once_in_a_balanced_order_drawn_by_the_seed(tmp_path: Path) -> None:
+    run = Run(tmp_path, repeats=20)
+    plan = make_plan(run.suite, run.hardware, run.planned, order_seed=7)
+    blocks = [tuple(visit.layout for visit in block) for block in plan.blocks()]
+    assert all(set(blocks[n : n + 2]) == {("rgw-a", "swift-b"), ("swift-b", "rgw-a")} for n in range(0, 20, 2))
+    assert plan.order_seed == 7
+    assert make_plan(run.suite, run.hardware, run.planned, order_seed=7).visits == plan.visits
+    assert {make_plan(run.suite, run.hardware, run.planned, order_seed=seed).visits for seed in range(8)} != {plan.visits}
+
+
+def test_a_suite_that_names_the_seed_of_its_order_has_it_whatever_was_drawn(tmp_path: Path) -> None:
+    run = Run(tmp_path, repeats=20, order_seed=3)
+    plans = [make_plan(run.suite, run.hardware, run.planned, order_seed=drawn) for drawn in (1, 2)]
+    assert plans[0] == plans[1]
+    assert plans[0].order_seed == 3
+
+
+def test_worker_counts_ascend_descend_or_are_shuffled_for_each_block_alike_on_all_layouts(tmp_path: Path) -> None:
+    def counts(order: str) -> list[tuple[int, ...]]:
+        workload = {**SUITE["workloads"][0], "workers": [4, 1, 16, 2]}
+        run = Run(tmp_path, repeats=12, order=order, workloads=[workload])
+        plan = make_plan(run.suite, run.hardware, run.planned, order_seed=5)
+        found = []
+        for block in plan.blocks():
+            each = {tuple(key.workers for key in plan.keys(visit)) for visit in block}
+            assert len(each) == 1
+            found += each
+        return found
+
+    assert set(counts("ascending")) == {(1, 2, 4, 16)}
+    assert set(counts("descending")) == {(16, 4, 2, 1)}
+    shuffled = counts("shuffle")
+    assert all(sorted(one) == [1, 2, 4, 16] for one in shuffled)
+    assert len(set(shuffled)) > 6
+    assert counts("shuffle") == shuffled
+
+
+def test_two_drivers_take_turns_step_by_step_and_each_goes_first_as_often(tmp_path: Path) -> None:
+    workload = {**SUITE["workloads"][0], "workers": [1, 4]}
+    plan = Run(tmp_path, repeats=2, driver="both", workloads=[workload]).plan()
+    for layout in ("rgw-a", "swift-b"):
+        steps = [(key.workers, key.driver) for visit in plan.visits if visit.layout == layout for key in plan.keys(visit)]
+        assert [workers for workers, _ in steps] == [1, 1, 4, 4] * 2
+        pairs = [(steps[n][1], steps[n + 1][1]) for n in range(0, len(steps), 2)]
+        assert all(set(pair) == {"locust", "cosbench"} for pair in pairs)
+        assert [first for first, _ in pairs].count("locust") == 2
+        assert len({first for (workers, first) in steps[::2] if workers == 1}) == 2
+
+
+def test_hosts_are_measured_before_the_first_visit_of_each_layout_and_not_of_its_twin(run: Run) -> None:
+    twin = twin_of(run.planned[0])
+    suite = run.suite.changed(repeats=3)
+    plan = make_plan(suite, run.hardware, [*run.planned, twin], twins={twin.layout.name: "rgw-a"})
+    assert not any(plan.attested(visit) for visit in plan.visits)
+    attesting = plan.model_copy(update={"attest": True})
+    asked = [(visit.layout, visit.repeat) for visit in plan.visits if attesting.attested(visit)]
+    assert sorted(asked) == [("rgw-a", 0), ("swift-b", 0)]
 
 
 def test_a_run_of_one_repeat_keeps_the_order_asked_for_whatever_its_seed(tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ def test_a_study_goes_the_whole_way_and_can_be_reported_again(tmp_path: Path) ->
     assert study_of(run) is not None
     assert [layout["name"] for layout in json.loads((run / "plan.resolved.json").read_text())["layouts"]] == ["waits", "does-not"]
     (cell,) = csv.DictReader((run / "derived" / "charts" / "recap.csv").read_text().splitlines())
-    assert (cell["baseline"], cell["level"], cell["verdict"]) == ("20", "0", "no claim")
+    assert (cell["baseline"], cell["level"], cell["verdict"]) == ("20", "0", "provisional")
     assert float(cell["change_percent"]) > 0
     (table, published, concluded) = sorted((run / "derived" / "study").iterdir(), reverse=True)
     (held,) = csv.DictReader(concluded.read_text().splitlines())

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from topologies.lab.disk import LoopDisk
 from topologies.lab.runc import DEPLOYMENT, HOST
@@ -47,6 +47,9 @@ _FUSE_DEVICE = {"type": "c", "major": 10, "minor": 229}
 
 # The first process of a host has to reap what its programs leave behind, and nothing else: `wait` does, in dash and bash.
 INIT = ("/bin/sh", "-c", "sleep infinity & wait")
+
+OWN_FOLDERS: Final = ("/proc", "/sys", "/dev", "/run", "/tmp", "/var/log")  # noqa: S108 - replaced in every host
+"""Folders that each host has for itself, also one whose root is this machine's."""
 
 
 @dataclass(frozen=True)
@@ -176,8 +179,9 @@ def etc_hosts(addresses: Mapping[str, str]) -> str:
 
 def submounts(mountinfo: str) -> tuple[str, ...]:
     """Mount points of a /proc/PID/mountinfo to be made read only in a machine root: all but `/` and what a host has of its own."""
-    own = ("/proc", "/sys", "/dev", "/run", "/tmp", "/var/log")  # noqa: S108 - replaced in every host
     points = [line.split()[4].encode().decode("unicode_escape") for line in mountinfo.splitlines()]
     return tuple(
-        dict.fromkeys(point for point in points if point != "/" and not any(f"{point}/".startswith(f"{one}/") for one in own))
+        dict.fromkeys(
+            point for point in points if point != "/" and not any(f"{point}/".startswith(f"{one}/") for one in OWN_FOLDERS)
+        )
     )

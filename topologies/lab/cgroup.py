@@ -11,12 +11,13 @@ from typing import Final, Literal
 from ground.errors import TargetError
 from topologies.hardware import Disk, HostSpec
 from topologies.hosts import LIMITED, Limited
+from topologies.quota import DEFAULT_PERIOD_S, quota_of
 
 MOUNT: Final = Path("/sys/fs/cgroup")
 TREE: Final = "weighbridge"
 """The top of our cgroups, below the mount point of each hierarchy."""
-PERIOD_US: Final = 100_000
-"""Period of the CPU quota; the kernel's and runc's default."""
+KERNELS_PERIOD_US: Final = 100_000
+"""Period of a cgroup that nothing was said of: a quota that is taken off leaves this."""
 
 V1_FILES: Final = ("read_bps_device", "write_bps_device", "read_iops_device", "write_iops_device")
 
@@ -62,12 +63,19 @@ class Cgroups:
         return (self.mount if self.version == 2 else self.mount / controller) / group.strip("/")
 
     def limits(
-        self, group: str, spec: HostSpec, devices: tuple[str, ...], what: Collection[Limited] = LIMITED
+        self,
+        group: str,
+        spec: HostSpec,
+        devices: tuple[str, ...],
+        what: Collection[Limited] = LIMITED,
+        *,
+        period_s: float = DEFAULT_PERIOD_S,
     ) -> tuple[Write, ...]:
-        """What puts the CPU and block limits of a host on; `devices` are its disks' `major:minor`."""
+        """What puts the CPU and block limits of a host on; `devices` are its disks' `major:minor`, `period_s` is the quota's."""
         writes: list[Write] = []
         if spec.cpus is not None and "cpu" in what:
-            writes += self._cpu(group, str(int(spec.cpus * PERIOD_US)))
+            quota = quota_of(spec.cpus, period_s)
+            writes += self._cpu(group, str(quota.quota_us), quota.period_us)
         if "disk" in what:
             for device, disk in zip(devices, spec.disks, strict=True):
                 writes += self.block(group, device, disk)
@@ -77,7 +85,7 @@ class Cgroups:
         """What takes off again what `limits` puts on."""
         writes: list[Write] = []
         if spec.cpus is not None and "cpu" in what:
-            writes += self._cpu(group, "max" if self.version == 2 else "-1")
+            writes += self._cpu(group, "max" if self.version == 2 else "-1", KERNELS_PERIOD_US)
         if "disk" in what:
             none = "max" if self.version == 2 else "0"
             for device, disk in zip(devices, spec.disks, strict=True):
@@ -85,11 +93,14 @@ class Cgroups:
                 writes += self._block(group, device, (bandwidth, bandwidth, iops, iops))
         return tuple(writes)
 
-    def _cpu(self, group: str, quota: str) -> tuple[Write, ...]:
+    def _cpu(self, group: str, quota: str, period_us: int) -> tuple[Write, ...]:
         folder = self.at("cpu", group)
         if self.version == 2:
-            return (Write(folder / "cpu.max", f"{quota} {PERIOD_US}"),)
-        return Write(folder / "cpu.cfs_period_us", str(PERIOD_US)), Write(folder / "cpu.cfs_quota_us", quota)
+            return (Write(folder / "cpu.max", f"{quota} {period_us}"),)
+        # Whatever quota is there must not be one of more than all CPUs, or of less than the kernel takes, of the new period.
+        none = Write(folder / "cpu.cfs_quota_us", "-1")
+        last = (Write(folder / "cpu.cfs_quota_us", quota),) if quota != none.text else ()
+        return none, Write(folder / "cpu.cfs_period_us", str(period_us)), *last
 
     def block(self, group: str, device: str, disk: Disk) -> tuple[Write, ...]:
         """What limits one device in one cgroup; nothing when the disk has no limits."""
@@ -125,7 +136,8 @@ class Cgroups:
             names = (("cpu", "cpu.max"), ("memory", "memory.max"), ("io", "io.max"))
         else:
             throttles = tuple(("blkio", f"blkio.throttle.{name}") for name in V1_FILES)
-            names = (("cpu", "cpu.cfs_quota_us"), ("memory", "memory.limit_in_bytes"), *throttles)
+            cpu = (("cpu", "cpu.cfs_quota_us"), ("cpu", "cpu.cfs_period_us"))
+            names = (*cpu, ("memory", "memory.limit_in_bytes"), *throttles)
         told = []
         for controller, name in names:
             try:

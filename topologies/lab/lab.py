@@ -30,6 +30,7 @@ from topologies.lab.host import LabHost
 from topologies.lab.network import Port
 from topologies.lab.runc import Runc
 from topologies.lab.usage import disk_use
+from topologies.quota import slice_words
 
 SWITCH = "_switch"
 """The container that holds the bridge; no host's name begins with an underscore."""
@@ -170,7 +171,8 @@ class LabHosts(Hosts):
         def one(name: str) -> None:
             host, spec = self._lab[name], self._hardware.hosts[name]
             devices = tuple(disk.number for disk in host.bundle.disks)
-            for write in self._cgroups.limits(host.bundle.cgroup, spec, devices, what):
+            period_s = self._hardware.cpu_period
+            for write in self._cgroups.limits(host.bundle.cgroup, spec, devices, what, period_s=period_s):
                 write.apply()
             if spec.nic is not None and "nic" in what:
                 network.limit(self._switch_pid, self._ports[name], spec.nic)
@@ -210,6 +212,7 @@ class LabHosts(Hosts):
             "machine": f"{os.cpu_count()} CPUs, {os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.1f} GiB",
             "runc": runc.version(),
             "cgroup": f"version {version}",
+            "CPU quota": f"in periods of {self._hardware.cpu_period * 1e3:g} ms, of which a CPU takes slices of {slice_words()}",
             "mtu": str(self._hardware.network.mtu),
         }
         for image, packages in self._images.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +36,8 @@ class Machine:
         except (OSError, ValueError) as error:
             raise TargetError(f"{stat} cannot be read: {error}") from error
         user, nice, system, _idle, _iowait, irq, softirq, *_ = fields  # proc(5); guests are in user already
-        return Counters(cpu_s=(user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK"))
+        used_s = (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+        return Counters(cpu_s=used_s, conductor_cpu_s=time.process_time())
 
 
 @dataclass(frozen=True)

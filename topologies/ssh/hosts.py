@@ -70,7 +70,8 @@ class SshHosts(Hosts):
         if one.host is None:
             return
         services, spec = one.host.services, self._hardware.hosts[name]
-        script = (services.unlimit if lift else services.limit)(spec, one.host.disks, what)
+        disks, period_s = one.host.disks, self._hardware.cpu_period
+        script = services.unlimit(spec, disks, what) if lift else services.limit(spec, disks, what, period_s=period_s)
         if script:
             one.connection.sh(script)
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 
 from topologies.hardware import HostSpec
 from topologies.hosts import Limited
+from topologies.quota import DEFAULT_PERIOD_S
 from topologies.ssh.services import BORN, DEPLOYMENT, HOLDER, LABELLED, PROGRAM, Process, Services, unmounting
 
 
@@ -69,7 +70,9 @@ if there; then echo stayed; fi
 """
         return shlex.join((*self.enter(), "/bin/sh", "-c", script))
 
-    def limit(self, spec: HostSpec, devices: Sequence[str], what: Collection[Limited]) -> str:
+    def limit(
+        self, spec: HostSpec, devices: Sequence[str], what: Collection[Limited], *, period_s: float = DEFAULT_PERIOD_S
+    ) -> str:
         """None: hardware that asks for limits here is refused before anything is started."""
         return ""
 

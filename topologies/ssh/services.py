@@ -11,6 +11,7 @@ from typing import Final
 from gateways.host import Service
 from topologies.hardware import HostSpec
 from topologies.hosts import Limited
+from topologies.quota import DEFAULT_PERIOD_S
 from topologies.ssh.connection import PATH
 from topologies.ssh.view import UNMOUNT
 
@@ -178,8 +179,10 @@ class Services(ABC):
     # limits ------------------------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def limit(self, spec: HostSpec, devices: Sequence[str], what: Collection[Limited]) -> str:
-        """Shell lines that put limits on; `devices` are the disks' paths. Empty where there is none to put on."""
+    def limit(
+        self, spec: HostSpec, devices: Sequence[str], what: Collection[Limited], *, period_s: float = DEFAULT_PERIOD_S
+    ) -> str:
+        """Shell lines that put limits on; `devices` are the disks' paths, `period_s` is of the CPU quota. Empty: none to put on."""
 
     @abstractmethod
     def unlimit(self, spec: HostSpec, devices: Sequence[str], what: Collection[Limited]) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 
 from topologies.hardware import HostSpec
 from topologies.hosts import Limited
+from topologies.quota import DEFAULT_PERIOD_S, quota_of
 from topologies.ssh.services import BORN, DEPLOYMENT, HOLDER, Process, Services, unmounting
 
 # A service that the kernel ends for memory is that service's end alone, as it is in a lab; and what is asked to end is killed
@@ -90,19 +91,31 @@ if there; then echo stayed; fi
 
     # limits ------------------------------------------------------------------------------------------------------------------
 
-    def limit(self, spec: HostSpec, devices: Sequence[str], what: Collection[Limited]) -> str:
+    def limit(
+        self, spec: HostSpec, devices: Sequence[str], what: Collection[Limited], *, period_s: float = DEFAULT_PERIOD_S
+    ) -> str:
         """As properties of the slice, for as long as it is there."""
-        return self._limits(spec, devices, what, lift=False)
+        return self._limits(spec, devices, what, lift=False, period_s=period_s)
 
     def unlimit(self, spec: HostSpec, devices: Sequence[str], what: Collection[Limited]) -> str:
         """The same properties, back to none."""
         return self._limits(spec, devices, what, lift=True)
 
-    def _limits(self, spec: HostSpec, devices: Sequence[str], what: Collection[Limited], *, lift: bool) -> str:
+    def _limits(
+        self,
+        spec: HostSpec,
+        devices: Sequence[str],
+        what: Collection[Limited],
+        *,
+        lift: bool,
+        period_s: float = DEFAULT_PERIOD_S,
+    ) -> str:
         properties: list[str] = []
         writes: list[str] = []
         if "cpu" in what and spec.cpus is not None:
-            properties.append("CPUQuota=" if lift else f"CPUQuota={spec.cpus * 100:.0f}%")
+            period_us = quota_of(spec.cpus, period_s).period_us
+            properties += ["CPUQuota=" if lift else f"CPUQuota={spec.cpus * 100:.0f}%"]
+            properties += ["CPUQuotaPeriodSec=" if lift else f"CPUQuotaPeriodSec={period_us}us"]
         for device, disk in zip(devices, spec.disks, strict=True):
             if "disk" not in what:
                 continue
@@ -125,7 +138,8 @@ if there; then echo stayed; fi
     def read_limits(self) -> str:
         """Of version 2, or of each hierarchy of version 1."""
         two = (f"{self.group}/{name}" for name in ("cpu.max", "memory.max", "io.max"))
-        one = (f"cpu/{self.group}/cpu.cfs_quota_us", f"memory/{self.group}/memory.limit_in_bytes")
+        quota = (f"cpu/{self.group}/cpu.cfs_{what}_us" for what in ("quota", "period"))
+        one = (*quota, f"memory/{self.group}/memory.limit_in_bytes")
         throttle = (
             f"blkio/{self.group}/blkio.throttle.{way}_{what}_device" for way in ("read", "write") for what in ("bps", "iops")
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 from collections.abc import Collection
 from contextlib import ExitStack
@@ -247,7 +248,8 @@ def confirm(ready: Ready, winner: Candidate, folder: Path, doing: Doing, *, atte
             run.resume(begun, doing, despite=despite)
             return
     doing.say(f"confirming {winner.arm.name} against {ready.baseline.arm.name}, {ready.tuning.confirm} visits each")
-    plan = make_plan(ready.suite.changed(repeats=ready.tuning.confirm), ready.hardware, arms)
+    suite = ready.suite.changed(repeats=ready.tuning.confirm)
+    plan = make_plan(suite, ready.hardware, arms, order_seed=secrets.randbelow(2**32))
     run.run(plan, arms, doing, out=folder / CONFIRMATION, text=ready.text, attest=attest)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,11 +42,21 @@ LAYERS = ("disk", "network", "osd", "rados", "object-server", "gateway", "rbd", 
 @click.option("--layers", metavar="A,B", help="Layers to measure besides (default: the suite's): " + ", ".join(LAYERS) + ".")
 @click.option("--repeats", type=click.IntRange(1, 1000), help="Visits of every step (default: the suite's); a claim needs 5.")
 @click.option("--budget", metavar="TIME", callback=seconds, help="What the whole run may take, such as 2h: as many repeats as fit.")
-@click.option("--aa", is_flag=True, help="Visit the first layout twice a block, as two arms: what differs is noise.")
+@click.option(
+    "--aa/--no-aa",
+    default=None,
+    help="Measure the first layout twice a block, as two layouts: what differs is noise (default: the suite's `control`).",
+)
+@click.option(
+    "--order-seed",
+    metavar="N",
+    type=click.IntRange(0, 2**63 - 1),
+    help="What the order of layouts and worker counts is drawn from (default: the suite's, else drawn for each run).",
+)
 @shown(
     "--attest/--no-attest",
     default=True,
-    help="Measure what the hosts of each deployment can do (CPU, fio, iperf3) before it is weighed: some 20 s each.",
+    help="Measure what the hosts can do (CPU, fio, iperf3) before each layout is measured for the first time.",
 )
 @click.option(
     "--profile",
@@ -64,7 +76,8 @@ def command(
     layers: str | None,
     repeats: int | None,
     budget: float | None,
-    aa: bool,
+    aa: bool | None,
+    order_seed: int | None,
     attest: bool,
     profile: str | None,
     influx: InfluxServer | None,
@@ -87,6 +100,7 @@ def command(
         repeats=repeats,
         budget_s=budget,
         aa=aa,
+        order_seed=order_seed,
         attest=attest,
         profile=profile,
         influx=influx,
@@ -106,7 +120,8 @@ def compare(
     layers: list[str] | None = None,
     repeats: int | None = None,
     budget_s: float | None = None,
-    aa: bool = False,
+    aa: bool | None = None,
+    order_seed: int | None = None,
     attest: bool = True,
     profile: str | None = None,
     influx: InfluxServer | None = None,
@@ -133,20 +148,25 @@ def compare(
         raise UsageError("--budget and --repeats both say how often everything is measured", advice=advice)
     chosen = selection.select(suite, layouts, hardware)
     asked = chosen.suite.changed(repeats=repeats, driver=driver, layers=layers)
-    site = cosbench_site(cosbench, cosbench_archive) if asked.driver != "locust" else None
+    by_cosbench = asked.driver != "locust"
+    site = cosbench_site(cosbench, cosbench_archive, lab=chosen.hardware.kind == "lab") if by_cosbench else None
     if profile is not None and chosen.hardware.kind == "ssh":
         raise UsageError(
             f"--profile sees the processes of containers that this machine raised; the hosts of {chosen.hardware.name!r} are real",
             advice="Run perf there yourself, or profile the layout on hardware of kind lab.",
         )
     step = None if profile is None else choose(profile, asked)
-    arms = (*chosen.layouts, twin_of(chosen.layouts[0])) if aa else chosen.layouts
-    twins = {arms[-1].layout.name: arms[0].layout.name} if aa else {}
+    control = asked.control if aa is None else aa
+    arms = (*chosen.layouts, twin_of(chosen.layouts[0])) if control else chosen.layouts
+    twins = {arms[-1].layout.name: arms[0].layout.name} if control else {}
+    if order_seed is not None:
+        asked = asked.model_copy(update={"order_seed": order_seed})
+    drawn = secrets.randbelow(2**32)
     screen, text = console(), chosen.suite_text
     if budget_s is None:
-        plan = make_plan(asked, chosen.hardware, arms, twins=twins)
+        plan = make_plan(asked, chosen.hardware, arms, twins=twins, order_seed=drawn)
     else:
-        budgeted = fit(asked, chosen.hardware, arms, budget_s, twins=twins, attest=attest)
+        budgeted = fit(asked, chosen.hardware, arms, budget_s, twins=twins, attest=attest, order_seed=drawn)
         plan = budgeted.plan
         for sentence in sentences(budgeted, budget_s):
             screen.print(sentence, markup=False, highlight=False, soft_wrap=True)
@@ -156,8 +176,11 @@ def compare(
     return exit_code(steps, comparable=derived.comparable)
 
 
-def cosbench_site(controller: str | None, archive: str | None) -> CosbenchSite:
-    """Where COSBench is: as the options say, else the installation that $COSBENCH_HOME names, if it is one. Raises UsageError."""
+def cosbench_site(controller: str | None, archive: str | None, *, lab: bool) -> CosbenchSite:
+    """Where COSBench is: as the options say, else the installation that $COSBENCH_HOME names, if it is one. Raises UsageError.
+
+    `lab`: it is to run on hosts of the lab, which have folders of their own in place of some of this machine's.
+    """
     from pydantic import ValidationError  # noqa: PLC0415 - as above
 
     from drivers.cosbench import installation  # noqa: PLC0415
@@ -167,12 +190,30 @@ def cosbench_site(controller: str | None, archive: str | None) -> CosbenchSite:
     user = {name: value for name in ("user", "password", "auth") if (value := os.environ.get(f"COSBENCH_{name.upper()}"))}
     if home is not None:
         installation.check(Path(home))
+        if lab:
+            _seen_by_clients(Path(home))
     try:
         return CosbenchSite.model_validate({"controller": controller, "archive": archive, "home": home, **user})
     except ValidationError as error:
         reason = error.errors(include_url=False, include_input=False)[0]["msg"].removeprefix("Value error, ")
         advice = "Give --cosbench and --cosbench-archive, or set COSBENCH_HOME to the folder of an installation."
         raise UsageError(reason, advice=advice) from None
+
+
+def _seen_by_clients(home: Path) -> None:
+    """Raise UsageError for a folder that client hosts of the lab do not see, by its own path or by where its links lead."""
+    from topologies.lab.bundle import OWN_FOLDERS  # noqa: PLC0415 - as above
+
+    real = home.resolve()
+    if any(real.is_relative_to(shown) for shown in (Path(__file__).resolve().parents[2], Path(sys.prefix))):
+        return  # this project is shown to clients wherever it is
+    for own in OWN_FOLDERS:
+        if real.is_relative_to(own) or home.absolute().is_relative_to(own):
+            leads = "" if real == home.absolute() else f", which is {real},"
+            raise UsageError(
+                f"COSBENCH_HOME is {home}{leads} and client hosts of the lab do not see it: they have {own} of their own",
+                advice="Move COSBench to a folder outside of " + ", ".join(OWN_FOLDERS) + ", such as /opt/cosbench.",
+            )
 
 
 def exit_code(steps: Iterable[StepResult], *, comparable: bool) -> int:

@@ -85,8 +85,9 @@ def resume(
     screen = console()
     if TrialBook(folder).run() is not None:
         return tune.resume(folder, screen, despite=despite, budget_s=budget_s, pictures=pictures)
-    by_cosbench = RunStore.open(folder).plan().suite.driver != "locust"
-    site = cosbench_site(cosbench, cosbench_archive) if by_cosbench else None
+    plan = RunStore.open(folder).plan()
+    lab = plan.hardware.kind == "lab"
+    site = cosbench_site(cosbench, cosbench_archive, lab=lab) if plan.suite.driver != "locust" else None
     doing = Doing(place(), screen, site, influx, pictures=pictures)
     derived, steps, went_on = go_on(folder, doing, despite=despite, budget_s=budget_s)
     print_outcome(derived, screen)

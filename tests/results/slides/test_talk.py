@@ -102,7 +102,7 @@ def test_one_repeat_makes_no_claim_on_any_slide_of_results(tmp_path: Path) -> No
     deck = talk(evidence(fake_run(tmp_path, workloads=SHORT[:1], repeats=1)))
     for one in deck.slides:
         if one.key.startswith(("answer", "recap", "latency", "throughput")):
-            assert "no claim" in text_of(one)
+            assert "provisional" in text_of(one)
     chart = slide(deck, "throughput").chart
     assert isinstance(chart, LineChart)
     assert all(spot.low is None for series in chart.series for spot in series.spots)

@@ -1,0 +1,246 @@
+"""How often a comparison claims what is not there, holds the truth in its intervals, and shows what it says that it would show.
+
+Whole runs are made up, with fixed seeds, and judged by `results.comparing.compare`, as every report is: two layouts in blocks,
+two workloads at three worker counts, throughput and p90. Half of the scatter of repeats is the deployment's, which all its cells
+share; p90 rises where throughput falls. What a machine may do besides is in REGIMES.
+
+The rule of a claim (`results.statistics`), which this holds against each: the interval lies beyond the practical bound, as a
+p-value `Welch.p_beyond(bound)`; all that a run tests is corrected together by Benjamini and Hochberg, of every metric and also
+what is over all worker counts; a claim has q <= 5 %. Correcting each metric by itself, with the point beyond the bound, makes 10 to
+14 % of runs claim something where one layout scatters by 3 % and the other by 20 %. Where the sides go up and down together from
+block to block (`results.blocks.together` >= 0.5 over all cells of the two) each block is compared by itself.
+
+Columns, in per cent: runs of a layout against itself that claim any difference (at most 5 wanted); 95 % intervals of cells that
+hold the truth; where one cell differs by what another run said that it would show 8 times in 10, runs that show it (80 wanted), and
+the median of those differences; cells that differ by exactly the practical bound and are called equivalent (at most 5 wanted).
+
+    .venv/bin/python -m benchmarks.claims [--runs 1000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from results.comparing import compare
+from results.comparison import Comparison, Effect
+from results.summary import Point, Row
+from suites import Bounds, Operation
+
+Array = np.ndarray
+BLOCKS: Final = 5
+WORKERS: Final = (1, 8, 32)
+OPERATIONS: Final[tuple[Operation, ...]] = ("read", "write")
+CELLS: Final = len(WORKERS) * len(OPERATIONS)
+LEVEL_OPS_S: Final = 1000.0
+P90_MS: Final = 20.0
+CLAIMED: Final = ("better", "worse")
+BOUNDS: Final = Bounds()
+
+
+@dataclass(frozen=True)
+class Regime:
+    """How repeats scatter: standard deviations of the two layouts' logarithms, and what comes on top (layout, block, cell)."""
+
+    name: str
+    spreads: tuple[float, float]
+    more: Callable[[np.random.Generator], Array] = lambda _: np.zeros((2, BLOCKS, CELLS))
+    why: str = ""
+    """Why it may claim more, or its intervals hold more, than is wanted."""
+
+
+def _outliers(draw: np.random.Generator) -> Array:
+    return math.log(0.5) * (draw.random((2, BLOCKS, CELLS)) < 0.1)
+
+
+def _stalled_visits(draw: np.random.Generator) -> Array:
+    return math.log(0.5) * np.broadcast_to(draw.random((2, BLOCKS, 1)) < 0.1, (2, BLOCKS, CELLS))
+
+
+def _blocks(draw: np.random.Generator) -> Array:
+    return np.broadcast_to(np.cumsum(0.1 * draw.normal(size=BLOCKS))[None, :, None], (2, BLOCKS, CELLS))
+
+
+def _line(draw: np.random.Generator, *, balanced: bool = True) -> Array:
+    """The machine gets 4 % faster with every visit; who is visited first changes from block to block, or never does."""
+    first = draw.permutation(np.arange(BLOCKS) % 2) if balanced else np.zeros(BLOCKS)
+    places = 2 * np.arange(BLOCKS) + np.stack([first, 1 - first])
+    return np.broadcast_to(0.04 * places[:, :, None], (2, BLOCKS, CELLS))
+
+
+def _modes(draw: np.random.Generator) -> Array:
+    return math.log(0.75) * np.broadcast_to(draw.random((2, BLOCKS, 1)) < 0.5, (2, BLOCKS, CELLS))
+
+
+def _modes_of_cells(draw: np.random.Generator) -> Array:
+    return math.log(0.75) * (draw.random((2, BLOCKS, CELLS)) < 0.5)
+
+
+_WIDE = "what is rare is in the spread of the run that has it, and absent from most: intervals are wide"
+REGIMES: Final = (
+    Regime("equal, 5 %", (0.05, 0.05)),
+    Regime("equal, 15 %", (0.15, 0.15)),
+    Regime("unequal, 3 and 20 %", (0.03, 0.20)),
+    Regime("unequal, 3 and 40 %", (0.03, 0.40)),
+    Regime("outliers: 1 step in 10 at half speed", (0.04, 0.04), _outliers, _WIDE),
+    Regime("outliers: 1 visit in 10 at half speed", (0.04, 0.04), _stalled_visits, _WIDE),
+    Regime("drift: the machine by 10 % a block", (0.04, 0.04), _blocks),
+    Regime(
+        "drift: a line, 4 % a visit, balanced", (0.04, 0.04), _line, "what is left of a line is in the spread, not in the means"
+    ),
+    Regime("bimodal: deployments 25 % apart", (0.04, 0.04), _modes),
+    Regime("bimodal: steps 25 % apart", (0.04, 0.04), _modes_of_cells),
+    Regime(
+        "drift: a line, 4 % a visit, never balanced",
+        (0.04, 0.04),
+        lambda draw: _line(draw, balanced=False),
+        "the second layout is 4 % ahead in truth of this machine: plans are balanced for that reason",
+    ),
+)
+
+
+def logs_of(regime: Regime, draw: np.random.Generator) -> Array:
+    """Logarithms about 0 of one run's figures: metric (throughput, p90), layout, block, cell."""
+    spreads = np.array(regime.spreads)[None, :, None, None]
+    visits, steps = draw.normal(size=(2, BLOCKS, 1)), draw.normal(size=(2, 2, BLOCKS, CELLS))
+    way = np.array([1.0, -1.0])[:, None, None, None]
+    steps[1] = -0.8 * steps[0] + 0.6 * steps[1]
+    return spreads * (math.sqrt(0.5) * way * visits[None] + math.sqrt(0.5) * steps) + way * regime.more(draw)[None]
+
+
+def rows_of(logs: Array) -> tuple[Row, ...]:
+    """The table of a run with these logarithms."""
+    rows = []
+    for number in range(CELLS):
+        operation, workers = OPERATIONS[number // len(WORKERS)], WORKERS[number % len(WORKERS)]
+        for layout in range(2):
+            points = tuple(
+                Point(
+                    repeat=block,
+                    valid=True,
+                    steady=True,
+                    throughput_ops_s=LEVEL_OPS_S * math.exp(logs[0, layout, block, number]),
+                    p90_ms=P90_MS * math.exp(logs[1, layout, block, number]),
+                    total_ms=1.0,
+                    samples=20_000,
+                    errors=0,
+                )
+                for block in range(BLOCKS)
+            )
+            rows.append(
+                Row(
+                    layout="AB"[layout],
+                    api="s3",
+                    workload=operation,
+                    operation=operation,
+                    object_size_bytes=64_000,
+                    workers=workers,
+                    repeats=BLOCKS,
+                    throughput_ops_s=float(np.median([point.throughput_ops_s for point in points])),
+                    p90_ms=float(np.median([point.p90_ms for point in points if point.p90_ms is not None])),
+                    samples=sum(point.samples for point in points),
+                    errors=0,
+                    valid=True,
+                    steady=True,
+                    points=points,
+                )
+            )
+    return tuple(rows)
+
+
+def judged(logs: Array) -> Comparison:
+    """What is said of a run with these logarithms."""
+    return compare(rows_of(logs), bounds=BOUNDS)
+
+
+@dataclass
+class Tally:
+    """What many runs of one regime came to."""
+
+    runs: int = 0
+    claiming: int = 0
+    intervals: int = 0
+    held: int = 0
+    told: int = 0
+    shown: int = 0
+    at_bound: int = 0
+    equivalent: int = 0
+    spans: list[float] = field(default_factory=list)
+    """The differences that runs said that they would show, in per cent."""
+
+    def row(self) -> str:
+        """Its line of the table."""
+        shares = (
+            (self.claiming, self.runs),
+            (self.held, self.intervals),
+            (self.shown, self.told),
+            (self.equivalent, self.at_bound),
+        )
+        cells = [f"{100 * part / whole:.1f}" if whole else "-" for part, whole in shares]
+        return " | ".join([*cells[:3], f"{float(np.median(self.spans)):.0f} %" if self.spans else "-", cells[3]])
+
+
+def add(tally: Tally, regime: Regime, draw: np.random.Generator) -> None:
+    """One run of a layout against itself; one more with a difference that the first said would be shown; one at the bound."""
+    first = judged(logs_of(regime, draw))
+    cells = [effect for effect in first.effects if effect.workers is not None]
+    tally.runs += 1
+    tally.claiming += any(effect.verdict in CLAIMED for effect in first.effects)
+    for effect in cells:
+        if effect.ratio is not None and effect.ratio.low is not None and effect.ratio.high is not None:
+            tally.intervals += 1
+            tally.held += effect.ratio.low <= 1 <= effect.ratio.high
+    place = int(draw.integers(len(cells)))
+    asked = cells[place]
+    if asked.smallest is not None and asked.verdict not in CLAIMED:
+        metric, number = ("throughput", "p90").index(asked.metric), _cell(asked)
+        logs = logs_of(regime, draw)
+        logs[metric, 1, :, number] += math.log(asked.smallest)
+        tally.told += 1
+        tally.spans.append(100 * (asked.smallest - 1))
+        again = next(one for one in judged(logs).effects if _same(one, asked))
+        tally.shown += again.verdict in CLAIMED
+    logs = logs_of(regime, draw)
+    logs[0, 1] += math.log(BOUNDS.throughput_ratio)
+    logs[1, 1] += math.log(BOUNDS.p90_ratio)
+    for effect in judged(logs).effects:
+        if effect.workers is not None:
+            tally.at_bound += 1
+            tally.equivalent += effect.verdict == "too small to matter"
+
+
+def _cell(effect: Effect) -> int:
+    return OPERATIONS.index(effect.operation) * len(WORKERS) + WORKERS.index(effect.workers or 0)
+
+
+def _same(one: Effect, other: Effect) -> bool:
+    return (one.operation, one.workers, one.metric) == (other.operation, other.workers, other.metric)
+
+
+def main() -> None:
+    """Print the table, in Markdown as it stands in docs/statistics.md."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=1000, help="of each line")
+    runs = parser.parse_args().runs
+    began_s = time.monotonic()
+    print("| repeats scatter | any claim | held by 95 % intervals | shown, of 80 | median of that | equivalent at the bound |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    for number, regime in enumerate(REGIMES):
+        tally = Tally()
+        for run in range(runs):
+            add(tally, regime, np.random.default_rng([2014, number, run]))
+        print(f"| {regime.name}{' *' if regime.why else ''} | {tally.row()} |", flush=True)
+    for regime in REGIMES:
+        if regime.why:
+            print(f"\\* {regime.name}: {regime.why}.")
+    print(f"\n{runs} runs a line, n = {BLOCKS}, {2 * CELLS} cells; {time.monotonic() - began_s:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

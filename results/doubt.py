@@ -1,0 +1,88 @@
+"""Doubts: reasons not to rank a cell. A doubt travels with the figures it touches to every place where they are shown.
+
+A grave doubt makes the cells that it touches not comparable. A mild one makes them provisional: they are shown and marked, and
+no sentence says that a layout leads by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal
+
+from ground.record import Record
+from results.statistics import REPEATS_FOR_A_CLAIM
+
+Grade = Literal["grave", "mild"]
+
+What = Literal[
+    "hosts differ",
+    "machine busy",
+    "set by the CPU limit",
+    "not steady",
+    "steadiness not known",
+    "repeats left out",
+    "few repeats",
+    "above its ceiling",
+    "not whole",
+]
+
+BUSY_GRAVE: Final = 0.25
+"""Share of a machine's CPUs that other programs use from which on nothing measured beside them is ranked."""
+BUSY_MILD: Final = 0.10
+"""The same from which on it is provisional."""
+
+
+class Doubt(Record):
+    """One reason not to rank a cell, in words that can stand in brackets or after a colon."""
+
+    what: What
+    grade: Grade
+    words: str
+    metrics: tuple[str, ...] = ()
+    """Keys of the metrics that it touches; empty: all of them."""
+
+    def touches(self, metric: str) -> bool:
+        """Whether a figure of this metric is in doubt."""
+        return not self.metrics or metric in self.metrics
+
+
+class PairDoubt(Record):
+    """A doubt about two layouts beside each other, not about one of them: their hosts were not the same."""
+
+    layouts: tuple[str, str]
+    doubt: Doubt
+
+    def about(self, one: str, other: str) -> bool:
+        """Whether it is about these two, in either order."""
+        return {one, other} == set(self.layouts)
+
+
+def touching(doubts: Iterable[Doubt], metric: str) -> tuple[Doubt, ...]:
+    """Those that touch a metric, the grave ones first, each once."""
+    found = dict.fromkeys(one for one in doubts if one.touches(metric))
+    return tuple(sorted(found, key=lambda one: one.grade != "grave"))
+
+
+def graves(doubts: Iterable[Doubt]) -> tuple[Doubt, ...]:
+    """The grave ones."""
+    return tuple(one for one in doubts if one.grade == "grave")
+
+
+def doubt_words(doubts: Sequence[Doubt]) -> str:
+    """What is in doubt, each reason once: `hosts differ: CPU of gateway-1 gave ...; machine busy: ...`."""
+    return "; ".join(dict.fromkeys(f"{one.what}: {one.words}" for one in doubts))
+
+
+def busy(share: float | None) -> Doubt | None:
+    """The doubt about steps beside which other programs used this share of the machine's CPUs; None below BUSY_MILD."""
+    if share is None or share < BUSY_MILD:
+        return None
+    grade: Grade = "grave" if share >= BUSY_GRAVE else "mild"
+    return Doubt(what="machine busy", grade=grade, words=f"other programs used {share * 100:.0f} % of this machine’s CPUs")
+
+
+def few(repeats: int) -> Doubt | None:
+    """The doubt about figures of so many repeats; None where there are enough for a claim."""
+    if repeats >= REPEATS_FOR_A_CLAIM:
+        return None
+    return Doubt(what="few repeats", grade="mild", words=f"a claim needs {REPEATS_FOR_A_CLAIM} repeats of each side")

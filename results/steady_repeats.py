@@ -1,0 +1,139 @@
+"""Steadiness over repeats: what windows of a few seconds cannot tell one by one, several of the same step tell together.
+
+Each window has a *move*: the rise of the line of least squares from its start to its end, as a share of its mean. By chance a
+window of 3 s moves by 10 to 30 % either way. What every repeat does again is no chance: caches that still fill, a warm-up that is
+too short. What one repeat does and another does not is in the spread of the repeats, and so in every interval that is made of them.
+
+- Steady: the 90 % interval of the mean move (Student's) lies within MOST. Two one-sided tests at 5 % each, for equivalence (D. J.
+  Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987): a drift of MOST or more is called steady at most 5 times in 100.
+- Not steady: its 98 % interval lies beyond LEAST, on one side. Of steps that do not drift that are less than 2 in 100.
+- Not steady either: from the first repeat to the last the throughput moves beyond LEAST, by the same interval of the line through
+  the logarithms. Repeats of a trend are not the same measurement.
+- What one step is too noisy to tell, those beside it help to: the other worker counts and operations of the same layout, which had
+  the same warm-up. Where the interval of all their moves together lies within MOST, and its own mean does, it is steady too. A
+  drift of MOST in all of them is as seldom called steady as of one; in one alone it takes twice as much to be as sure.
+- Else it is not known, and said how large a drift is not ruled out: `Steadiness.most`. The mean of a window that drifts by that
+  much is half of it from either end, so a ratio that clears its bound by both sides' halves does so whatever the drift was.
+
+How often each is said of what: benchmarks/steadiness_rules.py, with its table in docs/statistics.md. Whole seconds are fine enough:
+of a window of 3 s with even noise, a finer series would make the error of the move 6 % smaller. A last second that the window
+cuts counts for as long as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from results.measurement import Measurement
+from results.statistics import REPEATS_FOR_A_CLAIM, OneSample, one_sample, t_quantile
+from results.steadiness import EDGE_S, UNTOLD, Steadiness
+
+MOST: Final = 0.20
+"""A drift from end to end that a step that is called steady does not have: its two halves differ by 10 %."""
+LEAST: Final = 0.05
+"""A drift up to this is none, however sure it is."""
+SURE: Final = 0.98
+"""Confidence of the interval by which a step is called not steady."""
+EQUIVALENT: Final = 0.90
+"""Confidence of the interval by which it is called steady."""
+
+
+def window_move(measurement: Measurement, *, closed_loop: bool = True) -> float | None:
+    """By how much a step moves from the start of its window to the end, as a share of its mean: 0.1 of one that rises by 10 %.
+
+    Of all operations together: their throughput; at a constant rate (not `closed_loop`) their mean latency. None where the driver
+    tells no figures by the second, the window has less than two seconds, or nothing was done in it (or in one of its seconds).
+    """
+    whole = math.floor(measurement.window_s + EDGE_S)
+    if whole < 2 or not measurement.seconds:
+        return None
+    cut_s = measurement.window_s - whole
+    lengths_s = [1.0] * whole + ([cut_s] if cut_s > EDGE_S else [])
+    counts, sums_us = [0.0] * len(lengths_s), [0.0] * len(lengths_s)
+    for one in measurement.seconds:
+        if one.second < len(counts):
+            counts[one.second] += one.count
+            sums_us[one.second] += one.sum_us
+    if not any(counts) or not (closed_loop or all(counts)):
+        return None
+    if closed_loop:
+        return _move([count / length for count, length in zip(counts, lengths_s, strict=True)], lengths_s)
+    return _move([total / count for total, count in zip(sums_us, counts, strict=True)], lengths_s)
+
+
+def steady_over_repeats(
+    moves: Sequence[float | None], levels: Sequence[float] = (), beside: Sequence[float | None] = ()
+) -> Steadiness:
+    """Whether a step that was repeated was steady, by the move of each repeat's window (`window_move`; of at least 5).
+
+    `levels` are the throughputs of the repeats in the order in which they were measured; `beside` the moves of all other steps of
+    the same layout.
+    """
+    known = [move for move in moves if move is not None]
+    if len(known) < len(moves) or len(known) < REPEATS_FOR_A_CLAIM:
+        lack = f"has {len(known)}" if len(known) == len(moves) else f"knows {len(known)} of {len(moves)}"
+        why = f"{UNTOLD}: telling it over repeats takes the seconds of {REPEATS_FOR_A_CLAIM} repeats, and this {lack}"
+        return Steadiness(steady=None, notes=(why,))
+    faults, within = [], one_sample(known)
+    if _nearest(within, len(known) - 1) > LEAST:
+        way = "rises" if within.mean > 0 else "falls"
+        faults.append(f"over {len(known)} repeats it {way} by {_percent(within.mean)} from the start of the window to its end")
+    trend = _trend(levels)
+    if trend is not None and _nearest(trend, trend.repeats - 2) > math.log1p(LEAST):
+        way = "rises" if trend.mean > 0 else "falls"
+        faults.append(f"throughput {way} by {_percent(math.expm1(trend.mean))} from the first repeat to the last")
+    most = _farthest(within)
+    if faults:
+        return Steadiness(steady=False, notes=tuple(f"not steady: {fault}" for fault in faults), most=most)
+    others = [move for move in beside if move is not None]
+    if others and most > MOST and abs(within.mean) <= MOST:
+        most = min(most, max(abs(within.mean), _farthest(one_sample([*known, *others]))))
+    if most <= MOST:
+        return Steadiness(steady=True, most=most)
+    hidden = f"over {len(known)} repeats a drift of {_percent(most)} from the start of the window to its end is not ruled out"
+    return Steadiness(steady=None, notes=(f"{UNTOLD}: {hidden} (steady: less than {_percent(MOST)})",), most=most)
+
+
+def _farthest(told: OneSample) -> float:
+    """The far end of the interval at EQUIVALENT, whichever way."""
+    return abs(told.mean) + t_quantile((1 + EQUIVALENT) / 2, told.repeats - 1) * told.error
+
+
+def _move(values: Sequence[float], lengths_s: Sequence[float]) -> float:
+    """The rise of the line of least squares through values that each hold for a time, over all of it, as a share of the mean."""
+    ends = [0.0]
+    for length in lengths_s:
+        ends.append(ends[-1] + length)
+    span = ends[-1]
+    places = [(start + end) / 2 for start, end in pairwise(ends)]
+    whole = sum(value * length for value, length in zip(values, lengths_s, strict=True)) / span
+    middle = sum(place * length for place, length in zip(places, lengths_s, strict=True)) / span
+    across = sum(length * (place - middle) ** 2 for place, length in zip(places, lengths_s, strict=True))
+    along = sum(length * (place - middle) * (value - whole) for place, length, value in zip(places, lengths_s, values, strict=True))
+    return along / across * span / whole
+
+
+def _trend(levels: Sequence[float]) -> OneSample | None:
+    """The rise of the line through the logarithms from the first to the last, and its error; None of too few, or where one is 0."""
+    count = len(levels)
+    if count < REPEATS_FOR_A_CLAIM or min(levels) <= 0:
+        return None
+    logs = [math.log(level) for level in levels]
+    middle, whole = (count - 1) / 2, math.fsum(logs) / count
+    across = count * (count**2 - 1) / 12
+    slope = math.fsum((place - middle) * (log - whole) for place, log in enumerate(logs)) / across
+    left = math.fsum((log - whole - slope * (place - middle)) ** 2 for place, log in enumerate(logs))
+    error = math.sqrt(left / (count - 2) / across) * (count - 1)
+    return OneSample(mean=slope * (count - 1), error=error, repeats=count)
+
+
+def _nearest(told: OneSample, freedom: float) -> float:
+    """How far the interval at SURE is from 0; below 0 where it holds it."""
+    return abs(told.mean) - t_quantile((1 + SURE) / 2, freedom) * told.error
+
+
+def _percent(share: float) -> str:
+    return f"{abs(share) * 100:.0f} %"
