@@ -24,6 +24,7 @@ What = Literal[
     "few repeats",
     "above its ceiling",
     "not whole",
+    "runs apart",
 ]
 
 BUSY_GRAVE: Final = 0.25
