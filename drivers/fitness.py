@@ -6,6 +6,7 @@ from typing import Final
 
 from ground.quantities import show_bytes
 from suites import Api, DriverName, Workload
+from suites.workload import VERIFIED_SHARE
 
 MOST_RADOS_BYTES: Final = 90 * 2**20
 """`osd_max_write_size`, as all releases have it."""
@@ -37,7 +38,7 @@ def _bench(workload: Workload, api: Api) -> list[str]:
         found.append(f"{api} picks objects by chance or one after the other, not by popularity")
     if workload.rate_per_s is not None:
         found.append(f"{api} is asked as fast as it answers, not at a rate")
-    if workload.verify:
+    if workload.verify > VERIFIED_SHARE:
         found.append(f"what is read of {api} is not compared")
     if isinstance(workload.objects.size, int):
         found += _bench_sizes(workload.objects.size, max(workload.workers), api)

@@ -147,6 +147,7 @@ class Setup(Record):
     """Buckets are named `{bucket_prefix}-{workload}-{index}`; nothing else is touched."""
     seed: NonNegativeInt
     request_timeout_s: Annotated[float, Field(gt=0)] = 60.0
+    """What a request may take until it is given up: the suite's `timeout`. COSBench is given it as `timeout` of its storage."""
     cosbench: CosbenchSite | None = None
     """For the driver that COSBench is."""
 

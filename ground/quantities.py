@@ -64,6 +64,16 @@ def parse_bits_per_s(value: object, info: ValidationInfo) -> object:
     return value
 
 
+def parse_share(value: object) -> object:
+    """The share that `20%` is: 0.2; anything else as it is. Raises ValueError on a percentage that is no number."""
+    if not isinstance(value, str) or not value.strip().endswith("%"):
+        return value
+    try:
+        return float(value.strip().removesuffix("%")) / 100
+    except ValueError:
+        raise ValueError(f"{value[:100]!r} is not a share such as 20%") from None
+
+
 Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(ge=0, le=5 * 2**40)]
 """A size in bytes, written `1MB` (10^6) or `1MiB` (2^20); at most 5 TiB, S3's largest object."""
 

@@ -112,6 +112,12 @@ class Histogram:
         rank = rank_of(self.count, percent)
         if not self.count:
             raise InvalidMeasurement("a percentile of no samples was asked for")
+        return self.at_rank_us(rank)
+
+    def at_rank_us(self, rank: int) -> int:
+        """The latency at a rank, 1 to `count`, as the top of its bucket. Raises ValueError for a rank outside of that."""
+        if not 1 <= rank <= self.count:
+            raise ValueError(f"no rank {rank} among {self.count} samples")
         return self._top_us(self._filled[0][bisect_left(self._ranks, rank)])
 
     def buckets(self) -> tuple[tuple[int, int], ...]:

@@ -18,7 +18,8 @@ SCHEMA_VERSION: Final = 1
 """1: the first."""
 
 ErrorClass = Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
-"""`http-503`, `connect`, `reset`, `timeout`, `short-body`, `wrong-content`, `protocol`, `unfinished`, or another short slug."""
+"""`http-503`, `connect`, `reset`, `timeout`, `short-body`, `wrong-content`, `wrong-length` (of a HEAD), `wrong-etag` (of a write),
+`bad-list`, `error-body` (a success that has one), `protocol`, `unfinished`, or another short slug."""
 
 
 class Second(Record):
@@ -68,6 +69,10 @@ class Tally(Record):
     min and max are exact, or None where the driver does not tell them; the sum is exact but for drivers that tell the mean
     in few digits, and None for one that tells no latencies at all (`rbd bench`). In a closed loop latency is the service time;
     at a constant rate it counts from the intended start.
+
+    Beside them stands what no latency tells: None where the driver does not know it, as all did before they recorded it.
+    `in_flight` is a histogram of ages of requests that were not seen to end: outstanding when the window closed, at a rate also
+    those whose intended start had passed, or given up after the timeout. Their latencies are at least that (results.censoring).
     """
 
     operation: Operation
@@ -80,11 +85,32 @@ class Tally(Record):
     min_us: Count | None = None
     max_us: Count | None = None
     sum_us: Count | None = 0
+    in_flight: str | None = None
+    """None also where there were none."""
+    in_flight_max_us: Count | None = None
+    """The oldest of them, exactly."""
+    outstanding_us: Count | None = None
+    """Sum of the ages of requests that had been sent and were outstanding when the window closed."""
+    failed_us: Count | None = None
+    """Time that failures took their workers: from the start to the failure, and the rest after it."""
+    before_us: Count | None = None
+    """How much of `sum_us`, `failed_us` and `outstanding_us` lies before the opening of the window."""
+
+    @property
+    def busy_us(self) -> int | None:
+        """Time inside the window for which workers had a request of this operation in hand, or rested after one that failed."""
+        parts = (self.sum_us, self.failed_us, self.outstanding_us, self.before_us)
+        if any(part is None for part in parts):
+            return None
+        done, failed, outstanding, before = (part or 0 for part in parts)
+        return done + failed + outstanding - before
 
     @model_validator(mode="after")
     def _whole(self) -> Tally:
         if self.latency is not None and (self.min_us is None or self.max_us is None):
             raise ValueError(f"{self.operation}: a histogram without min and max")
+        if (self.in_flight is None) != (self.in_flight_max_us is None):
+            raise ValueError(f"{self.operation}: requests in flight without the age of the oldest, or the other way round")
         told = self.latency is not None or self.bins is not None or self.max_us is not None
         if told != (self.count > 0 and self.sum_us is not None):
             raise ValueError(f"{self.operation}: {self.count} successes do not fit the latencies given")
@@ -147,6 +173,10 @@ class Measurement(Record):
     warmup_s: NonNegativeFloat
     tallies: tuple[Tally, ...]
     seconds: tuple[Second, ...] = ()
+    begun: Count | None = None
+    """At a rate: requests sent inside the window; None in a closed loop, and where it is not known."""
+    behind_us: Count | None = None
+    """At a rate: how far the latest worker was behind its intended starts when the window closed."""
     load: Load | None
     """None: what the driver used is not known."""
     notes: tuple[str, ...] = ()

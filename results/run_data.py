@@ -11,6 +11,7 @@ from results.attestation import Attested, between
 from results.comparing import compare
 from results.comparison import Comparison
 from results.confirmation import Confirmation, confirmation, confirmation_folder
+from results.doubt import Doubt
 from results.gaps import gaps
 from results.ledger import Ledger, ledger
 from results.manifest import RunEvent
@@ -24,6 +25,9 @@ from results.trial import CONFIRMATION, Trial, TuningRun
 from results.trial_book import TrialBook
 from results.tuning_result import TuningResult
 from results.visit import Visit, read_visits
+
+BUSY = "busy"
+"""The kind of event that tells that a deployment came up on a busy machine."""
 
 
 class RunData:
@@ -104,7 +108,8 @@ class RunData:
         """The study's table, what lies above a ceiling marked; without layers, with twins. Of a tuning what was tried."""
         if self.tuning is not None:
             return tried(self.plan, self.visits, self.trials)
-        return doubted(rows_of(self.plan, self.visits), self.stairs.stairs if self.stairs is not None else ())
+        rows = doubted(rows_of(self.plan, self.visits), self.stairs.stairs if self.stairs is not None else ())
+        return begun_busy(rows, self.events)
 
     @cached_property
     def layers(self) -> tuple[Row, ...]:
@@ -132,6 +137,22 @@ class RunData:
     def gaps(self) -> tuple[str, ...]:
         """What the folder lacks, a sentence each."""
         return gaps(self.store, self.plan, self.steps.values())
+
+
+def begun_busy(rows: Sequence[Row], events: Sequence[RunEvent]) -> tuple[Row, ...]:
+    """The rows; provisional where most of their repeats stood up on a machine that others kept busy, whatever they did later."""
+    found: dict[str, dict[int, RunEvent]] = {}
+    for event in events:
+        if event.kind == BUSY and event.layout is not None and event.repeat is not None:
+            found.setdefault(event.layout, {})[event.repeat] = event
+    made = []
+    for row in rows:
+        told = [found[row.layout][one.repeat] for one in row.used if one.repeat in found.get(row.layout, {})]
+        if 2 * len(told) > len(row.used) and all(one.what != "machine busy" for one in row.doubts):
+            doubt = Doubt(what="machine busy", grade="mild", words=f"before it was measured, {told[-1].text}")
+            row = row.model_copy(update={"doubts": (*row.doubts, doubt)})  # noqa: PLW2901 - the same row, more of it known
+        made.append(row)
+    return tuple(made)
 
 
 def tried(plan: ResolvedPlan, visits: Mapping[StepKey, Visit], trials: Sequence[Trial]) -> tuple[Row, ...]:

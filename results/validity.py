@@ -6,14 +6,19 @@ The rules, from queueing theory and from the practice of benchmarking:
 - Driver: it used less than 80 % of the CPU it may use, on each client where there are several: workers are shared out evenly, so
   that the busiest holds up its share of them. Beyond that it, not the gateway, may have been the limit. Of a bench that runs on
   the gateway's own host this is only noted: with that CPU a gateway there gets no more from the layer either.
-- Little's law (J. D. C. Little, Operations Research 9, 1961): in a closed loop without think time,
-  workers = throughput x mean latency. A miss of more than 5 % is noted (time lost in the driver, or samples lost), one of
-  more than 20 % makes the step not valid. Requests that are cut by the ends of the window blur the law by up to one
-  request a worker, so both bounds are widened by one over the operations a worker completed. Failures have no latency,
-  so the law is not applied to steps with any; nor to those of a driver that tells no latencies.
+- Little's law (J. D. C. Little, Operations Research 9, 1961): in a closed loop without think time, workers are busy all of the
+  window: with what succeeded, with what failed and the rest after it, and with what is outstanding at the end, each as far as
+  it lies inside. A miss of more than 5 % is noted (time lost in the driver, or samples lost), one of more than 20 % makes the
+  step not valid. Of a driver that does not tell these parts, throughput x mean latency stands for them: requests that are cut
+  by the ends of the window blur that by up to one request a worker, so both bounds are widened by one over the operations a
+  worker completed, as they are where workers run out of objects to delete; and it is not applied to steps with failures, whose
+  time is not known. Nor is the law applied to a driver that tells no latencies.
   COSBench cuts each latency to whole milliseconds, so that the real sum is higher by up to 1 ms an operation: a miss is only
   what that cannot explain, throughput x (mean + 1 ms) where too little is accounted for. It also leaves out the requests that
   the window's start cuts, not only those that its end does: its bounds are widened by two operations a worker.
+- Rate: requests are begun at 99 % of the intended rate at least. Who does not keep up with it is measured at another load than
+  the suite asked for: the note says at which, and how far behind their intended starts the workers were at the end. Of
+  measurements that do not tell how many were begun, those that ended are counted, and one more a worker.
 - Window: it opens when every worker has finished its first request, and not before the warm-up is over, and closes before the
   first begins its last: Locust's drivers, engine and SDK, tell workers to stop only once it is closed. Where there are objects
   to delete, workers run out of them one after another: the window closes with the last, so that its tail has fewer workers than
@@ -43,6 +48,8 @@ SAMPLES_BEYOND: Final = 20
 DRIVER_CPU_SHARE: Final = 0.8
 BESIDE_GATEWAY: Final = ("rados-bench", "rbd-bench", "fio-rbd", "fio")
 """Drivers that run where the gateway does, within its limits."""
+RATE_KEPT: Final = 0.99
+"""Share of the intended rate at which requests must be begun."""
 LITTLE_NOTED: Final = 0.05
 LITTLE_REFUSED: Final = 0.20
 CUT_US: Final[Mapping[str, int]] = {"cosbench": 1000}
@@ -80,8 +87,8 @@ def enough_samples(count: int, percent: float) -> bool:
     return count >= samples_needed(percent)
 
 
-def judge(measurement: Measurement, bounds: Bounds, *, closed_loop: bool = True) -> Verdict:
-    """Whether a measurement may be ranked. `closed_loop`: the workload names no rate. Its own notes are not repeated.
+def judge(measurement: Measurement, bounds: Bounds, *, rate_per_s: float | None = None) -> Verdict:
+    """Whether a measurement may be ranked. `rate_per_s`: the workload's; None: a closed loop. Its own notes are not repeated.
 
     Raises InvalidMeasurement when a histogram cannot be read.
     """
@@ -113,8 +120,11 @@ def judge(measurement: Measurement, bounds: Bounds, *, closed_loop: bool = True)
         else:
             where = f" on {measurement.load.busiest.client}" if measurement.load.busiest.client else ""
             faults.append(f"the driver{where} {used}: it may have been the limit")
-    if closed_loop and done and not failed and all(tally.sum_us is not None for tally in measurement.tallies):
-        miss, bound = _little(measurement, done)
+    if rate_per_s is not None:
+        faults += _too_slow(measurement, rate_per_s, done + failed)
+    little = _little(measurement, done, failed) if rate_per_s is None and done else None
+    if little is not None:
+        miss, bound = little
         text = f"throughput x mean latency makes {1 + miss:.0%} of the workers (Little's law)"
         if abs(miss) > LITTLE_REFUSED + bound:
             faults.append(f"{text}: samples were lost or the driver was the limit")
@@ -150,13 +160,34 @@ def _called(operation: Operation) -> str:
     return f"{operation}s" if operation not in ("list", "head") else f"{operation} requests"
 
 
-def _little(measurement: Measurement, done: int) -> tuple[float, float]:
-    """By how much throughput x mean latency misses the workers, as a share of them, and how far the window's ends blur that.
+def _too_slow(measurement: Measurement, rate_per_s: float, ended: int) -> list[str]:
+    """That requests were begun at less than the intended rate, and what piled up; nothing where they were not."""
+    # What was begun is known to the request; of what ended, each worker may have one more in hand.
+    begun, blur = (measurement.begun, 1) if measurement.begun is not None else (ended, measurement.workers)
+    intended = rate_per_s * measurement.window_s
+    if begun + blur >= RATE_KEPT * intended:
+        return []
+    behind = "how far they fell behind is not known"
+    if measurement.behind_us is not None:
+        behind = f"when the window closed, workers were up to {measurement.behind_us / 1000:.0f} ms behind their intended starts"
+    reached = f"{begun / measurement.window_s:.4g} requests/s were begun of the {rate_per_s:g} intended ({begun / intended:.1%})"
+    return [f"{reached}: {behind}"]
+
+
+def _little(measurement: Measurement, done: int, failed: int) -> tuple[float, float] | None:
+    """By how much of the workers' time is accounted for more or less than there is, as a share of it, and how far that is blurred.
 
     Where the driver cuts latencies to whole units, the miss that is left when they were cut by as much as explains most of it.
+    None where what is needed is not known.
     """
     asked_s = measurement.window_s * measurement.workers
+    blur = CUT_REQUESTS.get(measurement.driver, 1) * measurement.workers / done
+    busy_us = [tally.busy_us for tally in measurement.tallies]
+    if None not in busy_us:
+        runs_out = any(tally.operation == "delete" for tally in measurement.tallies)
+        return sum(part or 0 for part in busy_us) / 1e6 / asked_s - 1, blur if runs_out else 0.0
+    if failed or any(tally.sum_us is None for tally in measurement.tallies):
+        return None
     low = sum(tally.sum_us or 0 for tally in measurement.tallies) / 1e6 / asked_s - 1
     high = low + done * CUT_US.get(measurement.driver, 0) / 1e6 / asked_s
-    miss = low if low > 0 else min(high, 0.0)
-    return miss, CUT_REQUESTS.get(measurement.driver, 1) * measurement.workers / done
+    return low if low > 0 else min(high, 0.0), blur

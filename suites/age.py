@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field, PositiveInt, model_validator
 
-from ground.quantities import Bytes, parse_bytes
+from ground.quantities import Bytes, parse_bytes, parse_share
 from ground.record import Record
 from suites.workload import Histogram, Objects, Uniform, Workload
 
@@ -14,23 +14,13 @@ FULLEST: Final = 0.85
 """Ceph warns of an OSD that is fuller (mon_osd_nearfull_ratio), and moves no more data to it (backfillfull) a little later."""
 
 
-def _share(value: object) -> object:
-    """`20%` as 0.2; anything else as it is."""
-    if isinstance(value, str) and value.strip().endswith("%"):
-        try:
-            return float(value.strip()[:-1]) / 100
-        except ValueError:
-            raise ValueError(f"{value!r} is not a share such as 20%") from None
-    return value
-
-
 def _fill(value: object) -> object:
     """`5%` as 0.05, `2GB` as bytes."""
-    found = _share(value)
+    found = parse_share(value)
     return parse_bytes(found) if isinstance(found, str) else found
 
 
-Share = Annotated[float, BeforeValidator(_share), Field(gt=0, lt=1)]
+Share = Annotated[float, BeforeValidator(parse_share), Field(gt=0, lt=1)]
 
 
 class Age(Record):

@@ -297,7 +297,9 @@ class _Reading:
         elif key in {"proxyhost", "proxyport"}:
             self.remarks.changes(place, f"storage: {key} sends requests through a proxy; here they go to the gateway")
         elif key == "timeout":
-            self.remarks.told(place, "storage: timeout is left out: a request is given 60 s here")
+            self.remarks.told(
+                place, "storage: timeout is left out: a request is given the suite's `timeout`, 60s where it has none"
+            )
         elif key == "logging":
             self.remarks.told(place, "storage: logging is left out: single operations are not logged here")
 

@@ -97,6 +97,8 @@ class Suite(Record):
     """Who makes the requests: the native engine, or boto3 / python-swiftclient as an application would."""
     processes: Annotated[int, Field(ge=1, le=64)] = 1
     """Locust worker processes a client host."""
+    timeout: Annotated[Seconds, Field(ge=1, le=3600)] = 60.0
+    """What a request may take until it is given up, in seconds. 1 h is the longest latency that histograms tell from others."""
     repeats: Annotated[int, Field(ge=1, le=1000)] = 1
     cache: Literal["none", "before-step"] | Every = "before-step"
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 2014

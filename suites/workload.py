@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import BeforeValidator, Field, PositiveInt, model_validator
 
-from ground.quantities import Bytes, Seconds
+from ground.quantities import Bytes, Seconds, parse_share
 from ground.record import Record
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
@@ -14,6 +14,20 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 
 Operation = Literal["read", "write", "delete", "list", "head"]
 OPERATIONS: tuple[Operation, ...] = ("read", "write", "delete", "list", "head")
+
+
+VERIFIED_SHARE: Final = 0.01
+"""Share of reads that are compared with what was written unless a suite says otherwise: enough to see a store that gives other
+bytes, and of no weight in what a read costs (benchmarks/driver_cost.py)."""
+
+
+def _verify(value: object) -> object:
+    """`1%` as 0.01; yes and no, which suites could say before there were shares, as 1 and 0."""
+    if isinstance(value, bool):
+        return float(value)
+    if isinstance(value, int) and value != 0:
+        raise ValueError(f"{value} may be a share or a percentage: write {value}% or 100%")
+    return parse_share(value)
 
 
 class Uniform(Record):
@@ -117,8 +131,12 @@ class Workload(Record):
     """What is run before the window and not counted, in seconds."""
     rate_per_s: Annotated[float, Field(gt=0)] | None = None
     """Operations a second over all workers; latency then counts from the intended start. None: a closed loop."""
-    verify: bool = False
-    """Check every byte of what is read against what was written, instead of its length alone."""
+    verify: Annotated[float, BeforeValidator(_verify), Field(ge=0, le=1)] = VERIFIED_SHARE
+    """Share of reads, drawn by the seed, of which every byte is compared with what was written: `1%`; `yes` is all, `0` none.
+
+    Lengths, and what other answers must have, are always checked. Drivers that are tools of others compare nothing; of them more
+    than the default is refused.
+    """
 
     @model_validator(mode="after")
     def _sensible(self) -> Workload:

@@ -184,7 +184,7 @@ class Measuring:
             order = Step(workload=workload, workers=key.workers, repeat=key.repeat)
             measured = driver.step(order, heard)
         measurement = measured.measurement
-        verdict = judge(measurement, self._suite.bounds, closed_loop=workload.rate_per_s is None)
+        verdict = judge(measurement, self._suite.bounds, rate_per_s=workload.rate_per_s)
         result = StepResult(key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=self._order)
         return result, measured.kept
 

@@ -73,6 +73,7 @@ def opened(
             listen=deployment.client.address if spread else None,
             bucket_prefix=prefix_of(prefix, one),
             seed=suite.seed,
+            request_timeout_s=suite.timeout,
             cosbench=cosbench if one.driver == "cosbench" else None,
         )
         with _by_locust(clients, setup, log, locust) if one.driver == "locust" else _by_cosbench(clients, setup, log) as ready:

@@ -5,7 +5,7 @@ class Engine:
 
     `config` is JSON: {"api": "s3"|"swift"|"object-server", "host": str, "port": int, "tls": bool, "ca_file": str|null,
     "base_path": str, "access_key": str, "secret_key": str, "region": str, "addressing": "path"|"virtual", "token": str,
-    "bucket_prefix": str, "request_timeout_s": float, "threads": int, "verify": bool, "seed": int,
+    "bucket_prefix": str, "request_timeout_s": float, "threads": int, "verify": float, "seed": int,
     "workload": {...suites.Workload as JSON...}, "ring": {...}|null}.
     `base_path` is "" for S3 and the path of the storage URL ("/v1/AUTH_test") for Swift. `token` is Swift's, or the session
     token of S3's keys. `addressing` may be left out ("path"). With "virtual" (S3 only) each request names its bucket before
@@ -24,7 +24,14 @@ class Engine:
     and sharded over `threads` epoll threads that never hold the GIL. A connection that ends under a request is an error
     (`reset`), nothing is sent twice unseen. A request that failed is counted and never timed; after one the worker rests
     10 ms, and at every further failure to connect twice as long, up to 1 s.
-    S3 requests are signed one by one (SigV4, payload UNSIGNED-PAYLOAD); the length of what is read is always checked.
+    S3 requests are signed one by one (SigV4, payload UNSIGNED-PAYLOAD).
+
+    Answers are checked, and what is wrong with one is its error. The length of what is read (`short-body`, `wrong-content`), and
+    of a seeded share of reads, the larger `verify` of config and workload, every byte (`wrong-content`). A HEAD's Content-Length
+    (`wrong-length`). A write's ETag, where it is an MD5, against that of the body (`wrong-etag`): always where sizes are fixed, of
+    drawn sizes by the same share and up to 1 MiB. A listing is parsed and has no more keys than were asked for, and no fewer
+    than there are prepared objects, unless the workload deletes them (`bad-list`). A success whose body is an `<Error>` is
+    none (`error-body`).
     """
 
     def __init__(self, config: str) -> None: ...
@@ -51,7 +58,9 @@ class Engine:
     def open_window(self) -> None:
         """From now on what completes is recorded; what an earlier window recorded is forgotten."""
     def close_window(self) -> None:
-        """From now on nothing is recorded; workers go on until removed."""
+        """From now on nothing is recorded but how long what is outstanding now has been so, since its start or at a rate since its
+        intended start (`in_flight`); at a rate also what was to start by now and has not been sent. Workers go on until removed.
+        """
     def stop(self, timeout_s: float) -> int:
         """End all workers (also of prepare and delete); returns how many had to be cut off while a request was in hand.
         Afterwards workers can be added anew. Raises RuntimeError when an I/O thread died.
@@ -64,7 +73,8 @@ class Engine:
         """
 
     def snapshot(self) -> str:
-        """JSON {"tallies": [...results.measurement.Tally...], "seconds": [...Second...], "window_s": float} of the window so far;
+        """JSON {"tallies": [...results.measurement.Tally...], "seconds": [...Second...], "window_s": float, "begun": int|null,
+        "behind_us": int|null} of the window so far (the last two at a rate: see results.measurement.Measurement);
         histograms are V2 deflate base64, 1..3600000000 us, 3 digits, as HdrHistogram's own tools read them. The last second may
         be cut short by the end of the window.
         """

@@ -62,8 +62,8 @@ class Client(Protocol):
     def delete(self, bucket: str, name: str) -> None:
         """Delete an object."""
 
-    def list(self, bucket: str) -> None:
-        """List a page of a bucket."""
+    def list(self, bucket: str) -> int:
+        """List a page of a bucket; how many keys it has."""
 
     def head(self, bucket: str, name: str) -> int:
         """Size of an object, in bytes."""
@@ -120,9 +120,9 @@ class S3Client:
         """See Client."""
         self._client.delete_object(Bucket=bucket, Key=name)
 
-    def list(self, bucket: str) -> None:
+    def list(self, bucket: str) -> int:
         """See Client."""
-        self._client.list_objects_v2(Bucket=bucket, MaxKeys=LIST_MOST)
+        return len(self._client.list_objects_v2(Bucket=bucket, MaxKeys=LIST_MOST).get("Contents", ()))
 
     def head(self, bucket: str, name: str) -> int:
         """See Client."""
@@ -175,9 +175,9 @@ class SwiftClient:
         """See Client."""
         self._ready().delete_object(bucket, name)
 
-    def list(self, bucket: str) -> None:
+    def list(self, bucket: str) -> int:
         """See Client."""
-        self._ready().get_container(bucket, limit=LIST_MOST)
+        return len(self._ready().get_container(bucket, limit=LIST_MOST)[1])
 
     def head(self, bucket: str, name: str) -> int:
         """See Client."""

@@ -41,6 +41,10 @@ class Window(Record):
     tallies: tuple[Tally, ...]
     seconds: tuple[Second, ...]
     window_s: NonNegativeFloat
+    begun: NonNegativeInt | None = None
+    """At a rate: requests sent inside the window."""
+    behind_us: NonNegativeInt | None = None
+    """At a rate: how far the latest worker was behind its intended starts when the window closed."""
     cpu_s: NonNegativeFloat = 0.0
     """CPU seconds of the crew's process inside the window."""
     cpu_limit: NonNegativeFloat = 0.0
@@ -62,7 +66,7 @@ class Crew(Protocol):
         """Record what completes from now on."""
 
     def close_window(self) -> None:
-        """Record nothing from now on."""
+        """Record from now on nothing but how long what is outstanding now has been so."""
 
     def stop(self, timeout_s: float) -> int:
         """End all workers; returns how many had to be cut off while a request was in hand."""

@@ -31,6 +31,8 @@ def merged(windows: Sequence[Window]) -> Window:
         tallies=tuple(_tally(same) for _, same in sorted(tallies.items())),
         seconds=tuple(_second(same) for _, same in sorted(moments.items())),
         window_s=sum(window.window_s for window in windows) / len(windows),
+        begun=_sum(window.begun for window in windows),
+        behind_us=max((window.behind_us for window in windows if window.behind_us is not None), default=None),
         cpu_s=sum(window.cpu_s for window in windows),
     )
 
@@ -67,7 +69,12 @@ def _tally(same: Sequence[Tally]) -> Tally:
         first_byte=_added(tally.first_byte for tally in same),
         min_us=min((tally.min_us for tally in same if tally.min_us is not None), default=None),
         max_us=max((tally.max_us for tally in same if tally.max_us is not None), default=None),
-        sum_us=sum(tally.sum_us for tally in same),
+        sum_us=_sum(tally.sum_us for tally in same),
+        in_flight=_added(tally.in_flight for tally in same),
+        in_flight_max_us=max((tally.in_flight_max_us for tally in same if tally.in_flight_max_us is not None), default=None),
+        outstanding_us=_sum(tally.outstanding_us for tally in same),
+        failed_us=_sum(tally.failed_us for tally in same),
+        before_us=_sum(tally.before_us for tally in same),
     )
 
 
@@ -85,6 +92,12 @@ def _second(same: Sequence[Second]) -> Second:
         sum_us=sum(second.sum_us for second in same),
         bands=tuple(sorted(bands.items())),
     )
+
+
+def _sum(parts: Iterable[int | None]) -> int | None:
+    """None where one of them is not known: a sum without it would be wrong."""
+    known = list(parts)
+    return None if None in known else sum(part for part in known if part is not None)
 
 
 def _added(histograms: Iterable[str | None]) -> str | None:

@@ -83,6 +83,8 @@ class StepRun:
             warmup_s=warmup_s,
             tallies=tallies,
             seconds=window.seconds,
+            begun=window.begun,
+            behind_us=window.behind_us,
             load=load,
             notes=tuple(self._notes),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import socket
 import struct
 import threading
@@ -64,6 +65,91 @@ def test_a_bad_answer_is_counted_by_its_class(scripted: Make, bench: Make, sent:
     assert set(errors) == {error}
     assert set(tally["errors"]) == {error}
     assert (tally["count"], tally["bytes"], tally["latency"], tally["max_us"]) == (0, 0, None, None)
+
+
+LISTING = b"<ListBucketResult>" + 10 * b"<Contents><Key>k</Key></Contents>" + b"</ListBucketResult>"
+INTERNAL = b'<?xml version="1.0"?><Error><Code>InternalError</Code></Error>'
+MD5 = hashlib.md5(BODY).hexdigest().encode()
+
+
+def succeeded(body: bytes, headers: bytes = b"") -> bytes:
+    return b"HTTP/1.1 200 OK\r\n%sContent-Length: %d\r\n\r\n" % (headers, len(body)) + body
+
+
+@pytest.mark.parametrize(
+    ("operation", "sent", "error"),
+    [
+        ("write", succeeded(b"", b'ETag: "%s"\r\n' % MD5), None),
+        ("write", succeeded(b"", b"Etag: %s\r\n" % MD5.upper()), None),
+        ("write", succeeded(b"", b'ETag: "%s-2"\r\n' % MD5), None),
+        ("write", succeeded(b""), None),
+        ("write", succeeded(b"", b'ETag: "%s"\r\n' % MD5[::-1]), "wrong-etag"),
+        ("write", succeeded(b"", b'ETag: "%s"\r\nx-amz-server-side-encryption: aws:kms\r\n' % MD5[::-1]), None),
+        ("write", succeeded(INTERNAL, b'ETag: "%s"\r\n' % MD5), "error-body"),
+        ("delete", succeeded(INTERNAL), "error-body"),
+        ("read", succeeded(INTERNAL), "error-body"),
+        ("list", succeeded(INTERNAL), "error-body"),
+        ("list", succeeded(LISTING), None),
+        ("list", succeeded(LISTING.replace(b"</Contents>", b"", 1)), "bad-list"),
+        ("list", succeeded(b"<ListBucketResult></ListBucketResult>"), "bad-list"),
+        ("list", succeeded(b"k\n" * 10), "bad-list"),
+        ("head", b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", None),
+        ("head", b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n", "wrong-length"),
+        ("head", b"HTTP/1.1 200 OK\r\n\r\n", "wrong-length"),
+    ],
+)
+def test_a_success_must_have_what_was_asked_for(
+    scripted: Make, bench: Make, operation: str, sent: bytes, error: str | None
+) -> None:
+    def answer(connection: socket.socket, head: bytes) -> bool:
+        connection.sendall(sent)
+        return True
+
+    engine = bench(scripted(answer), shape(operations={operation: 1.0}))
+    engine.engine.open_window()
+    engine.engine.add_worker(0, 1, 0)
+    until(lambda: engine.progress["failed" if error else "done"] >= 3, "answers")
+    assert set(engine.progress["errors"]) == ({error} if error else set())
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "error"),
+    [
+        (b"k\n" * 10, b"text/plain; charset=utf-8", None),
+        (b"[" + b",".join([b'{"name":"k"}'] * 10) + b"]", b"application/json; charset=utf-8", None),
+        (b"k\n" * 9, b"text/plain", "bad-list"),
+        (b"[{}]", b"application/json", "bad-list"),
+    ],
+)
+def test_a_listing_of_swift_is_read_in_the_form_that_it_has(
+    scripted: Make, bench: Make, body: bytes, kind: bytes, error: str | None
+) -> None:
+    def answer(connection: socket.socket, head: bytes) -> bool:
+        connection.sendall(succeeded(body, b"Content-Type: %s\r\n" % kind))
+        return True
+
+    engine = bench(scripted(answer), shape(operations={"list": 1.0}), api="swift", base_path="/v1/AUTH_test", token="t")
+    engine.engine.add_worker(0, 1, 0)
+    until(lambda: engine.progress["failed" if error else "done"] >= 3, "answers")
+    assert set(engine.progress["errors"]) == ({error} if error else set())
+
+
+def test_a_seeded_share_of_reads_is_compared_with_what_was_written(scripted: Make, bench: Make) -> None:
+    def answer(connection: socket.socket, head: bytes) -> bool:
+        connection.sendall(OK + BODY[:-1] + bytes([BODY[-1] ^ 1]))
+        return True
+
+    def found(share: float) -> tuple[int, int]:
+        engine = bench(scripted(answer), shape(verify=share))
+        engine.engine.add_worker(0, 1, 0)
+        until(lambda: engine.progress["done"] + engine.progress["failed"] >= 600, "reads")
+        engine.engine.stop(5.0)
+        assert set(engine.progress["errors"]) <= {"wrong-content"}
+        return engine.progress["failed"], engine.progress["done"] + engine.progress["failed"]
+
+    assert found(0)[0] == 0
+    failed, asked = found(0.1)
+    assert 0.05 < failed / asked < 0.16
 
 
 @pytest.mark.parametrize(

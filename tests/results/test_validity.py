@@ -85,9 +85,61 @@ def test_littles_law_is_noted_beyond_5_and_refused_beyond_20_percent(factor: flo
     assert any("Little" in note for note in verdict.notes) is noted
 
 
-def test_littles_law_holds_only_for_closed_loops_without_failures() -> None:
-    assert judge(slowed(fake_measurement(), 2), Bounds(), closed_loop=False).valid
+def test_littles_law_is_not_applied_at_a_rate_nor_where_the_time_of_failures_is_not_known() -> None:
+    assert judge(slowed(fake_measurement(), 2), Bounds(), rate_per_s=200).valid
     assert judge(slowed(fake_measurement(errors={"timeout": 1}), 2), Bounds()).valid
+
+
+def timed(measurement: Measurement, **parts: int) -> Measurement:
+    """With parts of the workers' time told, in microseconds; those not named are 0."""
+    told = {"failed_us": 0, "outstanding_us": 0, "before_us": 0, **parts}
+    return measurement.model_copy(update={"tallies": tuple(one.model_copy(update=told) for one in measurement.tallies)})
+
+
+def test_failures_do_not_switch_littles_law_off_where_their_time_is_known() -> None:
+    # 4 workers for 20 s are 80 s, which the successes of the made-up step fill.
+    failing = fake_measurement(errors={"http-503": 1})
+    assert not judge(timed(slowed(failing, 2)), Bounds()).valid
+    assert any("Little" in note for note in judge(timed(slowed(failing, 2)), Bounds()).notes)
+    # The other half of twice the time went into the failure.
+    explained = judge(timed(slowed(failing, 2), failed_us=80_000_000), Bounds())
+    assert explained.valid
+    assert not any("Little" in note for note in explained.notes)
+
+
+@pytest.mark.parametrize(("part", "sign"), [("failed_us", 1), ("outstanding_us", 1), ("before_us", -1)])
+def test_each_part_of_the_workers_time_enters_littles_law(part: str, sign: int) -> None:
+    step = timed(fake_measurement(), **{part: 12_000_000})
+    (note,) = [note for note in judge(step, Bounds()).notes if "Little" in note]
+    share = int(note.removeprefix("throughput x mean latency makes ").partition("%")[0])
+    assert abs(share - (100 + sign * 15)) <= 1
+    assert not any("Little" in note for note in judge(timed(fake_measurement()), Bounds()).notes)
+
+
+def test_littles_law_is_sharp_for_few_operations_where_all_of_their_time_is_known() -> None:
+    few = timed(slowed(fake_measurement(workers=8, mean_ms=10_000, window_s=20), 1.3))
+    assert any("Little" in note for note in judge(few, Bounds()).notes)
+
+
+@pytest.mark.parametrize(
+    ("begun", "rate_per_s", "valid"),
+    [(8000, 400, True), (7920, 400, True), (7918, 400, False), (8000, 410, False), (None, 402, True), (None, 410, False)],
+)
+def test_a_step_that_did_not_keep_its_rate_is_not_valid(begun: int | None, rate_per_s: float, valid: bool) -> None:
+    step = fake_measurement()
+    assert step.tallies[0].count == 8000
+    verdict = judge(step.model_copy(update={"begun": begun}), Bounds(), rate_per_s=rate_per_s)
+    assert verdict.valid is valid
+
+
+def test_a_rate_that_was_not_kept_is_told_with_the_delay_that_piled_up() -> None:
+    late = fake_measurement().model_copy(update={"begun": 8000, "behind_us": 4_000_000})
+    verdict = judge(late, Bounds(), rate_per_s=500)
+    assert verdict.notes[0] == (
+        "400 requests/s were begun of the 500 intended (80.0%): when the window closed, workers were up to 4000 ms behind their"
+        " intended starts"
+    )
+    assert "is not known" in judge(fake_measurement(), Bounds(), rate_per_s=500).notes[0]
 
 
 def test_littles_law_is_wide_where_workers_did_few_operations() -> None:

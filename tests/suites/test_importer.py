@@ -10,6 +10,7 @@ from ground.document import DocumentError
 from ground.errors import UsageError
 from suites import Bar, Histogram, Suite, Uniform, Workload, importer, importer_selectors, loader
 from suites.importer import Import
+from suites.workload import VERIFIED_SHARE
 
 STORAGE = '<storage type="swift" config="token=AUTH_tk1;storage_url=http://192.0.2.1:8080/v1/AUTH_test;logging=false"/>'
 INIT = '<workstage name="init"><work type="init" workers="2" config="containers=r(1,32)"/></workstage>'
@@ -70,7 +71,7 @@ def test_cosbenchs_own_sample_keeps_all_its_figures(imported: Importer) -> None:
     (one,) = suite.workloads
     assert (one.name, one.workers, one.runtime, one.warmup) == ("main", (8,), 300, 30)
     assert (one.objects.size, one.objects.containers, one.objects.per_container) == (64000, 32, 50)
-    assert (one.operations, one.pick, one.verify) == ({"read": 80, "write": 20}, "uniform", False)
+    assert (one.operations, one.pick, one.verify) == ({"read": 80, "write": 20}, "uniform", VERIFIED_SHARE)
 
 
 def test_stages_of_one_shape_become_one_workload_with_many_worker_counts(imported: Importer) -> None:
@@ -155,7 +156,7 @@ def test_objects_picked_one_after_the_other_by_all_workers_stay_so(imported: Imp
 
 def test_hash_checks_of_reads_become_verification(imported: Importer) -> None:
     found = imported(PREPARE, work(READ.replace('config="', 'config="hashCheck=true;')))
-    assert found.suite.workloads[0].verify
+    assert found.suite.workloads[0].verify == 1
     assert "hashCheck becomes verify" in messages(found)
 
 

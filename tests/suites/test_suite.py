@@ -75,6 +75,25 @@ def test_a_fault_of_a_suite_is_told_with_its_place(change: tuple[str, str], word
     assert words in str(error.value)
 
 
+def test_a_share_to_verify_is_a_percentage_and_what_suites_said_before_is_still_read() -> None:
+    shape = {"name": "w", "objects": {"size": 1}, "operations": {"read": 1}, "workers": [1], "runtime": "1s"}
+    for said, share in (({}, 0.01), ({"verify": "5%"}, 0.05), ({"verify": True}, 1), ({"verify": False}, 0), ({"verify": 0}, 0)):
+        workload = Workload.model_validate(shape | said)
+        assert workload.verify == share
+        assert Workload.model_validate_json(workload.model_dump_json()) == workload
+    for said, words in ((1, "1% or 100%"), ("101%", "less than or equal to 1"), ("some%", "not a share")):
+        with pytest.raises(ValidationError, match=words):
+            Workload.model_validate(shape | {"verify": said})
+
+
+def test_a_timeout_is_60_s_unless_the_suite_says_otherwise() -> None:
+    assert loader.load(loader.find("quick")).timeout == 60
+    assert loader.load(loader.find("large-objects")).timeout == 120
+    for said, words in (("0s", "greater than or equal to 1"), ("2h", "less than or equal to 3600"), (90, "write 90s")):
+        with pytest.raises(ValidationError, match=words):
+            Suite.model_validate({**loader.load(loader.find("quick")).model_dump(), "timeout": said})
+
+
 def test_two_workloads_of_one_name_are_refused() -> None:
     again = GOOD + GOOD[GOOD.index("  - name") :]
     with pytest.raises(DocumentError, match="two workloads are named mixed"):

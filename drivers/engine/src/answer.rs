@@ -1,13 +1,17 @@
 //! An answer as it comes in, piece by piece, and whether it is what was asked for.
 
 use crate::content::Content;
+use crate::digests::Sum;
 use crate::http::{Framing, Head, Malformed, parse_head};
+use crate::list::{Form, is_error, keys};
 use crate::picker::Request;
 use crate::recorder::Failure;
-use crate::workload::Operation;
+use crate::workload::{LIST_MOST, Operation};
 
-/// Bytes kept of an answer that is no success, for people.
+/// Bytes kept of an answer: enough to know an error by, and to show it to people.
 const EXCERPT_BYTES: usize = 300;
+/// Bytes kept of a listing: a page of the longest names that S3 and Swift have, escaped, is smaller.
+const LISTING_BYTES: usize = 16 << 20;
 
 /// What an answer belongs to, and what it is checked against.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +22,17 @@ pub struct Asked<'a> {
     pub content: &'a Content,
     /// Whether every byte of a read is checked.
     pub verify: bool,
+}
+
+/// What the answer to a write or to a list must have beside a good status.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Due {
+    /// MD5 of the body that was written, where it is known.
+    pub md5: Option<Sum>,
+    /// Whether a listing is S3's.
+    pub xml: bool,
+    /// The fewest keys that a listing has.
+    pub least_listed: u64,
 }
 
 /// Where an answer stands after more of it came in.
@@ -69,7 +84,7 @@ impl Answer {
     pub fn unseen(&self, asked: &Asked<'_>) -> u64 {
         match &self.head {
             Some(Head { status: 200..=299, framing: Framing::Length(length), .. })
-                if !(asked.verify && asked.request.operation == Operation::Read) =>
+                if asked.request.operation == Operation::Read && !asked.verify && *length == asked.request.size =>
             {
                 length.saturating_sub(self.received)
             }
@@ -110,7 +125,7 @@ impl Answer {
             self.begun.extend_from_slice(bytes);
         }
         let whole = if before > 0 { &self.begun } else { bytes };
-        let Some((head, length)) = parse_head(whole, asked.request.operation == Operation::Head)? else {
+        let Some((head, length)) = parse_head(whole, asked.request.operation)? else {
             if before == 0 {
                 self.begun.extend_from_slice(bytes);
             }
@@ -124,14 +139,19 @@ impl Answer {
         let Some(head) = &mut self.head else { return Ok(()) };
         let good = (200..300).contains(&head.status);
         let check = good && asked.verify && asked.request.operation == Operation::Read;
+        let most = match asked.request.operation {
+            Operation::List if good => LISTING_BYTES,
+            Operation::Read if good && matches!(head.framing, Framing::Length(length) if length == asked.request.size) => 0,
+            _ => EXCERPT_BYTES,
+        };
         let before = self.received;
         let (received, wrong, excerpt) = (&mut self.received, &mut self.wrong, &mut self.excerpt);
         let mut sink = |part: &[u8]| {
             if check && !*wrong {
                 *wrong = !asked.content.holds(asked.request.size, *received, part);
             }
-            if !good {
-                excerpt.extend_from_slice(&part[..part.len().min(EXCERPT_BYTES - excerpt.len())]);
+            if excerpt.len() < most {
+                excerpt.extend_from_slice(&part[..part.len().min(most - excerpt.len())]);
             }
             *received += part.len() as u64;
         };
@@ -160,11 +180,11 @@ impl Answer {
         }
     }
 
-    /// Whether the whole answer is what was asked for; `gone_is_fine`: a 404 is too.
+    /// Whether the whole answer is what was asked for and has what is due; `gone_is_fine`: a 404 is too.
     ///
     /// # Errors
     /// As what it counts, and why in words.
-    pub fn judge(&self, request: &Request, gone_is_fine: bool) -> Result<(), (Failure, String)> {
+    pub fn judge(&self, request: &Request, due: &Due, gone_is_fine: bool) -> Result<(), (Failure, String)> {
         let Some(head) = &self.head else { return Err((Failure::Protocol, "no answer".into())) };
         let status = head.status;
         let wanted = match request.operation {
@@ -174,18 +194,42 @@ impl Answer {
         if !wanted {
             return Err((Failure::Http(status), format!("{status}: {}", String::from_utf8_lossy(&self.excerpt))));
         }
-        let length = match request.operation {
-            Operation::Read => Some(self.received),
-            Operation::Head => head.length,
-            _ => None,
-        };
-        match length {
-            Some(length) if length < request.size => Err((Failure::ShortBody, format!("{length} bytes of {}", request.size))),
-            Some(length) if length > request.size => {
-                Err((Failure::WrongContent, format!("{length} bytes of an object of {}", request.size)))
+        let error = (200..300).contains(&status) && is_error(&self.excerpt);
+        if error && !(request.operation == Operation::Read && self.received == request.size) {
+            let excerpt = &self.excerpt[..self.excerpt.len().min(EXCERPT_BYTES)];
+            return Err((Failure::ErrorBody, format!("{status}: {}", String::from_utf8_lossy(excerpt))));
+        }
+        let size = request.size;
+        match request.operation {
+            Operation::Read if self.received < size => Err((Failure::ShortBody, format!("{} bytes of {size}", self.received))),
+            Operation::Read if self.received > size => {
+                Err((Failure::WrongContent, format!("{} bytes of an object of {size}", self.received)))
             }
-            _ if self.wrong => Err((Failure::WrongContent, "other bytes than were written".into())),
+            Operation::Read if self.wrong => Err((Failure::WrongContent, "other bytes than were written".into())),
+            // Of an object without content some fronts say no length.
+            Operation::Head if head.length.unwrap_or(0) != size => {
+                let told = head.length.map_or("no length".into(), |length| format!("{length} bytes"));
+                Err((Failure::WrongLength, format!("{told} of an object of {size}")))
+            }
+            Operation::Write if due.md5.zip(head.md5).is_some_and(|(written, told)| written != told) => {
+                Err((Failure::WrongEtag, "the ETag is not the MD5 of what was written".into()))
+            }
+            Operation::List => self.judge_listing(head, due),
             _ => Ok(()),
+        }
+    }
+
+    fn judge_listing(&self, head: &Head, due: &Due) -> Result<(), (Failure, String)> {
+        let bad = |what: String| Err((Failure::BadList, what));
+        if self.received > self.excerpt.len() as u64 {
+            return bad(format!("a listing of {} bytes", self.received));
+        }
+        let form = if due.xml { Form::Xml } else { Form::Plain };
+        match keys(if head.json { Form::Json } else { form }, &self.excerpt) {
+            Ok(count) if count > LIST_MOST => bad(format!("{count} keys where {LIST_MOST} were asked for")),
+            Ok(count) if count < due.least_listed => bad(format!("{count} keys where {} are there", due.least_listed)),
+            Ok(_) => Ok(()),
+            Err(why) => bad(why.into()),
         }
     }
 }
@@ -210,7 +254,42 @@ mod tests {
                 break;
             }
         }
-        (progress, answer.judge(&request, false).map_err(|(class, _)| class))
+        let due = Due { md5: Some([0x11; 16]), xml: true, least_listed: 2 };
+        (progress, answer.judge(&request, &due, false).map_err(|(class, _)| class))
+    }
+
+    #[test]
+    fn a_success_is_one_only_with_what_is_due() {
+        let list =
+            |keys: usize| format!("<ListBucketResult>{}</ListBucketResult>", "<Contents><Key>k</Key></Contents>".repeat(keys));
+        let error = "<?xml version=\"1.0\"?><Error><Code>InternalError</Code></Error>".to_owned();
+        let etag = |digit: &str| format!("ETag: \"{}\"\r\n", digit.repeat(32));
+        for (operation, headers, body, wanted) in [
+            (Operation::Write, etag("1"), String::new(), Ok(())),
+            (Operation::Write, String::new(), String::new(), Ok(())),
+            (Operation::Write, "ETag: \"none\"\r\n".into(), String::new(), Ok(())),
+            (Operation::Write, etag("2"), String::new(), Err(Failure::WrongEtag)),
+            (Operation::Write, etag("1"), error.clone(), Err(Failure::ErrorBody)),
+            (Operation::Read, String::new(), error.clone(), Err(Failure::ErrorBody)),
+            (Operation::Delete, String::new(), error.clone(), Err(Failure::ErrorBody)),
+            (Operation::List, String::new(), error, Err(Failure::ErrorBody)),
+            (Operation::List, String::new(), list(2), Ok(())),
+            (Operation::List, String::new(), list(1000), Ok(())),
+            (Operation::List, String::new(), list(1), Err(Failure::BadList)),
+            (Operation::List, String::new(), list(1001), Err(Failure::BadList)),
+            (Operation::List, String::new(), "not XML".into(), Err(Failure::BadList)),
+            (Operation::List, "Content-Type: application/json\r\n".into(), "[{\"name\":\"a\"},{\"name\":\"b\"}]".into(), Ok(())),
+        ] {
+            let text = format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len());
+            let chunked =
+                format!("HTTP/1.1 200 OK\r\n{headers}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+            for step in [1, 7, 100_000] {
+                assert_eq!(answered(operation, text.as_bytes(), step).1, wanted, "{operation:?} {headers} {body} by {step}");
+                if !body.is_empty() {
+                    assert_eq!(answered(operation, chunked.as_bytes(), step).1, wanted, "chunked {operation:?} {headers} {body}");
+                }
+            }
+        }
     }
 
     #[test]
@@ -226,8 +305,8 @@ mod tests {
     fn lengths_are_judged_by_the_size_of_the_object() {
         for (operation, length, wanted) in [
             (Operation::Head, 1000, Ok(())),
-            (Operation::Head, 999, Err(Failure::ShortBody)),
-            (Operation::Head, 1001, Err(Failure::WrongContent)),
+            (Operation::Head, 999, Err(Failure::WrongLength)),
+            (Operation::Head, 1001, Err(Failure::WrongLength)),
             (Operation::Delete, 0, Ok(())),
             (Operation::Read, 0, Err(Failure::ShortBody)),
         ] {

@@ -1,7 +1,7 @@
 //! What an engine is told.
 
 use crate::ring::Ring;
-use crate::workload::{Operation, Workload};
+use crate::workload::{Operation, Workload, share};
 use serde::Deserialize;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
@@ -51,7 +51,8 @@ pub struct Config {
     pub bucket_prefix: String,
     pub request_timeout_s: f64,
     pub threads: usize,
-    pub verify: bool,
+    #[serde(deserialize_with = "share")]
+    pub verify: f64,
     pub seed: u64,
     pub workload: Workload,
 }
@@ -97,7 +98,7 @@ impl Config {
         if config.ring.is_some() && config.workload.operations.contains_key(&Operation::List) {
             return Err("object servers know no list".into());
         }
-        config.verify |= config.workload.verify;
+        config.verify = config.verify.max(config.workload.verify);
         Ok(config)
     }
 

@@ -57,8 +57,8 @@ impl Engine {
         py.detach(|| self.0.open_window());
     }
 
-    fn close_window(&self) {
-        self.0.close_window();
+    fn close_window(&self, py: Python<'_>) {
+        py.detach(|| self.0.close_window());
     }
 
     fn stop(&self, py: Python<'_>, timeout_s: f64) -> PyResult<u64> {

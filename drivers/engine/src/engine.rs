@@ -34,6 +34,8 @@ pub struct Snapshot {
     tallies: Vec<ShownTally>,
     seconds: Vec<ShownSecond>,
     window_s: f64,
+    begun: Option<u64>,
+    behind_us: Option<u64>,
 }
 
 /// An engine. Dropping it cuts off its workers and ends its threads.
@@ -168,7 +170,7 @@ impl Engine {
             let missed = ((now as f64 - first) / apart).ceil().max(0.0);
             (first + missed * apart, apart)
         });
-        desks.insert(index, self.add(Source::Step(Step { picker, pace, turn: 0, doubtful: Vec::new() })));
+        desks.insert(index, self.add(Source::Step(Step::new(picker, pace, &self.shared.config))));
         Ok(())
     }
 
@@ -207,9 +209,15 @@ impl Engine {
         self.shared.window.open();
     }
 
-    /// Closes the window.
+    /// Closes the window, and has each thread record what is outstanding: they obey within one batch of events.
     pub fn close_window(&self) {
-        self.shared.window.close();
+        if !self.shared.window.close() {
+            return;
+        }
+        *lock(&self.shared.uncounted) = self.shared.desks.len();
+        (0..self.shared.desks.len()).for_each(|desk| self.shared.order(desk, Order::Census));
+        // One that died counts nothing more: whoever asks for progress next hears of it.
+        while !self.shared.wait_counted(Duration::from_millis(100)) && self.alive().is_ok() {}
     }
 
     fn fresh(&self) -> Recorder {
@@ -231,8 +239,11 @@ impl Engine {
     pub fn snapshot(&self) -> Snapshot {
         let window_s = self.shared.window.length_s();
         self.collect();
-        let (tallies, seconds) = lock(&self.total).show();
-        Snapshot { tallies, seconds, window_s }
+        let total = lock(&self.total);
+        let (tallies, seconds) = total.show();
+        let pace = self.workload.rate_per_s.map(|_| total.pace());
+        let (begun, behind_us) = (pace.map(|(begun, _)| begun), pace.map(|(_, behind_us)| behind_us));
+        Snapshot { tallies, seconds, window_s, begun, behind_us }
     }
 
     /// An I/O thread ends before its engine only when it panicked, and said so on stderr.
@@ -354,6 +365,36 @@ mod tests {
             assert_eq!((progress.failed, progress.last_error), (0, None));
             assert!(lock(&engine.shared.ledger).is_empty());
         }
+    }
+
+    #[test]
+    fn what_completes_after_the_window_is_not_counted_and_what_was_outstanding_is() {
+        let server = target();
+        let engine = engine(&server, &json!({"write": 1.0}), 100, 3);
+        engine.open_window();
+        for worker in 0..6 {
+            engine.add_worker(worker, 6, 0).expect("a new worker");
+        }
+        let done = |more: u64| {
+            let before = engine.progress().expect("alive").done;
+            while engine.progress().expect("alive").done < before + more {
+                std::thread::yield_now();
+            }
+        };
+        done(100);
+        engine.close_window();
+        let closed = serde_json::to_value(engine.snapshot()).expect("JSON");
+        done(1000);
+        engine.close_window();
+        assert_eq!(serde_json::to_value(engine.snapshot()).expect("JSON"), closed);
+        let tally = &closed["tallies"][0];
+        // Each of the six was in the window from its first request to the end: no more and no less than its length.
+        let busy_us = ["sum_us", "outstanding_us"].map(|key| tally[key].as_u64().expect("a count")).iter().sum::<u64>();
+        let window_us = closed["window_s"].as_f64().expect("a length") * 1e6;
+        assert!((busy_us as f64) < 6.0 * window_us + 6000.0, "{busy_us} us in six windows of {window_us} us");
+        assert_eq!((tally["failed_us"].as_u64(), tally["before_us"].as_u64()), (Some(0), Some(0)));
+        assert!(tally["in_flight"].is_string() && tally["in_flight_max_us"].as_u64() <= tally["outstanding_us"].as_u64());
+        assert!(closed["begun"].is_null() && closed["behind_us"].is_null());
     }
 
     #[test]

@@ -1,9 +1,16 @@
 //! HTTP/1.1 as far as both ends need it: heads of answers, and chunked bodies.
 
+use crate::digests::{Sum, of_etag};
+use crate::workload::Operation;
+
 /// Heads beyond this are refused.
 pub const LARGEST_HEAD_BYTES: usize = 64 * 1024;
 
 const MOST_HEADERS: usize = 100;
+
+/// How headers begin that tell of encryption. But for `AES256`, an `ETag` beside one is not the MD5 of the body, whatever it looks
+/// like ("Object", Amazon S3 API reference).
+const SEALED: &str = "x-amz-server-side-encryption";
 
 /// How the end of a body is known (RFC 9112, section 6.3).
 #[derive(Debug)]
@@ -27,6 +34,10 @@ pub struct Head {
     pub length: Option<u64>,
     /// Whether the connection ends with this answer.
     pub close: bool,
+    /// What an answer to a write says that the MD5 of its body is; `None` where it says nothing, or something else.
+    pub md5: Option<Sum>,
+    /// Whether an answer to a list says that it is JSON.
+    pub json: bool,
 }
 
 /// Why an answer cannot be understood.
@@ -37,7 +48,7 @@ pub struct Malformed(pub &'static str);
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn parse_head(bytes: &[u8], to_head: bool) -> Result<Option<(Head, usize)>, Malformed> {
+pub fn parse_head(bytes: &[u8], to: Operation) -> Result<Option<(Head, usize)>, Malformed> {
     let mut skipped = 0;
     loop {
         let mut headers = [const { std::mem::MaybeUninit::uninit() }; MOST_HEADERS];
@@ -55,15 +66,16 @@ pub fn parse_head(bytes: &[u8], to_head: bool) -> Result<Option<(Head, usize)>, 
         if (100..200).contains(&status) && status != 101 {
             continue;
         }
-        return Ok(Some((understand(status, response.version == Some(0), response.headers, to_head)?, skipped)));
+        return Ok(Some((understand(status, response.version == Some(0), response.headers, to)?, skipped)));
     }
 }
 
-fn understand(status: u16, old: bool, headers: &[httparse::Header<'_>], to_head: bool) -> Result<Head, Malformed> {
+fn understand(status: u16, old: bool, headers: &[httparse::Header<'_>], to: Operation) -> Result<Head, Malformed> {
     if !(200..=599).contains(&status) {
         return Err(Malformed("a status outside 200 to 599"));
     }
     let (mut length, mut chunked, mut coded, mut close) = (None, false, false, old);
+    let (mut md5, mut json, mut encrypted) = (None, false, false);
     for header in headers {
         let name = header.name;
         if name.eq_ignore_ascii_case("content-length") {
@@ -77,19 +89,25 @@ fn understand(status: u16, old: bool, headers: &[httparse::Header<'_>], to_head:
             chunked = has_word(header.value, "chunked");
         } else if name.eq_ignore_ascii_case("connection") {
             close = has_word(header.value, "close") || (old && !has_word(header.value, "keep-alive"));
+        } else if to == Operation::Write && name.eq_ignore_ascii_case("etag") {
+            md5 = of_etag(header.value);
+        } else if to == Operation::Write && name.len() >= SEALED.len() && name[..SEALED.len()].eq_ignore_ascii_case(SEALED) {
+            encrypted |= header.value != b"AES256";
+        } else if to == Operation::List && name.eq_ignore_ascii_case("content-type") {
+            json = header.value.starts_with(b"application/json");
         }
     }
     if coded && !chunked {
         return Err(Malformed("a Transfer-Encoding other than chunked"));
     }
     let framing = match length {
-        _ if to_head || status == 204 || status == 304 => Framing::Length(0),
+        _ if to == Operation::Head || status == 204 || status == 304 => Framing::Length(0),
         _ if chunked => Framing::Chunked(Chunked::default()),
         Some(length) => Framing::Length(length),
         None => Framing::UntilClose,
     };
     let close = close || matches!(framing, Framing::UntilClose);
-    Ok(Head { status, framing, length, close })
+    Ok(Head { status, framing, length, close, md5: md5.filter(|_| !encrypted), json })
 }
 
 /// A number in decimal digits and nothing else.
@@ -205,7 +223,7 @@ mod tests {
     use super::*;
 
     fn head(text: &str) -> Result<Option<(Head, usize)>, Malformed> {
-        parse_head(text.as_bytes(), false)
+        parse_head(text.as_bytes(), Operation::Read)
     }
 
     #[test]
@@ -238,8 +256,22 @@ mod tests {
         assert!(framing("HTTP/1.1 200 O\r\nContent-Length: 0\r\nConnection: foo, Close\r\n\r\n").close);
         assert!(framing("HTTP/1.0 200 O\r\nContent-Length: 0\r\n\r\n").close);
         assert!(!framing("HTTP/1.0 200 O\r\nContent-Length: 0\r\nConnection: Keep-Alive\r\n\r\n").close);
-        let answer = parse_head(b"HTTP/1.1 200 O\r\nContent-Length: 9\r\n\r\n", true).expect("good").expect("whole").0;
+        let answer = parse_head(b"HTTP/1.1 200 O\r\nContent-Length: 9\r\n\r\n", Operation::Head).expect("good").expect("whole").0;
         assert!(answer.length == Some(9) && matches!(answer.framing, Framing::Length(0)));
+    }
+
+    #[test]
+    fn an_etag_is_an_md5_unless_the_body_was_encrypted_by_another_key() {
+        let md5 = |lines: &str| {
+            let text = format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{lines}\r\n");
+            parse_head(text.as_bytes(), Operation::Write).expect("good").expect("whole").0.md5
+        };
+        let etag = "ETag: \"11111111111111111111111111111111\"\r\n";
+        assert_eq!(md5(etag), Some([0x11; 16]));
+        assert_eq!(md5(&format!("{etag}x-amz-server-side-encryption: AES256\r\n")), Some([0x11; 16]));
+        assert_eq!(md5(&format!("X-Amz-Server-Side-Encryption: aws:kms\r\n{etag}")), None);
+        assert_eq!(md5("ETag: \"11111111111111111111111111111111-2\"\r\n"), None);
+        assert_eq!(md5(""), None);
     }
 
     #[test]

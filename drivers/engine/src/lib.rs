@@ -4,7 +4,7 @@
 //! door (Python)                what _native.pyi promises; nothing else here knows Python
 //!   engine                     workers on I/O threads, window, snapshot
 //!     reactor -> worker        epoll thread -> one connection with one request outstanding
-//!       request, ring, sign, answer, http, link, content, picker, job, source, recorder -> histograms
+//!       request, ring, sign, answer, list, http, link, content, digests, picker, job, source, recorder -> histograms
 //!   null                       a small S3 and Swift server that stores no bodies
 //! sys                          the system calls, all of the unsafe code
 //! ```
@@ -12,11 +12,13 @@
 pub mod answer;
 pub mod config;
 pub mod content;
+pub mod digests;
 pub mod engine;
 pub mod histograms;
 pub mod http;
 pub mod job;
 pub mod link;
+pub mod list;
 pub mod null;
 pub mod picker;
 pub mod random;

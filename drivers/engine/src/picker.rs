@@ -29,7 +29,7 @@ pub struct Request {
 }
 
 /// The sequence of one worker.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Picker {
     workload: Arc<Workload>,
     seed: u64,
@@ -74,6 +74,13 @@ impl Picker {
     #[must_use]
     pub fn into_kept(self) -> VecDeque<u64> {
         self.kept
+    }
+
+    /// The only operation there is, if so.
+    #[must_use]
+    pub fn only_operation(&self) -> Option<Operation> {
+        let mut operations = self.workload.operations.keys();
+        operations.next().copied().filter(|_| operations.next().is_none())
     }
 
     fn operation(&mut self, without_delete: bool) -> Option<Operation> {

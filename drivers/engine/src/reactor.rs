@@ -37,6 +37,8 @@ pub struct Bench<'a> {
     pub now: Duration,
     /// How long a request may take.
     pub timeout_ns: u64,
+    /// When the window was opened whose census this thread took last.
+    pub counted_ns: u64,
     slot: usize,
 }
 
@@ -66,6 +68,7 @@ pub struct Reactor {
     /// Workers that used up their turn.
     again: Vec<usize>,
     timeout_ns: u64,
+    counted_ns: u64,
     sweep_ns: u64,
     next_sweep_ns: u64,
 }
@@ -93,6 +96,7 @@ impl Reactor {
             rest_numbers: Vec::new(),
             again: Vec::new(),
             timeout_ns,
+            counted_ns: 0,
             sweep_ns: (timeout_ns / 50).clamp(1_000_000, 100_000_000),
             next_sweep_ns: 0,
             shared,
@@ -160,6 +164,7 @@ impl Reactor {
             recorder,
             now: time,
             timeout_ns: self.timeout_ns,
+            counted_ns: self.counted_ns,
             slot,
         };
         match act(&mut worker, &mut bench) {
@@ -235,6 +240,15 @@ impl Reactor {
                         shared.cut.fetch_add(u64::from(worker.is_busy()), Ordering::SeqCst);
                         Verdict::End
                     });
+                }
+                Order::Census => {
+                    if let Some((opened_ns, closed_ns)) = self.shared.window.closed() {
+                        for worker in self.workers.iter().flatten() {
+                            worker.census(recorder, opened_ns, closed_ns);
+                        }
+                        self.counted_ns = opened_ns;
+                    }
+                    self.shared.took_census();
                 }
                 Order::Renew(token) => self.scribe.renew(&token),
                 Order::Quit => return false,

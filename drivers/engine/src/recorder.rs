@@ -22,6 +22,14 @@ pub enum Failure {
     ShortBody,
     /// Other bytes than were written, or more of them.
     WrongContent,
+    /// HEAD told another length than the object has, or none.
+    WrongLength,
+    /// The `ETag` of a write is the MD5 of something else.
+    WrongEtag,
+    /// A listing that cannot be read, or has other keys than were asked for.
+    BadList,
+    /// A success whose body is an error.
+    ErrorBody,
     /// Not HTTP.
     Protocol,
 }
@@ -35,6 +43,10 @@ impl fmt::Display for Failure {
             Self::Timeout => f.write_str("timeout"),
             Self::ShortBody => f.write_str("short-body"),
             Self::WrongContent => f.write_str("wrong-content"),
+            Self::WrongLength => f.write_str("wrong-length"),
+            Self::WrongEtag => f.write_str("wrong-etag"),
+            Self::BadList => f.write_str("bad-list"),
+            Self::ErrorBody => f.write_str("error-body"),
             Self::Protocol => f.write_str("protocol"),
         }
     }
@@ -49,6 +61,19 @@ pub struct Sample {
     pub first_byte_ns: Option<u64>,
     /// Bytes of the object moved.
     pub bytes: u64,
+    /// How much of the latency lies before the opening of the window, in nanoseconds.
+    pub before_ns: u64,
+}
+
+/// One failure.
+#[derive(Clone, Copy, Debug)]
+pub struct Failed {
+    /// As what it counts.
+    pub class: Failure,
+    /// From the (intended) start to the failure, in nanoseconds.
+    pub age_ns: u64,
+    /// How much of that lies before the opening of the window.
+    pub before_ns: u64,
 }
 
 /// Bands that a second's latencies are counted in: four an octave, up to 2^32 us.
@@ -87,6 +112,12 @@ struct Tally {
     min_us: u64,
     max_us: u64,
     sum_us: u64,
+    failed_us: u64,
+    outstanding_us: u64,
+    before_us: u64,
+    /// Ages of requests that were not seen to end; few operations of few windows have any.
+    in_flight: Option<Box<Histogram<u64>>>,
+    in_flight_max_us: u64,
     seconds: Vec<Cell>,
 }
 
@@ -106,8 +137,19 @@ impl Tally {
             min_us: u64::MAX,
             max_us: 0,
             sum_us: 0,
+            failed_us: 0,
+            outstanding_us: 0,
+            before_us: 0,
+            in_flight: None,
+            in_flight_max_us: 0,
             seconds: Vec::new(),
         }
+    }
+
+    /// A request of this age was not seen to end.
+    fn unseen(&mut self, us: u64) {
+        self.in_flight.get_or_insert_with(|| Box::new(empty())).saturating_record(us);
+        self.in_flight_max_us = self.in_flight_max_us.max(us);
     }
 
     fn second(&mut self, second: usize) -> &mut Cell {
@@ -130,6 +172,13 @@ impl Tally {
         self.min_us = self.min_us.min(other.min_us);
         self.max_us = self.max_us.max(other.max_us);
         self.sum_us += other.sum_us;
+        self.failed_us += other.failed_us;
+        self.outstanding_us += other.outstanding_us;
+        self.before_us += other.before_us;
+        if let Some(theirs) = &other.in_flight {
+            self.in_flight.get_or_insert_with(|| Box::new(empty())).add(&**theirs).expect("histograms of the same bounds");
+        }
+        self.in_flight_max_us = self.in_flight_max_us.max(other.in_flight_max_us);
         for (second, cell) in other.seconds.iter().enumerate() {
             let mine = self.second(second);
             mine.count += cell.count;
@@ -148,13 +197,16 @@ impl Tally {
 #[derive(Debug)]
 pub struct Recorder {
     tallies: BTreeMap<Operation, Tally>,
+    begun: u64,
+    behind_us: u64,
 }
 
 impl Recorder {
     /// An empty one for these operations.
     #[must_use]
     pub fn new(operations: impl IntoIterator<Item = Operation>) -> Self {
-        Self { tallies: operations.into_iter().map(|operation| (operation, Tally::new(operation))).collect() }
+        let tallies = operations.into_iter().map(|operation| (operation, Tally::new(operation))).collect();
+        Self { tallies, begun: 0, behind_us: 0 }
     }
 
     fn tally(&mut self, operation: Operation) -> &mut Tally {
@@ -174,6 +226,7 @@ impl Recorder {
         tally.min_us = tally.min_us.min(us);
         tally.max_us = tally.max_us.max(us);
         tally.sum_us += us;
+        tally.before_us += sample.before_ns / 1000;
         let cell = tally.second(second);
         cell.count += 1;
         cell.bytes += sample.bytes;
@@ -182,11 +235,48 @@ impl Recorder {
         cell.bands[band(us)] += 1;
     }
 
-    /// Counts a failure in second number `second` of the window.
-    pub fn failure(&mut self, operation: Operation, second: usize, class: Failure) {
+    /// Counts a failure in second number `second` of the window. What was given up might have ended at any time after.
+    pub fn failure(&mut self, operation: Operation, second: usize, failed: &Failed) {
         let tally = self.tally(operation);
-        *tally.errors.entry(class).or_default() += 1;
+        *tally.errors.entry(failed.class).or_default() += 1;
+        tally.failed_us += whole_us(failed.age_ns);
+        tally.before_us += failed.before_ns / 1000;
+        if failed.class == Failure::Timeout {
+            tally.unseen(whole_us(failed.age_ns));
+        }
         tally.second(second).errors += 1;
+    }
+
+    /// A worker rested for so long after a failure, inside the window.
+    pub fn rested(&mut self, operation: Operation, ns: u64) {
+        self.tally(operation).failed_us += ns / 1000;
+    }
+
+    /// When the window closed, a request was outstanding for `age_ns`, of which `before_ns` lie before its opening.
+    pub fn outstanding(&mut self, operation: Operation, age_ns: u64, before_ns: u64) {
+        let tally = self.tally(operation);
+        let us = whole_us(age_ns);
+        tally.unseen(us);
+        tally.outstanding_us += us;
+        tally.before_us += before_ns / 1000;
+    }
+
+    /// When the window closed, a request that was to start `age_ns` before had not been sent.
+    pub fn waiting(&mut self, operation: Operation, age_ns: u64) {
+        self.tally(operation).unseen(whole_us(age_ns));
+        self.behind_us = self.behind_us.max(whole_us(age_ns));
+    }
+
+    /// At a rate: a request was sent inside the window.
+    pub fn begun(&mut self) {
+        self.begun += 1;
+    }
+
+    /// At a rate: how many requests were sent inside the window, and how far the latest worker was behind its intended starts
+    /// when it closed, in microseconds.
+    #[must_use]
+    pub fn pace(&self) -> (u64, u64) {
+        (self.begun, self.behind_us)
     }
 
     /// Adds the counts of another.
@@ -194,6 +284,8 @@ impl Recorder {
         for (operation, tally) in &other.tallies {
             self.tally(*operation).merge(tally);
         }
+        self.begun += other.begun;
+        self.behind_us = self.behind_us.max(other.behind_us);
     }
 
     /// The counts as the records `Tally` and `Second` of results.measurement.
@@ -233,6 +325,11 @@ pub struct ShownTally {
     min_us: Option<u64>,
     max_us: Option<u64>,
     sum_us: u64,
+    failed_us: u64,
+    outstanding_us: u64,
+    before_us: u64,
+    in_flight: Option<String>,
+    in_flight_max_us: Option<u64>,
 }
 
 impl ShownTally {
@@ -248,6 +345,11 @@ impl ShownTally {
             min_us: some.then_some(tally.min_us),
             max_us: some.then_some(tally.max_us),
             sum_us: tally.sum_us,
+            failed_us: tally.failed_us,
+            outstanding_us: tally.outstanding_us,
+            before_us: tally.before_us,
+            in_flight: tally.in_flight.as_ref().map(|histogram| encoded(histogram)),
+            in_flight_max_us: tally.in_flight.is_some().then_some(tally.in_flight_max_us),
         }
     }
 }
@@ -270,7 +372,11 @@ mod tests {
     use super::*;
 
     fn sample(latency_ns: u64, bytes: u64) -> Sample {
-        Sample { latency_ns, first_byte_ns: Some(latency_ns / 2), bytes }
+        Sample { latency_ns, first_byte_ns: Some(latency_ns / 2), bytes, before_ns: 0 }
+    }
+
+    fn failed(class: Failure, age_ns: u64) -> Failed {
+        Failed { class, age_ns, before_ns: 0 }
     }
 
     #[test]
@@ -296,27 +402,49 @@ mod tests {
         assert_eq!(band(u64::MAX), BANDS - 1);
     }
 
+    fn unseen(values_us: &[u64]) -> Histogram<u64> {
+        let mut made = empty();
+        for &us in values_us {
+            made.record(us).expect("a value within the bounds");
+        }
+        made
+    }
+
     #[test]
     fn merged_counts_are_the_sum_of_all() {
         let (mut a, mut b) = (Recorder::new([Operation::Read]), Recorder::new([Operation::Write]));
         a.success(Operation::Read, 0, &sample(1_000_000, 5));
         b.success(Operation::Read, 1, &sample(3_000_000, 5));
-        b.failure(Operation::Read, 1, Failure::Http(503));
-        b.failure(Operation::Write, 0, Failure::ShortBody);
+        a.failure(Operation::Read, 0, &failed(Failure::Http(503), 1_000_000));
+        a.failure(Operation::Read, 0, &failed(Failure::Http(503), 1_000_000));
+        b.failure(Operation::Read, 1, &failed(Failure::Http(503), 2_000_000));
+        b.failure(Operation::Write, 0, &failed(Failure::ShortBody, 5_000));
+        b.failure(Operation::Read, 1, &failed(Failure::Timeout, 60_000_000_000));
+        a.outstanding(Operation::Read, 7_000_000, 3_000_000);
+        b.outstanding(Operation::Read, 9_000_000, 0);
+        b.rested(Operation::Read, 10_000_000);
+        a.begun();
+        b.begun();
+        b.waiting(Operation::Write, 4_000_000);
         a.merge(&b);
+        assert_eq!(a.pace(), (2, 4000));
         let (tallies, seconds) = a.show();
         assert_eq!(tallies.len(), 2);
         assert_eq!((tallies[0].count, tallies[0].min_us, tallies[0].max_us), (2, Some(1000), Some(3000)));
-        assert_eq!(tallies[0].errors, BTreeMap::from([("http-503".to_string(), 1)]));
-        assert_eq!(seconds.iter().map(|second| second.errors).sum::<u64>(), 2);
+        assert_eq!(tallies[0].errors, BTreeMap::from([("http-503".to_string(), 3), ("timeout".to_string(), 1)]));
+        assert_eq!((tallies[0].failed_us, tallies[0].outstanding_us, tallies[0].before_us), (60_014_000, 16_000, 3000));
+        assert_eq!((tallies[0].in_flight_max_us, tallies[1].in_flight_max_us), (Some(60_000_000), Some(4000)));
+        assert_eq!(tallies[0].in_flight, Some(encoded(&unseen(&[7000, 9000, 60_000_000]))));
+        assert_eq!(seconds.iter().map(|second| second.errors).sum::<u64>(), 5);
     }
 
     #[test]
     fn failures_alone_give_no_latency() {
         let mut recorder = Recorder::new([Operation::Write]);
-        recorder.failure(Operation::Write, 0, Failure::Timeout);
+        recorder.failure(Operation::Write, 0, &failed(Failure::Reset, 1000));
         let (tallies, _) = recorder.show();
         assert!(tallies[0].latency.is_none() && tallies[0].min_us.is_none() && tallies[0].max_us.is_none());
-        assert_eq!(tallies[0].errors["timeout"], 1);
+        assert!(tallies[0].in_flight.is_none() && tallies[0].in_flight_max_us.is_none());
+        assert_eq!(tallies[0].errors["reset"], 1);
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::content::Content;
+use crate::digests::Digests;
 use crate::link::Dialer;
 use crate::recorder::{Failure, Recorder};
 use crate::source::Source;
@@ -17,7 +18,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The measured window: what completes between its two times is recorded.
+/// The measured window: what completes between its two times is recorded, and of what is outstanding at its end how long it has been.
 #[derive(Debug)]
 pub struct Window {
     opened_ns: AtomicU64,
@@ -35,9 +36,17 @@ impl Window {
         self.opened_ns.store(now_ns(), Ordering::SeqCst);
     }
 
-    /// Closes it now, unless it is closed already.
-    pub fn close(&self) {
-        let _ = self.closed_ns.compare_exchange(u64::MAX, now_ns(), Ordering::SeqCst, Ordering::SeqCst);
+    /// Closes it now; whether it was open.
+    pub fn close(&self) -> bool {
+        let open = self.opened_ns.load(Ordering::SeqCst) != u64::MAX;
+        open && self.closed_ns.compare_exchange(u64::MAX, now_ns(), Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// When it was opened and closed; `None` unless it was both.
+    #[must_use]
+    pub fn closed(&self) -> Option<(u64, u64)> {
+        let (opened, closed) = (self.opened_ns.load(Ordering::SeqCst), self.closed_ns.load(Ordering::SeqCst));
+        (opened != u64::MAX && closed != u64::MAX).then_some((opened, closed))
     }
 
     /// Forgets it: nothing is recorded until it is opened again.
@@ -53,13 +62,22 @@ impl Window {
         if opened == u64::MAX { 0.0 } else { closed.saturating_sub(opened) as f64 / 1e9 }
     }
 
-    /// In which of its seconds a time lies, if in any.
+    /// Where in it a time lies, if it does.
     #[must_use]
-    pub fn second(&self, at_ns: u64) -> Option<usize> {
-        let opened = self.opened_ns.load(Ordering::Relaxed);
-        let inside = at_ns >= opened && at_ns < self.closed_ns.load(Ordering::Relaxed);
-        inside.then(|| ((at_ns - opened) / 1_000_000_000) as usize)
+    pub fn moment(&self, at_ns: u64) -> Option<Moment> {
+        let opened_ns = self.opened_ns.load(Ordering::Relaxed);
+        let inside = at_ns >= opened_ns && at_ns < self.closed_ns.load(Ordering::Relaxed);
+        inside.then(|| Moment { second: ((at_ns - opened_ns) / 1_000_000_000) as usize, opened_ns })
     }
+}
+
+/// A time inside the window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moment {
+    /// In which of its seconds.
+    pub second: usize,
+    /// When the window was opened.
+    pub opened_ns: u64,
 }
 
 /// What one I/O thread counts, in memory of its own so that threads do not disturb each other.
@@ -91,6 +109,8 @@ pub enum Order {
     LeaveAll,
     /// End all workers at once.
     CutAll,
+    /// The window has closed: record how long what is outstanding has been so.
+    Census,
     /// Send this token of Swift's with every request from now on.
     Renew(String),
     /// End the thread.
@@ -113,6 +133,8 @@ pub struct Shared {
     pub servers: Vec<usize>,
     /// What objects hold.
     pub content: Content,
+    /// What their MD5s are.
+    pub digests: Digests,
     /// What is recorded.
     pub window: Window,
     /// One for each I/O thread.
@@ -121,6 +143,10 @@ pub struct Shared {
     pub running: Mutex<u64>,
     /// Told when `running` falls to 0.
     pub idle: Condvar,
+    /// Threads that have not yet taken the census of a closed window.
+    pub uncounted: Mutex<usize>,
+    /// Told when `uncounted` falls to 0.
+    pub counted: Condvar,
     /// Workers that finished their first request.
     pub started: AtomicU64,
     /// Workers that ran out of objects to delete.
@@ -157,16 +183,20 @@ impl Shared {
                 bell: Bell::new().map_err(|error| format!("eventfd: {error}"))?,
             })
         };
+        let content = Content::new(config.seed);
         let desks = (0..config.threads).map(|_| desk()).collect::<Result<_, String>>()?;
         Ok(Self {
             host: config.host_header(),
             dialers,
             servers,
-            content: Content::new(config.seed),
+            digests: Digests::new(&config.workload, &content),
+            content,
             window: Window::new(),
             desks,
             running: Mutex::new(0),
             idle: Condvar::new(),
+            uncounted: Mutex::new(0),
+            counted: Condvar::new(),
             started: AtomicU64::new(0),
             exhausted: AtomicU64::new(0),
             cut: AtomicU64::new(0),
@@ -198,6 +228,25 @@ impl Shared {
         }
     }
 
+    /// A thread has taken the census.
+    pub fn took_census(&self) {
+        let mut uncounted = lock(&self.uncounted);
+        *uncounted = uncounted.saturating_sub(1);
+        if *uncounted == 0 {
+            self.counted.notify_all();
+        }
+    }
+
+    /// Waits until all threads have taken the census, up to `timeout`; whether that is so.
+    #[must_use]
+    pub fn wait_counted(&self, timeout: Duration) -> bool {
+        let (uncounted, _) = self
+            .counted
+            .wait_timeout_while(lock(&self.uncounted), timeout, |uncounted| *uncounted > 0)
+            .unwrap_or_else(PoisonError::into_inner);
+        *uncounted == 0
+    }
+
     /// Waits until no worker runs, up to `timeout`; whether that is so.
     #[must_use]
     pub fn wait_idle(&self, timeout: Duration) -> bool {
@@ -206,5 +255,31 @@ impl Shared {
             .wait_timeout_while(lock(&self.running), timeout, |running| *running > 0)
             .unwrap_or_else(PoisonError::into_inner);
         *running == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_lies_between_opening_and_closing_is_in_the_window() {
+        let window = Window::new();
+        let before = now_ns();
+        assert_eq!((window.moment(before), window.closed(), window.close()), (None, None, false));
+        window.open();
+        let opened_ns = window.opened_ns.load(Ordering::SeqCst);
+        assert_eq!(window.moment(opened_ns), Some(Moment { second: 0, opened_ns }));
+        assert_eq!(window.moment(opened_ns + 2_500_000_000), Some(Moment { second: 2, opened_ns }));
+        assert_eq!((window.moment(opened_ns - 1), window.closed()), (None, None));
+        assert!(window.close());
+        let (_, closed) = window.closed().expect("it is closed");
+        assert_eq!(window.moment(closed), None);
+        assert_eq!(window.moment(u64::MAX), None);
+        assert_eq!(window.moment(closed - 1).is_some(), closed > opened_ns);
+        assert!(!window.close(), "a window closes once");
+        assert_eq!(window.closed(), Some((opened_ns, closed)));
+        window.forget();
+        assert_eq!((window.moment(opened_ns), window.closed(), window.close()), (None, None, false));
     }
 }

@@ -3,6 +3,7 @@
 use crate::config::Config;
 use crate::job::Job;
 use crate::picker::{Object, Picker, Request};
+use crate::random::{Random, hash, hash_text};
 use crate::recorder::Failure;
 use crate::ring::replica;
 use crate::shared::{Ledger, lock};
@@ -43,6 +44,8 @@ pub struct Step {
     pub picker: Picker,
     /// At a constant rate: when its next request is meant to start, and how far apart they are, in nanoseconds.
     pub pace: Option<(f64, f64)>,
+    /// Which requests are looked at closely.
+    pub sample: Random,
     /// Requests drawn so far.
     pub turn: u64,
     /// Writes that failed or whose deletion did: they may be there, so a clean-up must try.
@@ -107,6 +110,14 @@ impl Source {
         }
     }
 
+    /// Whether the content of the request just drawn is checked: a seeded share of those of a step.
+    pub fn checks(&mut self, config: &Config) -> bool {
+        match self {
+            Self::Step(step) => config.verify > 0.0 && (config.verify >= 1.0 || step.sample.unit() < config.verify),
+            Self::Job { .. } => false,
+        }
+    }
+
     /// The request succeeded.
     pub fn succeeded(&mut self) {
         if let Self::Job { item, .. } = self {
@@ -154,6 +165,33 @@ impl Source {
 }
 
 impl Step {
+    /// What the worker of `picker` does of a workload, from its first request on.
+    #[must_use]
+    pub fn new(picker: Picker, pace: Option<(f64, f64)>, config: &Config) -> Self {
+        let Whose { workers, repeat, worker } = *picker.whose();
+        let sample = Random::new(hash(&[config.seed, hash_text(&config.workload.name), 4, workers, repeat, worker]));
+        Self { picker, pace, sample, turn: 0, doubtful: Vec::new() }
+    }
+
+    /// The requests that were to start before `closed_ns` and have not been: of each the operation, and how long it has waited in
+    /// nanoseconds. `drawn` is the next of them, where it is drawn already. Nothing of the sequence is used up.
+    #[must_use]
+    pub fn waiting(&self, drawn: Option<Operation>, closed_ns: u64) -> Vec<(Operation, u64)> {
+        let Some((mut next_ns, apart_ns)) = self.pace else { return Vec::new() };
+        let (mut waiting, mut drawn) = (Vec::new(), drawn);
+        let mut ahead: Option<Picker> = None;
+        while (next_ns as u64) < closed_ns {
+            let operation = drawn
+                .take()
+                .or_else(|| self.picker.only_operation())
+                .or_else(|| ahead.get_or_insert_with(|| self.picker.clone()).next().map(|request| request.operation));
+            let Some(operation) = operation else { break };
+            waiting.push((operation, closed_ns - next_ns as u64));
+            next_ns += apart_ns;
+        }
+        waiting
+    }
+
     /// Whether the object of a write or delete that was not seen to succeed is there, nobody knows.
     fn doubt(&mut self, request: &Request) {
         if let (Operation::Write | Operation::Delete, Object::Written(index)) = (request.operation, request.object) {

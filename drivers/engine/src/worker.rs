@@ -5,11 +5,13 @@
 //! (or any further failure of a prepare or delete job) twice as long, up to 1 s, so that a dead target is not hammered.
 //! Nothing is sent twice behind the measurement's back: a connection that ends under a request is a `reset`.
 
-use crate::answer::{Answer, Asked, Progress};
+use crate::answer::{Answer, Asked, Due, Progress};
+use crate::config::Api;
 use crate::link::Link;
 use crate::picker::Request;
 use crate::reactor::Bench;
-use crate::recorder::{Failure, Sample};
+use crate::recorder::{Failed, Failure, Recorder, Sample};
+use crate::shared::{Moment, Shared};
 use crate::source::{Setback, Source, Step};
 use crate::sys::{Ready, now_ns};
 use crate::workload::Operation;
@@ -70,10 +72,14 @@ pub struct Worker {
     sent: u64,
     to_send: u64,
     answer: Answer,
+    /// Whether the content of what is in hand is checked.
+    checks: bool,
     started_ns: u64,
     first_byte_ns: u64,
     deadline_ns: u64,
     failures: u32,
+    /// Since when it rests after a failure, and of what.
+    rest: Option<(u64, Operation)>,
 }
 
 impl Worker {
@@ -96,10 +102,12 @@ impl Worker {
             sent: 0,
             to_send: 0,
             answer: Answer::default(),
+            checks: false,
             started_ns: 0,
             first_byte_ns: 0,
             deadline_ns: u64::MAX,
             failures: 0,
+            rest: None,
         }
     }
 
@@ -131,6 +139,30 @@ impl Worker {
     pub fn leave(&mut self) -> Verdict {
         self.leaving = true;
         if self.is_busy() { Verdict::Wait } else { Verdict::End }
+    }
+
+    /// The window was open from `opened_ns` to `closed_ns`: records how long what it has in hand, and at a rate what it has not
+    /// come to, had been waited for when it closed.
+    pub fn census(&self, recorder: &mut Recorder, opened_ns: u64, closed_ns: u64) {
+        let Source::Step(step) = &self.source else { return };
+        if self.leaving {
+            return;
+        }
+        let busy = self.is_busy();
+        match (&self.request, self.rest) {
+            (Some(request), _) if busy && self.started_ns < closed_ns => {
+                let before_ns = opened_ns.saturating_sub(self.started_ns);
+                recorder.outstanding(request.operation, closed_ns - self.started_ns, before_ns);
+            }
+            (_, Some((since_ns, operation))) if !busy => {
+                recorder.rested(operation, closed_ns.saturating_sub(since_ns.max(opened_ns)));
+            }
+            _ => {}
+        }
+        let drawn = self.request.filter(|_| !busy).map(|request| request.operation);
+        for (operation, age_ns) in step.waiting(drawn, closed_ns) {
+            recorder.waiting(operation, age_ns);
+        }
     }
 
     /// Whether it was told to leave before it ended by itself, having finished a request.
@@ -207,6 +239,12 @@ impl Worker {
         if self.leaving {
             return Verdict::End;
         }
+        if let Some((since_ns, operation)) = self.rest.take() {
+            let now = now_ns();
+            if let Some(moment) = self.moment(bench, now) {
+                bench.recorder.rested(operation, now - since_ns.max(moment.opened_ns));
+            }
+        }
         if self.request.is_none() {
             self.request = self.next(bench);
         }
@@ -230,6 +268,9 @@ impl Worker {
         self.sent = 0;
         self.answer.reset();
         let start = now_ns();
+        if self.started_ns != u64::MAX && self.moment(bench, start).is_some() {
+            bench.recorder.begun();
+        }
         self.started_ns = self.started_ns.min(start);
         self.first_byte_ns = 0;
         self.deadline_ns = start + bench.timeout_ns;
@@ -273,6 +314,7 @@ impl Worker {
 
     fn next(&mut self, bench: &Bench<'_>) -> Option<Request> {
         let next = self.source.next(&bench.shared.config);
+        self.checks = self.source.checks(&bench.shared.config);
         if next.is_none() && self.number().is_some() {
             bench.shared.exhausted.fetch_add(1, Ordering::SeqCst);
             if !self.finished_one {
@@ -325,7 +367,7 @@ impl Worker {
             if turn >= TURN_BYTES {
                 return Verdict::Again;
             }
-            let asked = Asked { request, content: &bench.shared.content, verify: bench.shared.config.verify };
+            let asked = Asked { request, content: &bench.shared.content, verify: self.checks };
             let thrown = if link.discards() { self.answer.unseen(&asked) } else { 0 };
             let wanted = if thrown > 0 { thrown } else { bench.scratch.len() as u64 };
             let result = if thrown > 0 { link.discard(thrown as usize) } else { link.recv(bench.scratch) };
@@ -371,10 +413,19 @@ impl Worker {
             self.link = None;
         }
         let deleting = self.number().is_none() && request.operation == Operation::Delete;
-        match self.answer.judge(&request, deleting) {
+        match self.answer.judge(&request, &self.due(bench, &request), deleting) {
             Err((class, what)) => self.fail(bench, class, &what),
             Ok(()) if early => self.fail(bench, Failure::Protocol, "a success before the whole body was sent"),
             Ok(()) => self.succeed(bench, &request, now),
+        }
+    }
+
+    fn due(&self, bench: &Bench<'_>, request: &Request) -> Due {
+        let Shared { config, content, digests, .. } = bench.shared;
+        match request.operation {
+            Operation::Write => Due { md5: digests.of(content, request.size, self.checks), ..Due::default() },
+            Operation::List => Due { xml: config.api == Api::S3, least_listed: config.workload.least_listed(), ..Due::default() },
+            _ => Due::default(),
         }
     }
 
@@ -390,11 +441,14 @@ impl Worker {
         self.failures = 0;
         self.request = None;
         self.source.succeeded();
-        if let Some(second) = self.second(bench, now) {
+        if let Some(Moment { second, opened_ns }) = self.moment(bench, now) {
             let since_ns = |at_ns: u64| at_ns.saturating_sub(self.started_ns);
             let first_byte_ns = (request.operation == Operation::Read).then(|| since_ns(self.first_byte_ns));
-            let sample = Sample { latency_ns: since_ns(now), first_byte_ns, bytes };
+            let before_ns = opened_ns.saturating_sub(self.started_ns);
+            let sample = Sample { latency_ns: since_ns(now), first_byte_ns, bytes, before_ns };
             bench.recorder.success(request.operation, second, &sample);
+        } else {
+            self.late(bench, request.operation);
         }
         self.finished(bench);
         self.phase = Phase::Resting;
@@ -413,9 +467,13 @@ impl Worker {
         }
         self.phase = Phase::Resting;
         self.failures += 1;
-        if let Some(second) = self.second(bench, now) {
-            bench.recorder.failure(request.operation, second, class);
+        if let Some(Moment { second, opened_ns }) = self.moment(bench, now) {
+            let (age_ns, before_ns) = (now.saturating_sub(self.started_ns), opened_ns.saturating_sub(self.started_ns));
+            bench.recorder.failure(request.operation, second, &Failed { class, age_ns, before_ns });
+        } else {
+            self.late(bench, request.operation);
         }
+        self.rest = self.number().map(|_| (now, request.operation));
         let doubled = match self.source.failed(&request, class) {
             Setback::GiveUp => return Verdict::End,
             Setback::GoOn => 0,
@@ -431,10 +489,18 @@ impl Worker {
         Verdict::Rest(now + (REST_NS << doubled).min(LONGEST_REST_NS))
     }
 
-    /// In which second of the window something of this worker that ended at `now` is recorded, if at all.
-    fn second(&self, bench: &Bench<'_>, now: u64) -> Option<usize> {
+    /// Where in the window something of this worker that ended at `now` is recorded, if at all.
+    fn moment(&self, bench: &Bench<'_>, now: u64) -> Option<Moment> {
         let counts = self.number().is_some() && !self.leaving;
-        counts.then(|| bench.shared.window.second(now)).flatten()
+        counts.then(|| bench.shared.window.moment(now)).flatten()
+    }
+
+    /// A request ended outside of the window: where that was between its closing and the census, it was outstanding.
+    fn late(&self, bench: &mut Bench<'_>, operation: Operation) {
+        let Some((opened_ns, closed_ns)) = bench.shared.window.closed() else { return };
+        if opened_ns != bench.counted_ns && self.started_ns < closed_ns && self.number().is_some() && !self.leaving {
+            bench.recorder.outstanding(operation, closed_ns - self.started_ns, opened_ns.saturating_sub(self.started_ns));
+        }
     }
 
     fn finished(&mut self, bench: &Bench<'_>) {

@@ -1,8 +1,8 @@
 //! The workload as suites write it, and the sizes, names and places of its objects.
 
 use crate::random::{Random, hash, hash_text};
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
@@ -22,6 +22,9 @@ pub enum Operation {
 
 /// All operations, in the order in which weights are drawn.
 pub const OPERATIONS: [Operation; 5] = [Operation::Read, Operation::Write, Operation::Delete, Operation::List, Operation::Head];
+
+/// Names that a list asks for: one page.
+pub const LIST_MOST: u64 = 1000;
 
 impl Operation {
     /// The word that suites and measurements use.
@@ -103,6 +106,17 @@ impl Size {
         }
     }
 
+    /// The sizes that are not drawn from a range.
+    #[must_use]
+    pub fn fixed(&self) -> BTreeSet<u64> {
+        let one = |(smallest, largest): (u64, u64)| (smallest == largest).then_some(smallest);
+        match self {
+            Self::Fixed(size) => BTreeSet::from([*size]),
+            Self::Uniform { uniform } => one(*uniform).into_iter().collect(),
+            Self::Histogram { histogram } => histogram.iter().filter_map(|bar| one(bar.size.bounds())).collect(),
+        }
+    }
+
     fn check(&self) -> Result<(), String> {
         let ordered = |(smallest, largest): (u64, u64)| {
             if smallest <= largest && largest <= 5 << 40 {
@@ -174,9 +188,27 @@ pub struct Workload {
     pub pick: Pick,
     /// Operations a second over all workers; `None`: a closed loop.
     pub rate_per_s: Option<f64>,
-    /// Whether every byte read is checked.
-    #[serde(default)]
-    pub verify: bool,
+    /// Share of reads of which every byte is checked.
+    #[serde(default, deserialize_with = "share")]
+    pub verify: f64,
+}
+
+/// A share, 0 to 1; a boolean is none or all.
+///
+/// # Errors
+/// That it is neither.
+pub fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Told {
+        All(bool),
+        Some(f64),
+    }
+    let share = match Told::deserialize(deserializer)? {
+        Told::All(all) => f64::from(u8::from(all)),
+        Told::Some(share) => share,
+    };
+    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err(serde::de::Error::custom(format!("{share} is not a share, 0 to 1"))) }
 }
 
 impl Workload {
@@ -215,6 +247,14 @@ impl Workload {
             return fail("rate_per_s must be above 0".into());
         }
         Ok(())
+    }
+
+    /// The fewest names that a list may give: prepared objects are there, unless the workload deletes them.
+    #[must_use]
+    pub fn least_listed(&self) -> u64 {
+        let has = |operation: Operation| self.operations.contains_key(&operation);
+        let deletes = has(Operation::Delete) && !has(Operation::Read) && !has(Operation::Head);
+        if deletes { 0 } else { self.objects.per_container.min(LIST_MOST) }
     }
 
     /// How many prepared objects there are.

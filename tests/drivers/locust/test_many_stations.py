@@ -34,10 +34,13 @@ class Request:
     at_s: float
     outcome: int | str
     moved_bytes: int
+    age_us: int
 
     def record(self, recorder: Recorder) -> None:
         if isinstance(self.outcome, str):
-            recorder.failure(self.operation, self.at_s, self.outcome)
+            recorder.failure(self.operation, self.at_s, self.outcome, self.age_us)
+            recorder.outstanding(self.operation, self.at_s, self.age_us)
+            recorder.waiting(self.operation, self.age_us)
             return
         first_byte_us = self.outcome // 2 if self.operation == "read" else None
         recorder.success(self.operation, self.at_s, self.outcome, self.moved_bytes, first_byte_us)
@@ -48,8 +51,9 @@ requests = st.builds(
     station=st.integers(0, 3),
     operation=st.sampled_from(OPERATIONS),
     at_s=st.floats(0, WINDOW_S, exclude_max=True),
-    outcome=st.one_of(st.integers(0, 4_000_000_000), st.sampled_from(["http-503", "reset"])),
+    outcome=st.one_of(st.integers(0, 4_000_000_000), st.sampled_from(["http-503", "timeout"])),
     moved_bytes=st.integers(0, 10**12),
+    age_us=st.integers(1, 4_000_000_000),
 )
 
 
@@ -60,8 +64,8 @@ def inside(histogram: str | None) -> tuple[int, object] | None:
 
 
 def exact(tally: Tally) -> tuple[object, ...]:
-    figures = tally.model_dump(exclude={"latency", "first_byte"})
-    return (*sorted(figures.items()), inside(tally.latency), inside(tally.first_byte))
+    figures = tally.model_dump(exclude={"latency", "first_byte", "in_flight"})
+    return (*sorted(figures.items()), inside(tally.latency), inside(tally.first_byte), inside(tally.in_flight))
 
 
 @settings(deadline=None, max_examples=200)

@@ -28,6 +28,7 @@ from drivers.locust.sdk import way_class
 from drivers.locust.station import Begin
 from drivers.order import Target
 from ground.errors import DriverError
+from results.histogram import Histogram
 from suites import Objects, Workload
 
 
@@ -36,7 +37,7 @@ def window_of(latencies_us: list[int], failures: int, window_s: float = 2.0) -> 
     for number, latency_us in enumerate(latencies_us):
         recorder.success("read", number * window_s / len(latencies_us), latency_us, 1000, latency_us // 2)
     for _ in range(failures):
-        recorder.failure("read", 0.5, "http-503")
+        recorder.failure("read", 0.5, "http-503", 700_000)
     return Window(tallies=recorder.tallies(), seconds=recorder.seconds(), window_s=window_s, cpu_s=0.5)
 
 
@@ -44,6 +45,27 @@ def test_a_recorder_keeps_exact_extremes_and_sums_beside_the_histogram() -> None
     (tally,) = window_of([1, 123_457, 3], 2).tallies
     assert (tally.count, tally.min_us, tally.max_us, tally.sum_us, tally.bytes) == (3, 1, 123_457, 123_461, 3000)
     assert tally.errors == {"http-503": 2}
+    # Of each failure 0.2 s lie before the opening; of the latencies, all but the first end later than they are long.
+    assert (tally.failed_us, tally.before_us, tally.outstanding_us, tally.in_flight) == (1_400_000, 400_001, 0, None)
+
+
+def test_what_is_outstanding_waiting_or_given_up_is_kept_by_its_age() -> None:
+    recorder = Recorder()
+    recorder.outstanding("read", 10.0, 500_000)
+    recorder.outstanding("read", 10.0, 12_000_000)
+    recorder.waiting("read", 40_000)
+    recorder.failure("read", 9.0, "timeout", 3_000_000)
+    recorder.failure("read", 9.0, "reset", 20_000)
+    recorder.rested("read", 10_000)
+    (tally,) = recorder.tallies()
+    assert (tally.outstanding_us, tally.failed_us, tally.before_us) == (12_500_000, 3_030_000, 2_000_000)
+    assert tally.busy_us == 12_500_000 + 3_030_000 - 2_000_000
+    assert tally.in_flight_max_us == 12_000_000
+    assert tally.in_flight is not None
+    ages = Histogram.decode(tally.in_flight)
+    assert [(round(top_us, -4), count) for top_us, count in ages.buckets()] == [
+        (40_000, 1), (500_000, 1), (3_000_000, 1), (12_000_000, 1)
+    ]  # fmt: skip
 
 
 def test_latencies_outside_of_the_histogram_are_counted_at_its_bounds() -> None:
@@ -64,7 +86,9 @@ def test_merged_windows_are_the_window_of_all_their_requests() -> None:
     both = merged([window_of(halves[0], 1), window_of(halves[1], 2)])
     whole = window_of(halves[0] + halves[1], 3).tallies[0]
     tally = both.tallies[0]
-    assert tally.model_dump(exclude={"latency", "first_byte"}) == whole.model_dump(exclude={"latency", "first_byte"})
+    assert (tally.in_flight, tally.failed_us) == (None, 2_100_000)
+    encoded_or_by_place = {"latency", "first_byte", "before_us"}
+    assert tally.model_dump(exclude=encoded_or_by_place) == whole.model_dump(exclude=encoded_or_by_place)
     assert tally.latency is not None
     assert whole.latency is not None
     ours, theirs = HdrHistogram.decode(tally.latency), HdrHistogram.decode(whole.latency)
@@ -78,6 +102,19 @@ def test_merged_windows_are_the_window_of_all_their_requests() -> None:
 def test_a_window_of_failures_alone_can_be_merged() -> None:
     tally = merged([window_of([], 1), window_of([7], 0)]).tallies[0]
     assert (tally.count, tally.min_us, tally.errors) == (1, 7, {"http-503": 1})
+
+
+def test_what_one_process_does_not_know_of_the_time_of_its_requests_is_not_known_of_all() -> None:
+    known, window = window_of([7], 1), window_of([8], 0)
+    old = window.model_copy(update={"tallies": (window.tallies[0].model_copy(update={"failed_us": None, "before_us": None}),)})
+    (tally,) = merged([known, old]).tallies
+    assert (tally.sum_us, tally.failed_us, tally.before_us, tally.busy_us) == (15, None, None, None)
+
+
+def test_at_a_rate_what_processes_began_is_added_up_and_the_latest_is_kept() -> None:
+    windows = [window_of([7], 0).model_copy(update={"begun": begun, "behind_us": late}) for begun, late in ((3, 40), (5, 20))]
+    assert (merged(windows).begun, merged(windows).behind_us) == (8, 40)
+    assert (merged([*windows, window_of([7], 0)]).begun, merged([window_of([7], 0)] * 2).behind_us) == (None, None)
 
 
 def test_merged_pulses_add_up_and_keep_a_last_error() -> None:

@@ -1,0 +1,115 @@
+//! MD5s of what is written, against which the `ETag`s of answers are checked.
+
+use crate::content::Content;
+use crate::shared::lock;
+use crate::workload::{Operation, Workload};
+use md5::{Digest as _, Md5};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+
+/// Bodies of drawn sizes are hashed one by one while others wait: larger ones than this are not.
+pub const LARGEST_DRAWN_BYTES: u64 = 1 << 20;
+
+const PIECE_BYTES: usize = 256 * 1024;
+
+/// An MD5.
+pub type Sum = [u8; 16];
+
+/// The MD5s of one workload's bodies, which follow from their sizes.
+#[derive(Debug)]
+pub struct Digests {
+    /// Sizes that come again and again.
+    fixed: BTreeSet<u64>,
+    known: Mutex<BTreeMap<u64, Sum>>,
+}
+
+impl Digests {
+    /// Those of a workload. Where its steps write, what can be known before is: hashing in a step would keep workers waiting.
+    #[must_use]
+    pub fn new(workload: &Workload, content: &Content) -> Self {
+        let digests = Self { fixed: workload.objects.size.fixed(), known: Mutex::default() };
+        if workload.operations.contains_key(&Operation::Write) {
+            for &size in &digests.fixed {
+                let _ = digests.of(content, size, false);
+            }
+        }
+        digests
+    }
+
+    /// The MD5 of a body of `size`. Of sizes that are drawn it is made only of a `sampled` one that is not large.
+    #[must_use]
+    pub fn of(&self, content: &Content, size: u64, sampled: bool) -> Option<Sum> {
+        if self.fixed.contains(&size) {
+            return Some(*lock(&self.known).entry(size).or_insert_with(|| sum(content, size)));
+        }
+        (sampled && size <= LARGEST_DRAWN_BYTES).then(|| sum(content, size))
+    }
+}
+
+fn sum(content: &Content, size: u64) -> Sum {
+    let (mut md5, mut at) = (Md5::new(), 0);
+    while at < size {
+        let piece = content.piece(size, at, PIECE_BYTES);
+        md5.update(piece);
+        at += piece.len() as u64;
+    }
+    md5.finalize().into()
+}
+
+/// The MD5 that an `ETag` is; `None` where it is something else (RFC 9110 leaves it to the server).
+#[must_use]
+pub fn of_etag(value: &[u8]) -> Option<Sum> {
+    let text = value.trim_ascii();
+    let text = text.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")).unwrap_or(text);
+    if text.len() != 32 {
+        return None;
+    }
+    let mut sum = [0; 16];
+    for (byte, pair) in sum.iter_mut().zip(text.chunks_exact(2)) {
+        let digit = |digit: u8| char::from(digit).to_digit(16);
+        *byte = (digit(pair[0])? * 16 + digit(pair[1])?) as u8;
+    }
+    Some(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::tests::workload;
+    use serde_json::json;
+
+    #[test]
+    fn a_sum_is_that_of_the_whole_content() {
+        let content = Content::new(3);
+        for size in [0, 1, 65_536, 262_139, 1_000_000] {
+            let whole: Sum = Md5::digest(content.copy(size, 0, size as usize)).into();
+            assert_eq!(sum(&content, size), whole, "{size}");
+        }
+    }
+
+    #[test]
+    fn fixed_sizes_are_known_and_drawn_ones_only_of_a_small_sample() {
+        let content = Content::new(3);
+        let of = |size: serde_json::Value| {
+            let objects = json!({"size": size, "containers": 1, "per_container": 1});
+            Digests::new(&workload(&json!({"objects": objects, "operations": {"write": 1.0}})), &content)
+        };
+        let bars = of(json!({"histogram": [{"size": 10, "weight": 1.0}, {"size": [20, 3_000_000], "weight": 1.0}]}));
+        assert_eq!(lock(&bars.known).len(), 1);
+        assert!(bars.of(&content, 10, false).is_some());
+        assert_eq!((bars.of(&content, 30, false), bars.of(&content, 30, true)), (None, Some(sum(&content, 30))));
+        assert_eq!(bars.of(&content, LARGEST_DRAWN_BYTES + 1, true), None);
+        assert!(of(json!(5_000_000)).of(&content, 5_000_000, false).is_some());
+    }
+
+    #[test]
+    fn only_an_etag_of_32_digits_is_an_md5() {
+        let text = "00112233445566778899aAbBcCdDeEfF";
+        let wanted = [0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff];
+        assert_eq!(of_etag(text.as_bytes()), Some(wanted));
+        assert_eq!(of_etag(format!(" \"{text}\"").as_bytes()), Some(wanted));
+        for other in [format!("\"{text}-3\""), text[1..].into(), format!("W/\"{text}\""), text.replace('a', "g")] {
+            assert_eq!(of_etag(other.as_bytes()), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+"""What there is to doubt of a row, by what was left out of it and what was measured beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from results.doubt import BUSY_GRAVE, BUSY_MILD
+from results.manifest import RunEvent
+from results.measurement import Measurement
+from results.resolved import ResolvedPlan
+from results.run_data import begun_busy
+from results.step import StepKey, StepResult
+from results.summary import Row, summarize
+from results.testing import fake_measurement
+from results.throttling import Throttled
+from results.use import StepUse
+from suites import Objects, Suite, Workload
+
+WORKLOAD = Workload(name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=20.0)
+REPEATS = 5
+
+
+def key(repeat: int) -> StepKey:
+    return StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=repeat)
+
+
+def row(measured: Sequence[Measurement], uses: Mapping[int, StepUse] | None = None) -> Row:
+    suite = Suite(name="s", about="a", workloads=(WORKLOAD,), repeats=len(measured))
+    plan = ResolvedPlan.model_validate(
+        {"suite": suite.model_dump(), "hardware": {"name": "h"}, "layouts": [{"name": "swift", "gateway": "swift"}]}
+    )
+    steps = [StepResult(key=key(number), measurement=one, valid=True, order=number) for number, one in enumerate(measured)]
+    (found,) = summarize(plan, steps, {key(number): use for number, use in (uses or {}).items()})
+    return found
+
+
+def steady(seed: int = 0, window_s: float = 20.0) -> Measurement:
+    return fake_measurement(workload="w", window_s=window_s, seed=seed)
+
+
+def falling() -> Measurement:
+    """The same, with half of its throughput in the second half of its window."""
+    whole = steady()
+    seconds = tuple(one.model_copy(update={"count": one.count if one.second < 10 else one.count // 2}) for one in whole.seconds)
+    return whole.model_copy(update={"seconds": seconds})
+
+
+def test_steady_repeats_beside_which_nothing_ran_are_in_no_doubt() -> None:
+    found = row([steady(seed) for seed in range(REPEATS)], {number: StepUse(others=0.03) for number in range(REPEATS)})
+    assert (found.doubts, found.steady, found.ranked, found.provisional) == ((), True, True, False)
+
+
+@pytest.mark.parametrize(
+    ("share", "grade"), [(BUSY_MILD - 0.01, None), (BUSY_MILD, "mild"), (BUSY_GRAVE - 0.01, "mild"), (BUSY_GRAVE, "grave")]
+)
+def test_what_others_used_of_the_machine_is_a_doubt_by_its_share(share: float, grade: str | None) -> None:
+    # In one repeat nothing ran beside it: the middle one counts.
+    shares = {number: StepUse(others=share if number else 0.0) for number in range(REPEATS)}
+    found = row([steady(seed) for seed in range(REPEATS)], shares)
+    assert [(one.what, one.grade) for one in found.doubts] == ([("machine busy", grade)] if grade else [])
+    assert found.ranked == (grade != "grave")
+
+
+def test_repeats_that_were_left_out_as_not_steady_are_a_doubt_about_those_that_are_left() -> None:
+    found = row([falling(), *(steady(seed) for seed in range(REPEATS))])
+    assert (found.repeats, found.steady, found.provisional) == (REPEATS, True, True)
+    (doubt,) = found.doubts
+    assert (doubt.what, doubt.grade) == ("repeats left out", "mild")
+    assert "1 of 6 repeats" in doubt.words
+
+
+def test_what_is_not_known_to_be_steady_is_provisional_and_not_steady() -> None:
+    found = row([steady(window_s=5.0)])
+    assert (found.steady, found.ranked, found.provisional) == (None, True, True)
+    assert [one.what for one in found.doubts] == ["steadiness not known"]
+    assert "a window of 5 s is too short" in found.doubts[0].words
+
+
+def test_short_windows_that_all_do_the_same_are_judged_over_their_repeats() -> None:
+    found = row([steady(seed, window_s=5.0) for seed in range(REPEATS)])
+    assert found.doubts == ()
+    assert found.steady or (found.drift is not None and found.drift > 0.2)
+
+
+def test_a_percentile_that_a_cpu_limit_may_have_made_is_in_grave_doubt_and_no_other_figure() -> None:
+    held = Throttled(
+        host="gateway-1",
+        tier="gateway",
+        quota_cpus=0.6,
+        share_of_periods=0.9,
+        share_of_time=0.5,
+        period_ms=100.0,
+        stall_ms=54.0,
+        stalls=180,
+    )
+    measured = [steady(seed) for seed in range(REPEATS)]
+    limited = row(measured, {number: StepUse(throttled=(held,)) for number in range(REPEATS)})
+    assert {one.grade for one in limited.doubts} == {"grave"}
+    assert {metric for one in limited.doubts for metric in one.metrics} == {"p90", "p99", "max"}
+    assert limited.ranked  # its throughput may be compared
+    assert "throttled in 90 % of its periods of 100 ms" in limited.doubts[0].words
+    once = row(measured, {number: StepUse(throttled=(held,) if number == 0 else ()) for number in range(REPEATS)})
+    assert once.doubts == ()
+
+
+def test_a_row_whose_deployments_came_up_on_a_busy_machine_is_provisional() -> None:
+    measured = row([steady(seed) for seed in range(REPEATS)])
+
+    def event(repeat: int, layout: str = "swift") -> RunEvent:
+        return RunEvent(at="", kind="busy", text="others use 53 % of this machine’s CPUs", layout=layout, repeat=repeat, share=0.53)
+
+    (busy,) = begun_busy([measured], [event(repeat) for repeat in range(3)])
+    assert [(one.what, one.grade) for one in busy.doubts] == [("machine busy", "mild")]
+    assert begun_busy([measured], [event(0), event(1)]) == (measured,)
+    assert begun_busy([measured], [event(repeat, "rgw-beast") for repeat in range(REPEATS)]) == (measured,)
