@@ -25,6 +25,7 @@ What = Literal[
     "lower bound",
     "above its ceiling",
     "not whole",
+    "runs apart",
 ]
 
 BUSY_GRAVE: Final = 0.25
