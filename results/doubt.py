@@ -22,8 +22,10 @@ What = Literal[
     "steadiness not known",
     "repeats left out",
     "few repeats",
+    "lower bound",
     "above its ceiling",
     "not whole",
+    "runs apart",
 ]
 
 BUSY_GRAVE: Final = 0.25
@@ -71,6 +73,12 @@ def graves(doubts: Iterable[Doubt]) -> tuple[Doubt, ...]:
 def doubt_words(doubts: Sequence[Doubt]) -> str:
     """What is in doubt, each reason once: `hosts differ: CPU of gateway-1 gave ...; machine busy: ...`."""
     return "; ".join(dict.fromkeys(f"{one.what}: {one.words}" for one in doubts))
+
+
+def doubt_text(one: Doubt) -> str:
+    """One doubt as data has it: `grave: hosts differ: CPU of gateway-1 ...`, `mild (p90, max): ...` where not all is touched."""
+    touched = f" ({', '.join(one.metrics)})" if one.metrics else ""
+    return f"{one.grade}{touched}: {one.what}: {one.words}"
 
 
 def busy(share: float | None) -> Doubt | None:
