@@ -19,6 +19,7 @@ from results.hold import holding
 from results.influx_server import InfluxServer
 from results.manifest import Sheet, State
 from results.profile import Chosen
+from results.run_data import RunData
 from results.step import StepResult
 from results.store import RunStore, StoreError
 from topologies.deployment import Place
@@ -40,6 +41,7 @@ from weighbridge.plan import Plan
 from weighbridge.profiling import Profiler, able
 from weighbridge.quiet import Quiet
 from weighbridge.resumption import Begun
+from weighbridge.spread import spread_here, spread_of
 
 
 @dataclass(frozen=True)
@@ -245,7 +247,8 @@ def _conduct(
     if why:
         measured = whole(latest.values())
         repeats = sum(all(key in measured for visit in block for key in plan.keys(visit)) for block in plan.blocks())
-        doing.say(f"{why}; {claim(repeats)}")
+        spread = spread_of(RunData(store.folder).rows, store.folder.name) or spread_here(store.folder.parent, plan.hardware)
+        doing.say(f"{why}; {claim(plan, spread, repeats)}")
     lost = sum(step.measurement is None for step in latest.values())
     spoilt = sum(step.spoilt for step in latest.values())
     if lost or spoilt:
