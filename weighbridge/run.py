@@ -115,7 +115,7 @@ def resume(
     RunStore.open(folder)  # no lock is left in a folder that is no run's
     with interruptible(), holding(folder) as holders, ExitStack() as stack:
         left = resumption.begun(folder)
-        if budget_s is not None:
+        if budget_s is not None and left.done:
             left = left.with_further(budget_s)
         store, plan = left.store, left.plan
         nothing = _nothing_to_do(left, budget_s)
