@@ -514,6 +514,7 @@ def test_the_budget_of_a_run_counts_what_was_spent_before_unless_it_gets_another
     assert len(steps) == 12
 
 
+@pytest.mark.usefixtures("kinds")
 def test_a_run_that_is_done_goes_on_with_further_repeats_where_it_gets_time_for_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
