@@ -7,8 +7,10 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 
@@ -39,9 +41,12 @@ from weighbridge.pace import Pace, show_duration
 from weighbridge.passes import asked_of_hosts, wants_tools
 from weighbridge.plan import Plan
 from weighbridge.profiling import Profiler, able
-from weighbridge.quiet import Quiet
+from weighbridge.quiet import Quiet, see
 from weighbridge.resumption import Begun
 from weighbridge.spread import spread_here, spread_of
+
+LOOK_S: Final = 0.5
+"""How long it is looked before each deployment whether the machine is quiet: the default run has 15 of them."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +238,7 @@ def _conduct(
                 profiler=profiler,
                 pace=pace,
                 allowance=allowance,
-                quiet=Quiet() if plan.hardware.kind == "lab" else None,
+                quiet=Quiet(look=partial(see, LOOK_S)) if plan.hardware.kind == "lab" else None,
                 further=further,
                 grown=counted.grown,
             ).run()

@@ -158,7 +158,7 @@ def compare(
             advice="Run perf there yourself, or profile the layout on hardware of kind lab.",
         )
     step = None if profile is None else choose(profile, asked)
-    control = asked.control if aa is None else aa
+    control = bool(asked.control) if aa is None else aa
     arms = (*chosen.layouts, twin_of(chosen.layouts[0])) if control else chosen.layouts
     twins = {arms[-1].layout.name: arms[0].layout.name} if control else {}
     if repeats is not None or budget_s is not None:
