@@ -22,8 +22,10 @@ What = Literal[
     "steadiness not known",
     "repeats left out",
     "few repeats",
+    "lower bound",
     "above its ceiling",
     "not whole",
+    "runs apart",
 ]
 
 BUSY_GRAVE: Final = 0.25

@@ -96,6 +96,16 @@ def guard(a: Weighed, b: Weighed, pairs: Sequence[tuple[str, str]], despite: Seq
     )
 
 
+def planned_differences(a: Weighed, b: Weighed, pairs: Sequence[tuple[str, str]]) -> tuple[Difference, ...]:
+    """In what layouts of A and of B differ as they were planned: release, places and settings."""
+    return tuple(
+        chain.from_iterable(
+            _differences(one if one == other else f"{one} → {other}", _planned(a, one), _planned(b, other), missing=UNKNOWN)
+            for one, other in pairs
+        )
+    )
+
+
 def differences_csv(guarded: Guarded) -> str:
     """What is not alike, as CSV: guard facts that were let pass first."""
     out = io.StringIO()

@@ -1,11 +1,11 @@
 """The scatter from run to run: what repeats of one run cannot show, since none of them is of another day.
 
-Repeats of a run share its start, its files on the disks and the state of the machine; two runs of the same thing therefore
-differ by more than either's repeats say, and their comparison alone calls 17 to 66 % of pairs of such runs different somewhere.
-With earlier runs of the same thing as A, the scatter is known: A and these are values of one kind, B is one more. The standard
-error of A against B is then at least the standard deviation of the runs times the root of two (which has the repeats' own part
-in it), and no more is known of it than so many runs tell: their number less one are its degrees of freedom. False regressions
-by this: benchmarks/claims.py.
+Repeats of a run share its start, its files on the disks and the state of the machine; two runs of the same thing therefore differ
+by more than either's repeats say, and their comparison alone calls 17 to 66 % of pairs of such runs different somewhere. With
+earlier runs of the same thing as A, the scatter is known: A and these are values of one kind, B is one more. The standard error of
+A against B is then at least the standard deviation of the runs times the root of two (which has the repeats' own part in it), and
+no more is known of it than so many runs tell: their number less one are its degrees of freedom. How often B, unchanged, is called
+worse by this: benchmarks/claims.py, table in docs/statistics.md.
 """
 
 from __future__ import annotations

@@ -1,21 +1,32 @@
 """Comparing two runs: the layouts of B each against its own in A, cell by cell, with the verdicts that `results.comparing` gives.
 
 The repeats of one run are interleaved with each other, never with those of another: what changed on the machine between the two
-runs is in every difference, and no test can tell it from the gateways. Guard facts keep out what is known to have changed.
+runs is in every difference, and no test can tell it from the gateways. Guard facts keep out what is known to have changed; by how
+much runs of the same thing differ besides is known from earlier ones (`results.run_scatter`). Without these all is provisional.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ground.document import did_you_mean
 from ground.errors import UsageError
 from results.comparing import contrasts, effect, judge
 from results.comparison import Comparison, Effect
-from results.guard import Guarded
-from results.kinds import kind_of, subjects
+from results.contrast import Contrast
+from results.doubt import Doubt
+from results.guard import Guarded, planned_differences
+from results.guard import guard as hold
+from results.kinds import Kind, kind_of, subjects
 from results.noise import floors
+from results.run_scatter import RUNS, across_runs
+from results.summary import Row
 from results.weighed import Weighed
+
+Place = tuple[Kind, str, int | None, str]
+"""What runs of the same thing have in common: kind of requests, layout, worker count (None: all), key of the metric."""
 
 
 def match(a: Weighed, b: Weighed, asked: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
@@ -46,20 +57,53 @@ def match(a: Weighed, b: Weighed, asked: Sequence[str] = ()) -> tuple[tuple[str,
     return pairs
 
 
-def compare_runs(a: Weighed, b: Weighed, pairs: Sequence[tuple[str, str]], guarded: Guarded) -> Comparison:
+def hold_history(
+    a: Weighed, b: Weighed, history: Sequence[Weighed], pairs: Sequence[tuple[str, str]], despite: Sequence[str] = ()
+) -> None:
+    """Hold earlier runs against A: they must be of the same thing, alike in guard facts and in what its layouts are set to.
+
+    Raises UsageError where one is not, lacks a layout of A that is compared, or is there twice.
+    """
+    seen = {a.manifest.run_id: "A", b.manifest.run_id: "B"}
+    layouts = dict.fromkeys(one for one, _ in pairs)
+    for run in history:
+        name = run.manifest.run_id
+        if name in seen:
+            raise UsageError(
+                f"{name} is {seen[name]}, and earlier runs as well", advice="A scatter from run to run is that of different runs."
+            )
+        seen[name] = "one of the earlier runs"
+        lacking = [layout for layout in layouts if layout not in run.layouts]
+        if lacking:
+            raise UsageError(f"{name} has no layout {lacking[0]!r}", advice="Name earlier runs of the same suite as A.")
+        same = [(layout, layout) for layout in layouts]
+        unlike = [one.text for one in planned_differences(a, run, same)]
+        if unlike:
+            listed = "\n".join(f"  {text}" for text in unlike)
+            raise UsageError(
+                f"{name} is no earlier run of the same thing as A:\n{listed}", advice="Name runs of the same suite and settings."
+            )
+        try:
+            hold(a, run, same, despite)
+        except UsageError as error:
+            raise UsageError(f"{name} is no earlier run of the same thing as A: {error}", advice=error.advice) from error
+
+
+def compare_runs(
+    a: Weighed, b: Weighed, pairs: Sequence[tuple[str, str]], guarded: Guarded, history: Sequence[Weighed] = ()
+) -> Comparison:
     """Each layout of B against its own of A, in what both measured; thresholds are those of the suite of A.
 
-    Names of layouts have their run in brackets. The noise floor is that of either run that made an A/A trial, the larger of two.
+    `history` are earlier runs of the same thing as A (`hold_history`): what they and A scatter by is in every interval. Where there
+    are not enough of them, verdicts are provisional. Names of layouts have their run in brackets. The noise floor is that of either
+    run that made an A/A trial, the larger of two.
     """
-    rows = [
-        row.model_copy(update={"layout": called(row.layout, side)})
-        for side, run in (("A", a), ("B", b))
-        for row in run.rows
-        if row.layout not in run.plan.twins
-    ]
+    rows = [*_rows(a, "A"), *_rows(b, "B")]
     noise = tuple(floor for run in (a, b) for floor in floors(run.rows, run.plan.twins))
     sides = [(called(one, "A"), called(other, "B")) for one, other in pairs]
-    judged, tests = judge(contrasts(rows, sides), a.plan.suite.bounds, noise)
+    known = _figures(a, history, [one for one, _ in pairs])
+    found = [_across(one, known.get(_place(one), ())) for one in contrasts(rows, sides)]
+    judged, tests = judge(found, a.plan.suite.bounds, noise)
     # What B calls differently it does not measure alike: the guard facts say so.
     names = subjects(rows[::-1])
     return Comparison(
@@ -70,6 +114,38 @@ def compare_runs(a: Weighed, b: Weighed, pairs: Sequence[tuple[str, str]], guard
         tests=tests,
         unlike=tuple(one.text for one in guarded.unlike),
     )
+
+
+def _rows(run: Weighed, side: str) -> Iterator[Row]:
+    for row in run.rows:
+        if row.layout not in run.plan.twins:
+            yield row.model_copy(update={"layout": called(row.layout, side)})
+
+
+def _figures(a: Weighed, history: Sequence[Weighed], layouts: Sequence[str]) -> Mapping[Place, Sequence[float]]:
+    """Of everything that is compared, the logarithms of how many times each run's figure is A's: of A, 0; of each of `history`."""
+    found: dict[Place, list[float]] = {}
+    for run in history:
+        sides = [(called(layout, "A"), called(layout, "earlier")) for layout in dict.fromkeys(layouts)]
+        for one in contrasts([*_rows(a, "A"), *_rows(run, "earlier")], sides):
+            if one.ratio is not None:
+                found.setdefault(_place(one), [0.0]).append(math.log(one.ratio.value))
+    return found
+
+
+def _place(one: Contrast) -> Place:
+    return kind_of(one.baseline), one.baseline.layout, one.workers, one.metric.key
+
+
+def _across(one: Contrast, runs: Sequence[float]) -> Contrast:
+    """A contrast of A and B with what runs of the same thing scatter by; where that is not known, in doubt."""
+    if one.ratio is None:
+        return one
+    if one.welch is None or len(runs) < RUNS:
+        words = f"how far runs of the same thing differ takes {RUNS} of them to know, A among them"
+        return replace(one, doubts=(*one.doubts, Doubt(what="runs apart", grade="mild", words=words)))
+    tested = across_runs(one.welch, runs)
+    return replace(one, welch=tested, p=tested.p, ratio=tested.ratio)
 
 
 def called(layout: str, side: str) -> str:

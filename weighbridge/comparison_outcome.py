@@ -14,6 +14,7 @@ from results.comparison import Comparison, Effect
 from results.figures import UNKNOWN, show_figure
 from results.guard import Guarded
 from results.percent import show_percent
+from results.run_scatter import RUNS
 from results.weighed import Weighed
 from weighbridge.outcome import noise_words, verdict_words
 
@@ -26,8 +27,10 @@ _LONGEST: Final = 100
 """Characters of a value that differs, before it is cut."""
 
 
-def print_comparison(a: Weighed, b: Weighed, guarded: Guarded, comparison: Comparison, console: Console) -> None:
-    """Print what was compared with what, the table of effects and its sentences."""
+def print_comparison(
+    a: Weighed, b: Weighed, guarded: Guarded, comparison: Comparison, console: Console, *, earlier: int = 0
+) -> None:
+    """Print what was compared with what, the table of effects and its sentences; `earlier` runs of the same thing are known."""
     for side, run in (("A", a), ("B", b)):
         state = "" if run.manifest.state == "done" else f", {run.manifest.state}: not whole"
         _say(console, f"{side}  {run.manifest.run_id}, {run.manifest.created_at}{state}")
@@ -44,8 +47,16 @@ def print_comparison(a: Weighed, b: Weighed, guarded: Guarded, comparison: Compa
             _say(console, f"• {effect.text}")
     for line in dict.fromkeys((*verdict_words(comparison), *noise_words(comparison.noise))):
         _say(console, line, "dim")
-    _say(console, "Figures are medians of the repeats; changes and ratios are of their geometric means.", "dim")
-    _say(console, "The runs were not interleaved: what changed on the machine between them is in every difference.", "dim")
+    _say(console, "Figures are geometric means of the repeats.", "dim")
+    _say(console, _apart_words(earlier), "dim")
+
+
+def _apart_words(earlier: int) -> str:
+    """What the runs not being interleaved does to their comparison."""
+    told = "The runs were not interleaved: what changed on the machine between them is in every difference"
+    if earlier + 1 < RUNS:
+        return f"{told}, and without two earlier runs of A (--history) nothing tells it from the gateways."
+    return f"{told}; A and {earlier} earlier runs of the same thing tell how much that is, and intervals are as wide."
 
 
 def _differences(guarded: Guarded) -> Table:

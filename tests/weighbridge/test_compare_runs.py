@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from ground.errors import UsageError
 from results.fake_run import WORKLOADS, Spoilt, fake_run
 from weighbridge.command import weighbridge
 
-SMALL = WORKLOADS[0].model_copy(update={"workers": (1, 32), "runtime": 2.0})
+SMALL = WORKLOADS[0].model_copy(update={"workers": (1, 32), "runtime": 10.0})
 BETTER = "swift=rgw-beast"
 WORSE = "rgw-beast=swift"
 
@@ -24,6 +25,22 @@ WORSE = "rgw-beast=swift"
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of five repeats in which rgw-beast is faster than swift."""
     return fake_run(tmp_path_factory.mktemp("runs"), workloads=[SMALL], telemetry=False).folder
+
+
+def another(runs: Path, seed: int, **fields: Any) -> Path:
+    """One more run of the same thing: the same plan, but for these fields of its suite, and other draws."""
+    folder = fake_run(runs, workloads=[SMALL], telemetry=False, seed=seed).folder
+    plan = json.loads((folder / "plan.resolved.json").read_text())
+    plan["suite"] |= {"seed": 2014, **fields}
+    (folder / "plan.resolved.json").write_text(json.dumps(plan))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def earlier(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
+    """Arguments that name four earlier runs of the same thing as `whole`."""
+    folders = [another(tmp_path_factory.mktemp("runs"), seed) for seed in (1, 2, 3, 4)]
+    return tuple(part for folder in folders for part in ("--history", str(folder)))
 
 
 @pytest.fixture
@@ -45,42 +62,98 @@ def run(*arguments: object) -> Result:
     )
 
 
-def test_a_run_against_itself_shows_no_difference_and_passes(whole: Path) -> None:
-    done = run(whole, whole, "--fail-on", "regression")
+def test_a_run_against_itself_shows_no_difference_and_passes(whole: Path, earlier: tuple[str, ...]) -> None:
+    done = run(whole, whole, *earlier, "--fail-on", "regression")
     assert done.return_value == 0
     assert "What differs between the runs" not in done.output
-    assert done.output.count("no difference shown") == 4
+    assert "A and 4 earlier runs of the same thing tell how much that is" in done.output
     lines = [line.split() for line in done.output.splitlines() if line.strip().startswith("1 MB reads")]
     assert [line[3:5] for line in lines] == [["rgw-beast", "1"], ["rgw-beast", "32"], ["swift", "1"], ["swift", "32"]]
-    assert all(line.count("~") == 2 for line in lines)
+    assert re.search(r"Of \d+ cells against A: (\d+ (too small to matter|not shown|not comparable)(, )?)+\.", done.output)
 
 
-def test_a_regression_ends_with_1_only_where_it_was_asked_about(whole: Path) -> None:
-    assert run(whole, whole, "--layouts", WORSE).return_value == 0
-    done = run(whole, whole, "--layouts", WORSE, "--fail-on", "regression")
+def test_a_regression_ends_with_1_only_where_it_was_asked_about(whole: Path, earlier: tuple[str, ...]) -> None:
+    assert run(whole, whole, "--layouts", WORSE, *earlier).return_value == 0
+    done = run(whole, whole, "--layouts", WORSE, *earlier, "--fail-on", "regression")
     assert done.return_value == 1
-    assert "B is worse than A: 6 of 6 comparisons." in done.output
+    assert "B is worse than A: " in done.output
     assert "rgw-beast (A) serves" in done.output
 
 
-def test_what_became_better_is_no_regression(whole: Path) -> None:
-    done = run(whole, whole, "--layouts", BETTER, "--fail-on", "regression")
+def test_what_became_better_is_no_regression(whole: Path, earlier: tuple[str, ...]) -> None:
+    done = run(whole, whole, "--layouts", BETTER, *earlier, "--fail-on", "regression")
     assert done.return_value == 0
     assert "rgw-beast (B) serves" in done.output
     assert "swift → rgw-beast" in done.output
 
 
+@pytest.mark.parametrize(("named", "times"), [(0, "twice"), (1, "once")])
+def test_without_two_earlier_runs_a_regression_is_neither_found_nor_ruled_out(
+    whole: Path, earlier: tuple[str, ...], named: int, times: str
+) -> None:
+    done = run(whole, whole, "--layouts", WORSE, *earlier[: 2 * named], "--fail-on", "regression")
+    assert done.return_value == 4
+    assert (
+        "Whether B is worse cannot be judged: how far runs of the same thing differ, 3 of them tell, A among them." in done.output
+    )
+    assert f"Measure what A is {times} more: weighbridge compare --suite made-up.yaml" in done.output
+    assert "B is worse than A" not in done.output
+    told = run(whole, whole, "--layouts", WORSE, *earlier[: 2 * named])
+    assert told.return_value == 0
+    assert "provisional" in told.output
+    assert " worse" not in told.output
+
+
+def test_what_runs_of_the_same_thing_scatter_by_is_in_every_interval(whole: Path, earlier: tuple[str, ...], tmp_path: Path) -> None:
+    for name, history in (("alone", ()), ("known", earlier)):
+        assert run(whole, whole, "--layouts", WORSE, *history, "--out", tmp_path / name).return_value == 0
+    alone, known = (
+        {
+            (one["workers"], one["metric"]): one["ratio"]
+            for one in json.loads((tmp_path / name / "comparison.json").read_text())["effects"]
+            if one["ratio"] is not None
+        }
+        for name in ("alone", "known")
+    )
+    assert alone.keys() == known.keys()
+    assert all(known[place]["low"] < alone[place]["low"] for place in alone)
+    assert all(known[place]["value"] == alone[place]["value"] for place in alone)
+
+
+def test_earlier_runs_of_something_else_are_refused(whole: Path, earlier: tuple[str, ...], tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is A, and earlier runs as well"):
+        run(whole, earlier[1], "--history", whole)
+    with pytest.raises(UsageError, match="is B, and earlier runs as well"):
+        run(whole, earlier[1], *earlier)
+    with pytest.raises(UsageError, match="one of the earlier runs, and earlier runs as well"):
+        run(whole, whole, *earlier[:2], *earlier[:2])
+    with pytest.raises(UsageError, match=r"no earlier run of the same thing as A: (.|\n)*cache: "):
+        run(whole, whole, "--history", another(tmp_path / "cache", 5, cache="none"))
+    other = another(tmp_path / "settings", 6)
+    plan = json.loads((other / "plan.resolved.json").read_text())
+    plan["layouts"][1]["settings"] = {"proxy": {"workers": 4}}
+    (other / "plan.resolved.json").write_text(json.dumps(plan))
+    with pytest.raises(UsageError, match=r"no earlier run of the same thing as A:\n.*proxy\.workers"):
+        run(whole, whole, "--history", other)
+    # B may be set to anything: that is what is tried.
+    assert run(whole, other, *earlier).return_value == 0
+    lone = fake_run(tmp_path / "lone", layouts=("swift",), workloads=[SMALL], telemetry=False).folder
+    with pytest.raises(UsageError, match="has no layout 'rgw-beast'"):
+        run(whole, whole, "--history", lone)
+
+
 def test_too_few_repeats_for_a_claim_do_not_pass_as_no_regression(tmp_path: Path) -> None:
     few = fake_run(tmp_path, workloads=[SMALL], repeats=2, telemetry=False).folder
     assert run(few, few).return_value == 0
-    done = run(few, few, "--fail-on", "regression")
+    others = [another(tmp_path / str(seed), seed, repeats=2) for seed in (1, 2)]
+    done = run(few, few, "--history", others[0], "--history", others[1], "--fail-on", "regression")
     assert done.return_value == 4
-    assert "No comparison has 5 valid repeats of each side" in done.output
+    assert "No comparison has 5 repeats a side and no doubt" in done.output
 
 
-def test_what_is_not_valid_any_more_does_not_pass_as_no_regression(whole: Path, tmp_path: Path) -> None:
+def test_what_is_not_valid_any_more_does_not_pass_as_no_regression(whole: Path, earlier: tuple[str, ...], tmp_path: Path) -> None:
     broken = fake_run(tmp_path, workloads=[SMALL], telemetry=False, spoilt=Spoilt(absent=(("swift", "small-read", 32),))).folder
-    done = run(whole, broken, "--fail-on", "regression")
+    done = run(whole, broken, *earlier, "--fail-on", "regression")
     assert done.return_value == 4
     assert "valid in A and not in B: swift (B), small-read, 32 workers: not measured" in done.output
     assert run(whole, broken).return_value == 0
@@ -122,7 +195,7 @@ def test_an_aa_trial_of_either_run_gives_the_noise_floor(whole: Path, changed: C
     twice = changed("plan.resolved.json", twins={"swift": "rgw-beast"})
     done = run(whole, twice)
     assert done.return_value == 0
-    assert "Noise floor of throughput: rgw-beast weighed twice a block differs from itself by up to 1." in done.output
+    assert "Noise floor of throughput: rgw-beast beside itself, 10 pairs of repeats in 2 cells: " in done.output
     assert "take every verdict with care" in done.output
     assert "swift (B)" not in done.output
 

@@ -11,6 +11,7 @@ import pytest
 
 from drivers import fake
 from drivers.order import Cleanup, Order, Prepare, Setup, Step, Target
+from results.measurement import Measurement
 from results.step import Pass, StepResult
 from results.testing import fake_measurement
 from suites import Suite
@@ -32,7 +33,7 @@ class Quiet:
 class Asked:
     """A driver that remembers its orders; `give` is what a step gives, by its order; None: what the fake driver makes up."""
 
-    def __init__(self, give: Callable[[Step], dict[str, Any]] | None = None) -> None:
+    def __init__(self, give: Callable[[Step], Measurement] | None = None) -> None:
         self.orders: list[Order] = []
         self._give = give
         self._setup: Setup | None = None
@@ -47,8 +48,7 @@ class Asked:
         self.orders.append(order)
         made: Any = fake.answer(self._setup, order, lambda event: None)
         if isinstance(order, Step) and self._give is not None:
-            changed = fake_measurement(workload=order.workload.name, workers=order.workers, window_s=5, **self._give(order))
-            made = made.model_copy(update={"measurement": changed})
+            made = made.model_copy(update={"measurement": self._give(order)})
         return made
 
     def prepare(self, order: Prepare, heard: object = None) -> Any:
@@ -93,27 +93,19 @@ def test_what_a_step_wrote_is_deleted_behind_it_and_what_the_workload_works_on_w
 def test_failures_are_judged_by_the_bound_of_the_suite(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: float, valid: bool
 ) -> None:
-    failing = Asked(lambda order: {"errors": {"http-503": 50}})
+    failing = Asked(lambda order: fake_measurement(workload="small", workers=order.workers, window_s=5, errors={"http-503": 50}))
     steps = measured(tmp_path, monkeypatch, failing, bounds={"error_share": bound})
     assert [step.valid for step in steps] == [valid, valid]
     assert all(any("http-503: 50" in note for note in step.notes) for step in steps)
 
 
-@pytest.mark.parametrize(("rate_per_s", "valid"), [(None, False), (500.0, True)])
-def test_at_a_rate_workers_may_be_idle_and_in_a_closed_loop_they_may_not(
+@pytest.mark.parametrize(("rate_per_s", "valid"), [(None, False), (200.0, True), (300.0, False)])
+def test_at_a_rate_workers_may_be_idle_in_a_closed_loop_they_may_not_and_the_rate_is_the_workloads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rate_per_s: float | None, valid: bool
 ) -> None:
-    """Half of the workers' time is accounted for: as if there were twice as many."""
-    idle = Asked(lambda order: {"mean_ms": 4 * order.workers / 2, "workers": 2})
-    monkeypatch.setattr(fake, "VALUES", fake.VALUES)
-    kept = idle._answer
-
-    def with_more_workers(order: Any) -> Any:
-        made = kept(order)
-        if isinstance(order, Step):
-            return made.model_copy(update={"measurement": made.measurement.model_copy(update={"workers": order.workers})})
-        return made
-
-    monkeypatch.setattr(idle, "_answer", with_more_workers)
+    """Four workers of which two are busy: 1000 requests of 10 ms in 5 s."""
+    idle = Asked(
+        lambda order: fake_measurement(workload="small", workers=2, window_s=5).model_copy(update={"workers": order.workers})
+    )
     steps = measured(tmp_path, monkeypatch, idle, workloads=[{**WORKLOAD, "workers": [4], "rate_per_s": rate_per_s}])
     assert [step.valid for step in steps] == [valid], [step.notes for step in steps]

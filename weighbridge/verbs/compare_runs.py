@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from results.comparison import Comparison
     from results.guard import Guarded
+    from results.weighed import Weighed
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
@@ -25,20 +27,35 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
     "--layouts", metavar="A=B,...", help="Which layout of A with which of B (default: those of the same name, each with its own)."
 )
 @click.option("--despite", metavar="FACT,...", help="Guard facts in which the runs may differ all the same; `all`: any of them.")
-@click.option("--fail-on", type=click.Choice(["regression"]), help="End with 1 when B is worse than A anywhere, for use in CI.")
+@click.option(
+    "--history",
+    metavar="RUN",
+    type=_FOLDER,
+    multiple=True,
+    help="An earlier run of the same thing as A; name two or more: how far such runs differ is what B must be beyond.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["regression"]),
+    help="End with 1 when B is worse than A anywhere, for use in CI; takes two --history.",
+)
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder for effects.csv, differences.csv, comparison.json and the maps of what changed.",
 )
-def command(a: Path, b: Path, layouts: str | None, despite: str | None, fail_on: str | None, out: Path | None) -> int:
+def command(
+    a: Path, b: Path, layouts: str | None, despite: str | None, history: tuple[Path, ...], fail_on: str | None, out: Path | None
+) -> int:
     """Compare run B with run A: what changed, by how much, and how sure that is.
 
-    Refused where the runs differ in what decides their figures: machine, hosts, limits, workloads, replicas, driver ... Ends with
-    0; with --fail-on regression 1 where B is worse; 4 where nothing could be compared, or nothing could have failed.
+    Runs of the same thing differ from day to day by more than their repeats tell: name earlier runs of the same thing as A by
+    --history; without two of them every verdict is provisional. Refused where the runs differ in what decides their figures:
+    machine, hosts, limits, workloads, replicas, driver ... Ends with 0; with --fail-on regression 1 where B is worse; 4 where
+    nothing could be compared, or nothing could have failed.
     """
     from results.guard import guard  # noqa: PLC0415 - heavy rooms are imported by what needs them
-    from results.runs_comparison import compare_runs, lost, match  # noqa: PLC0415
+    from results.runs_comparison import compare_runs, hold_history, lost, match  # noqa: PLC0415
     from results.weighed import weighed  # noqa: PLC0415
     from weighbridge.comparison_outcome import print_comparison  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
@@ -46,21 +63,24 @@ def command(a: Path, b: Path, layouts: str | None, despite: str | None, fail_on:
     before, after = weighed(a), weighed(b)
     pairs = match(before, after, _listed(layouts))
     guarded = guard(before, after, pairs, _listed(despite))
-    comparison = compare_runs(before, after, pairs, guarded)
+    earlier = [weighed(folder) for folder in history]
+    hold_history(before, after, earlier, pairs, _listed(despite))
+    comparison = compare_runs(before, after, pairs, guarded, earlier)
     screen = console()
-    print_comparison(before, after, guarded, comparison, screen)
+    print_comparison(before, after, guarded, comparison, screen, earlier=len(earlier))
     if out is not None:
         for path in _write(comparison, guarded, out):
             screen.print(str(path), markup=False, highlight=False, soft_wrap=True)
     failed = lost(before, after, pairs)
     for text in failed:
         screen.print(f"valid in A and not in B: {text}", style="yellow", markup=False, highlight=False, soft_wrap=True)
-    return _exit_code(comparison, fail_on=fail_on is not None, failed=bool(failed), screen=screen)
+    return _exit_code(comparison, before, len(earlier), fail_on=fail_on is not None, failed=bool(failed), screen=screen)
 
 
-def _exit_code(comparison: Comparison, *, fail_on: bool, failed: bool, screen: Console) -> int:
+def _exit_code(comparison: Comparison, a: Weighed, earlier: int, *, fail_on: bool, failed: bool, screen: Console) -> int:
     """0, 1 of a regression that was asked about, 4 where there is nothing to go by: what could not fail has not passed."""
-    from results.runs_comparison import claims, regressions  # noqa: PLC0415 - as above
+    from results.run_scatter import RUNS  # noqa: PLC0415 - as above
+    from results.runs_comparison import claims, regressions  # noqa: PLC0415
     from results.statistics import REPEATS_FOR_A_CLAIM  # noqa: PLC0415
 
     def say(text: str) -> None:
@@ -71,6 +91,13 @@ def _exit_code(comparison: Comparison, *, fail_on: bool, failed: bool, screen: C
         return EXIT_INVALID
     if not fail_on:
         return EXIT_FINE
+    if earlier + 1 < RUNS:
+        say(f"Whether B is worse cannot be judged: how far runs of the same thing differ, {RUNS} of them tell, A among them.")
+        times = "once" if earlier + 2 == RUNS else "twice"
+        again = f": {shlex.join(a.manifest.command)}" if a.manifest.command else "."
+        for line in (f"Measure what A is {times} more{again}", "Then name these runs: --history RUN --history RUN"):
+            screen.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+        return EXIT_INVALID
     worse = regressions(comparison)
     if worse:
         say(f"B is worse than A: {len(worse)} of {len(comparison.effects)} comparisons.")
@@ -78,7 +105,7 @@ def _exit_code(comparison: Comparison, *, fail_on: bool, failed: bool, screen: C
             screen.print(f"  {effect.text}", markup=False, highlight=False, soft_wrap=True)
         return EXIT_DIFFERENCE
     if not claims(comparison):
-        say(f"No comparison has {REPEATS_FOR_A_CLAIM} valid repeats of each side: a regression could not have been shown.")
+        say(f"No comparison has {REPEATS_FOR_A_CLAIM} repeats a side and no doubt: a regression could not have been shown.")
         return EXIT_INVALID
     if failed:
         say("Something that was valid in A is not in B: that B is not worse cannot be said.")
