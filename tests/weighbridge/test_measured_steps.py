@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -109,3 +111,26 @@ def test_at_a_rate_workers_may_be_idle_in_a_closed_loop_they_may_not_and_the_rat
     )
     steps = measured(tmp_path, monkeypatch, idle, workloads=[{**WORKLOAD, "workers": [4], "rate_per_s": rate_per_s}])
     assert [step.valid for step in steps] == [valid], [step.notes for step in steps]
+
+
+def test_caches_that_are_to_be_dropped_again_and_again_are_dropped_while_a_step_runs_and_no_more_when_it_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The step lasts until the third drop; a drop that comes once and no more leaves it at its deadline."""
+    run = Run(tmp_path, workloads=[{**WORKLOAD, "workers": [4]}], cache={"every": "1s"})
+    gateway, never = run.gateways["rgw-a"], threading.Event()
+    drops: list[int] = []
+
+    def waiting(order: Step) -> Measurement:
+        deadline = time.monotonic() + 60
+        while gateway.did.count("drop") < 3 and time.monotonic() < deadline:
+            never.wait(0.02)
+        drops.append(gateway.did.count("drop"))
+        return fake_measurement(workload="small", workers=order.workers, window_s=5)
+
+    monkeypatch.setattr(conductor, "opened", Asked(waiting).opened)
+    run.planned = run.planned[:1]
+    store = run.store()
+    Conductor(run.plan(), run.planned, store, Quiet(), run.place, driver=()).run()
+    assert drops[0] >= 3
+    assert gateway.did.count("drop") <= drops[0] + 1
