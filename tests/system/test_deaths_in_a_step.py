@@ -70,7 +70,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 def weighbridge(*words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "weighbridge", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=400)
 
 
 def test_a_step_in_which_a_daemon_died_is_kept_and_not_valid_and_names_the_daemon_its_host_and_its_log(
