@@ -83,7 +83,7 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
     write_whole(store.derived / "effects.csv", effects_csv(comparison))
     if agreed:
         write_whole(store.derived / "agreement.csv", agreement_csv(agreed))
-    replayed = study_page(store, plan, (*rows, *layers))
+    replayed = study_page(store, plan, (*rows, *layers), attested)
     found = stairs.stairs if stairs is not None else ()
     shown = gallery(plan, rows, data.steps.values(), comparison, found, replayed.chart if replayed is not None else None)
     written = write_charts(shown.drawings, store.derived / "charts") if pictures else ()

@@ -22,6 +22,7 @@ What = Literal[
     "steadiness not known",
     "repeats left out",
     "few repeats",
+    "lower bound",
     "above its ceiling",
     "not whole",
     "runs apart",

@@ -15,6 +15,7 @@ from ground.errors import UsageError
 from ground.quantities import show_bytes
 from ground.record import Record
 from results.chart_data import csv_lines
+from results.doubt import PairDoubt
 from results.figures import UNKNOWN, show_figure
 from results.recap import Recap, recaps
 from results.resolved import ResolvedPlan
@@ -106,8 +107,10 @@ def study_of(run_folder: Path) -> StudyRun | None:
         raise UsageError(f"{path}: cannot be read: {error}") from error
 
 
-def outcome(run: StudyRun, plan: ResolvedPlan, rows: Sequence[Row]) -> Outcome:
-    """What a study came to. `rows` are those of the table and those of the layers beneath. Raises UsageError."""
+def outcome(run: StudyRun, plan: ResolvedPlan, rows: Sequence[Row], between: Sequence[PairDoubt] = ()) -> Outcome:
+    """What a study came to. `rows` are those of the table and those of the layers beneath, `between` what there is to doubt of
+    layouts beside each other. Raises UsageError.
+    """
     workloads = plan.suite.workloads
     table = _Levels(run, [workload.name for workload in workloads])
     return Outcome(
@@ -115,7 +118,7 @@ def outcome(run: StudyRun, plan: ResolvedPlan, rows: Sequence[Row]) -> Outcome:
         tables=tuple(_table(shape, table, rows) for shape in run.study.tables),
         recaps=recaps(run.study, rows, workloads),
         published=tuple(_published(one, run, rows) for one in run.study.published),
-        conclusions=conclusions(run.study, run.chosen, rows, plan.suite.bounds),
+        conclusions=conclusions(run.study, run.chosen, rows, plan.suite.bounds, between),
     )
 
 

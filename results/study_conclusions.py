@@ -3,8 +3,8 @@
 A conclusion is made of checks, each of them of cells that are set against other cells (suites.studies.conclusion). It is supported
 where every cell agrees, contradicted where one says the opposite, and otherwise it cannot be told. Cells are judged by the very
 function that compares layouts (`results.comparing.compare`), all that the study's conclusions are about at once, so that p-values
-are corrected for their number. A verdict that is not a claim (too few repeats, no difference found, provisional, not
-comparable) agrees with nothing and contradicts nothing.
+are corrected for no fewer than there are. A verdict that is not a claim (no difference found, provisional, not comparable) agrees
+with nothing and contradicts nothing.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Final, Literal, NamedTuple
 from ground.record import Record
 from results.comparing import compare
 from results.comparison import Effect
+from results.doubt import PairDoubt
 from results.figures import show_ratio
-from results.statistics import REPEATS_FOR_A_CLAIM
 from results.summary import Row
 from suites import Bounds
 from suites.studies import Cells, Check, Conclusion, Scale, Study
@@ -26,13 +26,7 @@ from suites.studies import Cells, Check, Conclusion, Scale, Study
 Verdict = Literal["supports", "contradicts", "cannot tell"]
 """What a replay says to a conclusion."""
 
-CLAIMS: Final = ("better", "worse", "too small to matter", "equivalent")
-"""Verdicts of a comparison that say something; any other is no answer to a check."""
-_APART: Final = ("better", "worse")
-_WHY: Final[Mapping[str, str]] = {
-    "no claim": f"fewer than {REPEATS_FOR_A_CLAIM} repeats",
-    "not shown": "no difference found, which is not the same as there being none",
-}
+_NOT_SHOWN: Final = "no difference found, which is not the same as there being none"
 _FIGURES: Final = {"throughput": "throughput", "bandwidth": "bandwidth", "p90": "p90", "max": "longest request"}
 _OF: Final = "of"
 _THAN: Final = "than"
@@ -72,9 +66,13 @@ class _Pair(NamedTuple):
     bandwidth: bool
 
 
-def conclusions(study: Study, scale: Scale, rows: Sequence[Row], bounds: Bounds) -> tuple[Held, ...]:
-    """What a replay says to each of a study's conclusions. `rows` are those of gateways and of layers; `bounds` the suite's."""
-    cells = _Cells(study, scale, rows)
+def conclusions(
+    study: Study, scale: Scale, rows: Sequence[Row], bounds: Bounds, between: Sequence[PairDoubt] = ()
+) -> tuple[Held, ...]:
+    """What a replay says to each of a study's conclusions. `rows` are those of gateways and of layers; `bounds` the suite's;
+    `between` what there is to doubt of layouts beside each other.
+    """
+    cells = _Cells(study, scale, rows, between)
     asked = {pair: None for one in study.conclusions for check in one.checks for pair in cells.pairs(check)}
     effects = _judged(cells, list(asked), bounds)
     return tuple(_held(one, cells, effects) for one in study.conclusions)
@@ -83,8 +81,9 @@ def conclusions(study: Study, scale: Scale, rows: Sequence[Row], bounds: Bounds)
 class _Cells:
     """The cells of a replay by their places."""
 
-    def __init__(self, study: Study, scale: Scale, rows: Sequence[Row]) -> None:
+    def __init__(self, study: Study, scale: Scale, rows: Sequence[Row], between: Sequence[PairDoubt]) -> None:
         self._study = study
+        self._between = between
         self._scale = scale
         self._rows: dict[_Place, list[Row]] = {}
         for row in rows:
@@ -117,10 +116,11 @@ class _Cells:
             if row is None:
                 return "several figures to choose from" if self._rows.get(place) else "not measured in this run"
             if not row.ranked:
-                return f"{self._study.label(place.variant)}: {(row.notes or ('not to be ranked',))[0].splitlines()[0]}"
+                doubted = ", ".join(one.what for one in row.condemned)
+                return f"{self._study.label(place.variant)}: {doubted or (row.notes or ('not ranked',))[0].splitlines()[0]}"
             if pair.bandwidth and (row.bandwidth_mb_s is None or any(point.bandwidth_mb_s is None for point in row.points)):
                 return "no bandwidth is known"
-        return ""
+        return next((one.doubt.what for one in self._between if one.about(pair.of.variant, pair.than.variant)), "")
 
     def words(self, pair: _Pair) -> tuple[str, str]:
         """What the two cells are called: the first whole, the second by what it differs in."""
@@ -194,8 +194,9 @@ def _seen(check: Check, pair: _Pair, cells: _Cells, effects: Mapping[tuple[_Pair
     effect = effects.get((pair, metric))
     if lack or effect is None:
         return _untold(f"{of} and {than}", lack or f"no {_FIGURES[check.metric]} to compare")
-    if effect.verdict not in CLAIMS or effect.ratio is None:
-        return _untold(f"{of} and {than}", _WHY.get(effect.verdict, effect.verdict))
+    if not effect.claimed or effect.ratio is None:
+        doubted = ", ".join(dict.fromkeys(doubt.what for doubt in effect.doubts))
+        return _untold(f"{of} and {than}", doubted or (_NOT_SHOWN if effect.verdict == "not shown" else effect.verdict))
     text = f"{of} has {show_ratio(effect.ratio.value)} the {_FIGURES[check.metric]} of {than}"
     agrees = _agrees(check, effect)
     if agrees is None:
@@ -211,7 +212,7 @@ def _agrees(check: Check, effect: Effect) -> bool | None:
     """Whether a claim is what a check expects; None where the interval of the ratio leaves that open."""
     if check.expect == "better":
         return effect.verdict == "better"
-    if effect.verdict not in _APART or (check.expect == "not-better" and effect.verdict == "worse"):
+    if effect.verdict == "too small to matter" or (check.expect == "not-better" and effect.verdict == "worse"):
         return True
     if effect.ratio is None or effect.ratio.low is None or effect.ratio.high is None:
         return None

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ground.record import Record
+from results.attestation import Attested, between
 from results.recap import RecapCell
 from results.recap_chart import RecapChart, recap_chart, told
 from results.resolved import ResolvedPlan
@@ -44,15 +45,16 @@ class StudyPage(Record):
         return tuple(written)
 
 
-def study_page(store: RunStore, plan: ResolvedPlan, rows: Sequence[Row]) -> StudyPage | None:
-    """The page of the study that a run replays; None where it replays none. `rows` are those of gateways and of layers.
+def study_page(store: RunStore, plan: ResolvedPlan, rows: Sequence[Row], attested: Sequence[Attested] = ()) -> StudyPage | None:
+    """The page of the study that a run replays; None where it replays none. `rows` are those of gateways and of layers,
+    `attested` what the hosts of its deployments could do.
 
     Raises UsageError when the study cannot be read.
     """
     run = study_of(store.folder)
     if run is None:
         return None
-    found = outcome(run, plan, rows)
+    found = outcome(run, plan, rows, between(attested))
     return StudyPage(outcome=found, chart=recap_chart(found.recaps))
 
 

@@ -143,6 +143,8 @@ class Row(Record):
     valid: bool
     steady: bool | None = None
     """Whether the repeats that the figures are made of were steady; None where it cannot be told of one of them."""
+    at_least: tuple[str, ...] = ()
+    """Keys of metrics of which the figure is a lower bound."""
     drift: NonNegativeFloat | None = None
     """Where it cannot be told whether the repeats were steady: the largest drift from start to end of the window that they do not
     rule out, as a share of the mean. A comparison has to be beyond what it could have done."""
@@ -293,6 +295,7 @@ def _row(
         p99_ms=_middle([point.p99_ms for point in shown]),
         first_byte_ms=_middle([point.first_byte_ms for point in shown]),
         spreads=tuple(_spreads(shown)),
+        at_least=tuple(dict.fromkeys(key for point in shown for key in point.at_least)),
         doubts=tuple(_doubts(found, points, known, told)),
         drift=told.most if steady is None else None,
         max_ms=max((point.max_ms for point in shown if point.max_ms is not None), default=None),
@@ -365,7 +368,12 @@ def _middle(values: Sequence[float | None]) -> float | None:
 
 
 def _spreads(shown: Sequence[Point]) -> Iterator[Spread]:
-    """The 95 % interval of each metric: Student's, of the logarithms of the repeats' own figures."""
+    """The 95 % interval of each metric: Student's, of the logarithms of the repeats' own figures; of a single repeat with few
+    samples that of order statistics.
+    """
+    if len(shown) == 1:
+        yield from shown[0].ranges
+        return
     for metric in METRICS.values():
         values = [metric.of(point) for point in shown]
         known = [value for value in values if value is not None and value > 0]
@@ -392,6 +400,11 @@ def _doubts(found: Sequence[Visit], points: Sequence[Point], known: Sequence[Ste
     of = {point.repeat: point for point in points}
     uses = [(one.use, of[one.key.repeat]) for one in found if one.use is not None and one.key.repeat in of]
     for metric in METRICS.values():
+        low = sum(metric.key in point.at_least for point in points if point.ranked)
+        if low:
+            ends = f"in {low} of {len(points)} repeats" if len(points) > 1 else "in it"
+            words = f"{ends} requests that were not seen to end took as long or longer: it is a lower bound"
+            yield Doubt(what="lower bound", grade="mild", words=words, metrics=(metric.key,))
         if metric.percent is not None:
             held = [limit for use, point in uses if (limit := _limited(metric, use, point))]
             if 2 * len(held) > len(uses):

@@ -29,7 +29,8 @@ The rules, from queueing theory and from the practice of benchmarking:
   done within `runtime`.
 - Headroom of the driver's network: `results.visit` judges its NIC from what the hosts used, and `results.steadiness` whether
   throughput held all through the window; both when results are derived, not when they are measured.
-- Percentiles: p is given only where at least 20 samples lie beyond it: p50 needs 40, p90 needs 200, p99 needs 2000.
+- Percentiles: p is given where a sample is to be expected beyond it, and where fewer than 20 are (p50 of fewer than 40 samples, p90
+  of 200, p99 of 2000) with the interval that order statistics give.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from results.measurement import Measurement, Tally
 from suites import Bounds, Operation
 
 SAMPLES_BEYOND: Final = 20
-"""Samples that must lie beyond a percentile for it to be given."""
+"""Samples beyond a percentile from which on it is given without an interval of its own."""
 DRIVER_CPU_SHARE: Final = 0.8
 BESIDE_GATEWAY: Final = ("rados-bench", "rbd-bench", "fio-rbd", "fio")
 """Drivers that run where the gateway does, within its limits."""
@@ -85,6 +86,14 @@ def samples_needed(percent: float) -> int:
 def enough_samples(count: int, percent: float) -> bool:
     """Whether a percentile of so many samples may be given."""
     return count >= samples_needed(percent)
+
+
+def least_samples(percent: float) -> int:
+    """The fewest samples of which a percentile is given at all: with one of them beyond it, as is to be expected; 10 for p90.
+
+    Up to `samples_needed` it has an interval beside it.
+    """
+    return math.ceil(round(100 / (100 - percent), 6))
 
 
 def judge(measurement: Measurement, bounds: Bounds, *, rate_per_s: float | None = None) -> Verdict:
@@ -137,7 +146,7 @@ def judge(measurement: Measurement, bounds: Bounds, *, rate_per_s: float | None 
     for tally in measurement.tallies:
         if tally.latency is None and tally.bins is None:
             continue
-        lacking = [f"p{one} (needs {samples_needed(one)})" for one in (50, 90, 99) if not enough_samples(tally.count, one)]
+        lacking = [f"p{one} (needs {least_samples(one)})" for one in (50, 90, 99) if tally.count < least_samples(one)]
         if lacking:
             notes.append(f"{_called(tally.operation)}: too few samples for {', '.join(lacking)}")
     return Verdict(valid=not faults, notes=(*faults, *notes))

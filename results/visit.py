@@ -14,16 +14,18 @@ from pydantic import NonNegativeFloat, NonNegativeInt
 
 from ground.errors import InvalidMeasurement, UsageError
 from ground.record import Record
+from results.censoring import bounded, highest_ms, order_statistic_interval
 from results.histogram import Histogram
 from results.interval import Interval, percentile
 from results.measurement import Tally
+from results.metrics import METRICS, Spread
 from results.resolved import ResolvedPlan
 from results.steadiness import Steadiness, steadiness
 from results.steady_repeats import window_move
 from results.step import StepKey, StepResult
 from results.store import RunStore
 from results.use import StepUse, full_nics, step_use
-from results.validity import enough_samples, samples_needed
+from results.validity import enough_samples, least_samples
 from suites import Operation
 
 WITH_BODIES: Final = ("read", "write")
@@ -53,6 +55,10 @@ class Point(Record):
     p90_in: Interval | None = None
     p99_in: Interval | None = None
     max_in: Interval | None = None
+    at_least: tuple[str, ...] = ()
+    """Keys of metrics of which the figure is a lower bound: requests in flight at the end, or given up, took as long or longer."""
+    ranges: tuple[Spread, ...] = ()
+    """95 % intervals of percentiles of few samples."""
     total_ms: NonNegativeFloat | None
     """Sum of all latencies; None where the driver tells none."""
     samples: NonNegativeInt
@@ -137,15 +143,13 @@ def visit(
     measurement = step.measurement
     if measurement is None:
         return Visit(key=step.key, valid=False, notes=step.notes, use=use, points={})
-    latencies: dict[Operation, Histogram | None] = {}
-    firsts: dict[Operation, float | None] = {}
+    latencies: dict[Operation, _Latencies] = {}
     faults: list[str] = []
     for tally in measurement.tallies:
         try:
-            latencies[tally.operation] = None if tally.latency is None else Histogram.decode(tally.latency)
-            firsts[tally.operation] = _first_byte_ms(tally)
+            latencies[tally.operation] = _latencies(tally)
         except InvalidMeasurement as error:
-            latencies[tally.operation] = firsts[tally.operation] = None
+            latencies[tally.operation] = _Latencies(max_ms=None if tally.max_us is None else tally.max_us / 1000)
             faults.append(f"{place}: latencies of {tally.operation}: {error}")
     if use is not None:
         faults += [one.words for one in full_nics(use.resources)]
@@ -164,15 +168,13 @@ def visit(
             remarks=measurement.notes,
             throughput_ops_s=tally.count / measurement.window_s,
             bandwidth_mb_s=tally.bytes / 1e6 / measurement.window_s if tally.operation in WITH_BODIES else None,
-            max_ms=None if tally.max_us is None else tally.max_us / 1000,
-            first_byte_ms=firsts[tally.operation],
             max_in=percentile(tally.bins, 100) if tally.max_us is None and tally.bins is not None else None,
             total_ms=None if tally.sum_us is None else tally.sum_us / 1000,
             samples=tally.count,
             errors=tally.failed,
             gateway_cpu_s_per_1000_ops=None if use is None else _per_1000(use.gateway_cpu_s, done),
             storage_cpu_s_per_1000_ops=None if use is None else _per_1000(use.storage_cpu_s, done),
-            **{f"p{percent}_ms": value for percent, value in _percentiles_ms(tally, latencies[tally.operation]).items()},
+            **dict(latencies[tally.operation]),
             **{f"p{percent}_in": within for percent, within in _percentiles_in(tally).items()},
         )
         for tally in measurement.tallies
@@ -180,30 +182,50 @@ def visit(
     return Visit(key=step.key, valid=valid, steady=found.steady, notes=notes, remarks=measurement.notes, use=use, points=points)
 
 
-def _first_byte_ms(tally: Tally) -> float | None:
-    """p90 of the time to first byte in ms; None where it is not told, and of too few samples.
-
-    Raises InvalidMeasurement when its histogram cannot be read.
-    """
-    if tally.first_byte is None:
-        return None
-    found = Histogram.decode(tally.first_byte)
-    return found.percentile_us(90) / 1000 if enough_samples(found.count, 90) else None
-
-
 def _per_1000(value: float | None, done: int) -> float | None:
     return value / done * 1000 if value is not None and done else None
 
 
-def _percentiles_ms(tally: Tally, latency: Histogram | None) -> dict[int, float | None]:
-    """p50, p90 and p99 in ms, None where too few samples lie beyond. A bucket's top is never above the exact max."""
-    wanted: dict[int, float | None] = dict.fromkeys((50, 90, 99))
-    if latency is None or tally.max_us is None or tally.count < samples_needed(50):
-        return wanted
-    for percent in wanted:
-        if enough_samples(latency.count, percent):
-            wanted[percent] = min(latency.percentile_us(percent), tally.max_us) / 1000
-    return wanted
+class _Latencies(Record):
+    """What is known of the latencies of one operation. `at_least` are keys of metrics that are lower bounds."""
+
+    p50_ms: float | None = None
+    p90_ms: float | None = None
+    p99_ms: float | None = None
+    max_ms: float | None = None
+    first_byte_ms: float | None = None
+    at_least: tuple[str, ...] = ()
+    ranges: tuple[Spread, ...] = ()
+
+
+def _latencies(tally: Tally) -> _Latencies:
+    """Percentiles and the maximum in ms, requests that were not seen to end with them (`results.censoring`).
+
+    None where too few samples lie beyond; with the interval of order statistics where they are few. A bucket's top is never above
+    the exact maximum. Raises InvalidMeasurement when a histogram cannot be read.
+    """
+    latency, in_flight = (None if text is None else Histogram.decode(text) for text in (tally.latency, tally.in_flight))
+    found: dict[str, float | None] = {}
+    at_least, ranges = [], []
+    longest = highest_ms(tally.max_us, tally.in_flight_max_us)
+    if longest is not None:
+        found["max_ms"] = longest[0]
+        at_least += ["max"] * (longest[1] is None)
+    for percent in (50, 90, 99):
+        if latency is None or longest is None or tally.count < least_samples(percent):
+            continue
+        known = bounded(latency, in_flight, percent)
+        if known is None:
+            continue
+        found[f"p{percent}_ms"] = min(known[0], longest[0])
+        at_least += [f"p{percent}"] * (known[1] is None)
+        if not enough_samples(tally.count, percent) and f"p{percent}" in METRICS:
+            low, high = order_statistic_interval(latency, percent, in_flight=in_flight)
+            ranges.append(Spread(metric=f"p{percent}", low=low, high=high))
+    if tally.first_byte is not None:
+        first = Histogram.decode(tally.first_byte)
+        found["first_byte_ms"] = first.percentile_us(90) / 1000 if first.count >= least_samples(90) else None
+    return _Latencies(**found, at_least=tuple(at_least), ranges=tuple(ranges))
 
 
 def _percentiles_in(tally: Tally) -> dict[int, Interval | None]:

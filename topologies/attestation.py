@@ -73,7 +73,8 @@ def attest(hosts: Hosts, hardware: Hardware, needs: Mapping[str, HostNeed], say:
 
     CPUs without their quota, and pairs of hosts on the network, one after the other: each wants more of the machine than
     its share. CPUs under their quota, and disks under their limits, all at once: that is what a gateway and its storage
-    have of them, and where the machine cannot keep what the hardware file promises it shows here.
+    have of them, and where the machine cannot keep what the hardware file promises it shows here. Lab hosts have the same CPUs
+    when nothing limits them: one of them is asked. Real hosts have each their own, and are asked at once.
 
     Without `asked` it is what deployments are compared by. Raises CommandFailed or TargetError naming host and tool.
     """
@@ -99,7 +100,9 @@ def attest(hosts: Hosts, hardware: Hardware, needs: Mapping[str, HostNeed], say:
 
 def tools_of(hosts: Hosts, hardware: Hardware) -> dict[str, str]:
     """Versions of the tools by name. Raises CommandFailed."""
-    return {name: _version(hosts.hosts[hardware.clients[0]], name, option) for name, option in VERSIONS}
+    host = hosts.hosts[hardware.clients[0]]
+    told = at_once([partial(_version, host, name, option) for name, option in VERSIONS])
+    return {name: version for (name, _), version in zip(VERSIONS, told, strict=True)}
 
 
 def _version(host: Host, name: str, option: str) -> str:
@@ -116,9 +119,23 @@ def limited(hosts: Hosts, what: Limited) -> Iterator[None]:
         hosts.unlimit({what})
 
 
-def ask(host: Host, tool: str, arguments: Sequence[str], read: Callable[[str], Result], *, timeout_s: float = LONGEST_S) -> Result:
-    """What a tool says on a host. Raises CommandFailed, or TargetError naming the host when its words are not understood."""
-    told = host.run([*host.tool(tool), *arguments], timeout_s=timeout_s).stdout
+def ask(
+    host: Host,
+    tool: str,
+    arguments: Sequence[str],
+    read: Callable[[str], Result],
+    *,
+    times: int = 1,
+    timeout_s: float = LONGEST_S,
+) -> Result:
+    """What a tool says on a host, asked so many times by one command.
+
+    Raises CommandFailed, or TargetError naming the host when its words are not understood.
+    """
+    argv = [*host.tool(tool), *arguments]
+    if times > 1:
+        argv = ["sh", "-ec", f'for _ in $(seq {times}); do "$@"; done', tool, *argv]
+    told = host.run(argv, timeout_s=timeout_s).stdout
     try:
         return read(told)
     except TargetError as error:
@@ -139,23 +156,36 @@ def at_once(calls: Sequence[Callable[[], Result]]) -> list[Result]:
 
 def cpus(hosts: Hosts, hardware: Hardware) -> Iterator[Ceiling]:
     """What every host's CPUs do, without their quota one after the other, and under it all at once."""
-    free: dict[str, float] = {}
-    for name, host in hosts.hosts.items():
-        arguments = ceilings.cpu_arguments(_threads(hardware, name))
-        free[name] = ask(host, "sysbench", arguments, ceilings.events_per_s)
-        yield Ceiling(host=name, kind="cpu", what="CPU without its quota", value=free[name], unit="events/s")
+    # Of lab hosts with as many threads the first is asked for all: they are one machine.
+    shares = hardware.kind == "lab"
+    asked: dict[object, str] = {}
+    for name in hosts.hosts:
+        asked.setdefault(_threads(hardware, name) if shares else name, name)
 
-    def under_quota(name: str) -> Ceiling:
-        threads, cpus = _threads(hardware, name), hardware.hosts[name].cpus
-        arguments = ceilings.cpu_arguments(threads, seconds=ceilings.QUOTA_S)
-        value = ask(hosts.hosts[name], "sysbench", arguments, ceilings.events_per_s)
+    def without_quota(name: str) -> float:
+        return _events_per_s(hosts.hosts[name], ceilings.cpu_arguments(_threads(hardware, name)))
+
+    calls = [partial(without_quota, name) for name in asked.values()]
+    of = dict(zip(asked, [call() for call in calls] if shares else at_once(calls), strict=True))
+    for key, name in asked.items():
+        yield Ceiling(host=name, kind="cpu", what="CPU without its quota", value=of[key], unit="events/s")
+
+    def under_quota(name: str, cpus: float) -> Ceiling:
+        threads = _threads(hardware, name)
+        free = of[threads if shares else name]
+        arguments = ceilings.cpu_arguments(threads, events=ceilings.quota_events(free, cpus, threads))
+        value = _events_per_s(hosts.hosts[name], arguments)
         # By what as many threads do without a quota: two threads of one core are no two cores, and a quota counts threads.
-        promised = None if cpus is None else free[name] * cpus / threads
-        return Ceiling(host=name, kind="cpu", what="CPU", value=value, unit="events/s", promised=promised)
+        return Ceiling(host=name, kind="cpu", what="CPU", value=value, unit="events/s", promised=free * cpus / threads)
 
-    under = [name for name in hosts.hosts if hardware.hosts[name].cpus is not None]
+    under = [(name, cpus) for name in hosts.hosts if (cpus := hardware.hosts[name].cpus) is not None]
     with limited(hosts, "cpu"):
-        yield from at_once([partial(under_quota, name) for name in under])
+        yield from at_once([partial(under_quota, *one) for one in under])
+
+
+def _events_per_s(host: Host, arguments: Sequence[str]) -> float:
+    """The median of several probes, which one command makes."""
+    return ask(host, "sysbench", arguments, ceilings.events_per_s, times=ceilings.CPU_PROBES)
 
 
 def _threads(hardware: Hardware, name: str) -> int:
@@ -179,7 +209,8 @@ def _disks(hosts: Hosts, hardware: Hardware, pieces: Sequence[Piece], *, samenes
         return
 
     def measure(host: Host, path: str, disk: Disk) -> list[Ceiling]:
-        figures = ask(host, "fio", ceilings.disk_arguments(path), ceilings.disk_figures)
+        jobs = disk_jobs(hardware, disk)
+        figures = ask(host, "fio", ceilings.disk_arguments(path, jobs), partial(ceilings.disk_figures, asked=jobs))
         name = path.rpartition("/")[2]
         return [
             Ceiling(host=host.name, kind="disk", what=f"disk {name} {job}", value=value, unit=unit, promised=_promised(disk, unit))
@@ -194,6 +225,15 @@ def _disks(hosts: Hosts, hardware: Hardware, pieces: Sequence[Piece], *, samenes
         if pieces:
             measured += at_once([partial(in_pieces, one, pieces) for one in disks])
     yield from itertools.chain.from_iterable(measured)
+
+
+def disk_jobs(hardware: Hardware, disk: Disk) -> tuple[str, ...]:
+    """What a disk is asked for sameness.
+
+    How many small requests a lab's disk does, where nothing limits them, is the machine's CPU, which is asked already.
+    """
+    random = hardware.kind != "lab" or disk.iops is not None
+    return tuple(name for name, (rw, _) in ceilings.DISK_JOBS.items() if random or not rw.startswith("rand"))
 
 
 @contextmanager

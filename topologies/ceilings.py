@@ -6,7 +6,8 @@ sysbench 1.0.20, fio 3.33 and iperf3 3.12 are what is understood; each answer is
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from statistics import median
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, PositiveInt
@@ -21,12 +22,15 @@ Unit = Literal["events/s", "B/s", "1/s", "bit/s"]
 Operation = Literal["read", "write"]
 Pick = Literal["sequential", "random"]
 
-REGION_BYTES: Final = 256 * 2**20
+REGION_BYTES: Final = 128 * 2**20
 """How much of a disk fio works on: reads find data that was written, and no more of this machine's disk is taken.
 
 No disk of a hardware file is smaller."""
-DISK_S: Final = 0.7
-"""A throttle of Linux works in slices of 0.1 s; after seven the first one's slack is a few percent."""
+DISK_S: Final = 0.4
+DISK_RAMP_S: Final = 0.1
+"""A throttle of Linux works in slices of 0.1 s, and what a disk did not use lets more through at first: that is not counted."""
+PIECE_S: Final = 0.7
+"""The same of jobs at the sizes of a suite, which have no such start: after seven slices the first one's slack is a few percent."""
 SEQUENTIAL_BYTES: Final = 2**20
 RANDOM_BYTES: Final = 4096
 DEPTH: Final = 16
@@ -43,12 +47,14 @@ LEAST_PIECE_S: Final = 0.3
 UNHURRIED_BYTES: Final = 64 * 2**10
 """Of requests below it, how many a host's CPU can make decides, not a limit of bandwidth."""
 
-PRIMES_EVENTS: Final = 300
+PRIMES_EVENTS: Final = 100
 """An event is all primes up to 10,000, sysbench's own default; about 1.5 ms of a CPU of 2020."""
-QUOTA_S: Final = 2
-"""Of a quota's periods (0.1 s) one may be cut off at the end: 5 % of this."""
+CPU_PROBES: Final = 5
+"""So often a CPU is asked. The median counts: what another program takes in between spoils one or two of them, not the figure."""
+QUOTA_S: Final = 0.2
+"""For one of them under a quota: 20 of its periods. Together a second, in which all hosts are at work."""
 
-NETWORK_S: Final = 0.4
+NETWORK_S: Final = 0.12
 ALL_PAIRS_S: Final = 60.0
 """For all pairs of hosts together, so far as each direction of each has at least `LEAST_PAIR_S`."""
 LEAST_PAIR_S: Final = 0.1
@@ -117,16 +123,20 @@ class Piece(Record):
         return f"rand{self.operation}" if self.pick == "random" else self.operation
 
 
-def cpu_arguments(threads: int, *, seconds: int | None = None) -> tuple[str, ...]:
-    """What sysbench is told: so many seconds of work, or without them `PRIMES_EVENTS` a thread."""
-    bound = (f"--events={PRIMES_EVENTS * threads}", "--time=0") if seconds is None else (f"--time={seconds}",)
-    return ("cpu", f"--threads={threads}", *bound, "run")
+def cpu_arguments(threads: int, *, events: int | None = None) -> tuple[str, ...]:
+    """What sysbench is told: so many events of work over all threads, or without them `PRIMES_EVENTS` a thread."""
+    return ("cpu", f"--threads={threads}", f"--events={events or PRIMES_EVENTS * threads}", "--time=0", "run")
+
+
+def quota_events(free_per_s: float, cpus: float, threads: int) -> int:
+    """How many events take `QUOTA_S` under a quota, by those a second that as many threads do without it."""
+    return max(1, round(free_per_s * cpus / threads * QUOTA_S))
 
 
 def events_per_s(told: str) -> float:
-    """Events a second of what `sysbench cpu` printed. Raises TargetError."""
-    found = re.search(r"^\s*events per second:\s*([0-9.]+)$", told, re.MULTILINE)
-    return _positive(found[1] if found else None, "sysbench", "events per second", told)
+    """Events a second of what `sysbench cpu` printed, once or more often: the median. Raises TargetError."""
+    found = re.findall(r"^\s*events per second:\s*([0-9.]+)$", told, re.MULTILINE)
+    return median(_positive(one, "sysbench", "events per second", told) for one in found or [None])
 
 
 def fill_arguments(device: str) -> tuple[str, ...]:
@@ -134,12 +144,13 @@ def fill_arguments(device: str) -> tuple[str, ...]:
     return (*_disk(device), "--name=fill", "--rw=write", f"--bs={SEQUENTIAL_BYTES}", "--iodepth=4")
 
 
-def disk_arguments(device: str) -> tuple[str, ...]:
-    """What fio is told to do `DISK_JOBS` one after the other."""
+def disk_arguments(device: str, jobs: Collection[str] = DISK_JOBS) -> tuple[str, ...]:
+    """What fio is told to do some of `DISK_JOBS`, or all, one after the other."""
     words = list(_disk(device))
-    for name, (rw, size) in DISK_JOBS.items():
+    for name in jobs:
+        rw, size = DISK_JOBS[name]
         words += [f"--name={name}", f"--rw={rw}", f"--bs={size}", f"--iodepth={DEPTH}", "--stonewall", "--time_based"]
-        words.append(f"--runtime={DISK_S * 1000:.0f}ms")
+        words += [f"--ramp_time={DISK_RAMP_S * 1000:.0f}ms", f"--runtime={DISK_S * 1000:.0f}ms"]
     return tuple(words)
 
 
@@ -155,7 +166,7 @@ def pieces(sizes: Sequence[int]) -> tuple[Piece, ...]:
 
 def piece_s(count: int) -> float:
     """How long each of so many jobs is, in seconds."""
-    return max(LEAST_PIECE_S, min(DISK_S, PIECES_S / count))
+    return max(LEAST_PIECE_S, min(PIECE_S, PIECES_S / count))
 
 
 def piece_arguments(device: str, asked: Sequence[Piece], *, seconds: float | None = None) -> tuple[str, ...]:
@@ -186,11 +197,12 @@ def _disk(device: str) -> tuple[str, ...]:
     return ("--output-format=json", "--eta=never", "--thread", *quiet, *shared)
 
 
-def disk_figures(told: str) -> Mapping[str, tuple[float, Unit]]:
+def disk_figures(told: str, asked: Collection[str] = DISK_JOBS) -> Mapping[str, tuple[float, Unit]]:
     """By name of job: bytes a second where it was sequential, requests a second where it was random. Raises TargetError."""
     jobs = _jobs(told)
     figures: dict[str, tuple[float, Unit]] = {}
-    for name, (rw, _) in DISK_JOBS.items():
+    for name in asked:
+        rw, _ = DISK_JOBS[name]
         side = _side(jobs, name, rw.removeprefix("rand"))
         if rw.startswith("rand"):
             figures[name] = (_positive(side.get("iops"), "fio", f"iops of {name}", told), "1/s")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,6 +25,7 @@ from weighbridge.asking import ask_osds
 from weighbridge.budget import Allowance
 from weighbridge.clearing import buckets_of, clearing
 from weighbridge.display import Display
+from weighbridge.further import next_block
 from weighbridge.measuring import Measuring, dead
 from weighbridge.opening import LOCUST, opened
 from weighbridge.pace import Pace, show_duration, work_of
@@ -38,13 +39,16 @@ RESUMED: Final = "resumed"
 """The kind of event that tells that a run goes on after it was ended or killed."""
 BUDGET: Final = "budget"
 """The kind of event that tells that a run ends before its plan does."""
+FURTHER: Final = "further"
+"""The kind of event that tells why another block follows those of the suite's repeats, or why none does."""
 
 
 class Conductor:
     """Runs a plan into a run folder, or what that folder lacks of it: steps that are whole there are not measured again.
 
     `driver` is the module that Locust's driver is, with its arguments; `attest`: measure the hosts too; `allowance` is the time
-    the run may take; `quiet` waits before each deployment for the machine to be quiet.
+    the run may take; `quiet` waits before each deployment for the machine to be quiet; `further` is the time for blocks beyond the
+    plan, and `grown` is told of a plan that has one more.
     """
 
     def __init__(
@@ -62,6 +66,8 @@ class Conductor:
         pace: Pace | None = None,
         allowance: Allowance | None = None,
         quiet: Quiet | None = None,
+        further: Allowance | None = None,
+        grown: Callable[[Plan], None] = lambda _: None,
     ) -> None:
         self._plan = plan
         self._suite = plan.suite
@@ -74,6 +80,8 @@ class Conductor:
         self._attest = attest
         self._allowance = allowance
         self._quiet = quiet
+        self._further = further
+        self._grown = grown
         self._measuring = Measuring(plan.suite, store, display, profiler=profiler)
         self._whole = self._measuring.whole
         self._pace = Pace.of(plan, self._whole) if pace is None else pace
@@ -107,7 +115,25 @@ class Conductor:
             begun = True
             for visit in filter(self._missing, visits):
                 self._visit(visit)
+        while self._goes_further():
+            for visit in self._plan.blocks()[-1]:
+                self._visit(visit)
         return ""
+
+    def _goes_further(self) -> bool:
+        """Whether another block follows those of the plan, which then holds it as well."""
+        if self._further is None:
+            return False
+        found = next_block(self._plan, self._store, self._pace, self._further.left_s())
+        if found is None:
+            return False
+        self._store.event(FURTHER, found.why)
+        if found.plan is None:
+            return False
+        self._display.say(found.why)
+        self._plan = found.plan
+        self._grown(found.plan)
+        return True
 
     def _missing(self, visit: Visit) -> bool:
         """Whether anything of a visit is still to be measured."""

@@ -92,6 +92,14 @@ class Pace:
         """The pace of a plan of which the steps `whole` are measured."""
         return cls(units(plan, whole))
 
+    def add(self, more: Sequence[Unit]) -> None:
+        """Have these be done as well, behind all others, those of them that are not to be done anyway."""
+        self._left |= {unit.name: unit for unit in more if unit.name not in self._left}
+
+    def drop(self, repeat: int) -> None:
+        """Have nothing of a repeat (from 0) be done."""
+        self._left = {name: unit for name, unit in self._left.items() if unit.visit.repeat != repeat}
+
     @contextmanager
     def doing(self, kind: Kind, visit: Visit, work: str = "", workers: int = 0) -> Iterator[None]:
         """While the block runs, this unit is being done. What stood before it in the plan and was not done never will be."""

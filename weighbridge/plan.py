@@ -107,6 +107,19 @@ class Plan(Record):
         """The steps of a visit, in the order in which they are measured."""
         return tuple(turn.key for ways in self.groups(visit.layout) for turn in self.turns(visit, ways))
 
+    def grown(self) -> Plan | None:
+        """The plan with the next of the blocks that may follow; None where none may."""
+        further = self.suite.further
+        if further is None:
+            return None
+        repeat = self.suite.repeats
+        fewer = further.model_copy(update={"blocks": further.blocks - 1}) if further.blocks > 1 else None
+        suite = self.suite.model_copy(update={"repeats": repeat + 1, "further": fewer})
+        names = [layout.name for layout in self.layouts]
+        block = blocks(names, repeat + 1, self.suite.seed if self.order_seed is None else self.order_seed)[repeat]
+        more = tuple(Visit(layout=name, repeat=repeat) for name in block)
+        return self.model_copy(update={"suite": suite, "visits": (*self.visits, *more)})
+
     def attested(self, visit: Visit) -> bool:
         """Whether the hosts of a visit are measured."""
         return self.attest and visit.layout not in self.twins and visit == self._first(visit.layout)

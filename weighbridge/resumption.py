@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
 from itertools import pairwise
@@ -25,6 +25,7 @@ from results.hold import Holder
 from results.manifest import Manifest
 from results.step import StepKey
 from results.store import RunStore
+from suites import Further
 from topologies.deployment import Conducted, Place, conducted
 from topologies.hardware import Hardware
 from topologies.loader import Planned, planned_again
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from topologies.lab.claim import Claimed
 
 ALL: Final = "all"
+MOST: Final = 100
+"""Repeats that a run may be gone on with by."""
 KERNEL: Final = "sysctl kernel.osrelease"
 KINDS_OF: Final[Mapping[str, str]] = MappingProxyType({"sysctl": "sysctl", "package": "packages"})
 """Facts of the machine that are passed over together, by the first word of their names."""
@@ -57,6 +60,12 @@ class Begun:
     def done(self) -> bool:
         """Whether every step of the plan is measured."""
         return all(key in self.whole for visit in self.plan.visits for key in self.plan.keys(visit))
+
+    def with_further(self, within_s: float) -> Begun:
+        """The same, with as many further repeats as fit into a time while not all is clear."""
+        further = Further(blocks=MOST, within=within_s)
+        suite = self.plan.suite.model_copy(update={"further": further})
+        return replace(self, plan=self.plan.model_copy(update={"suite": suite}))
 
 
 class Unlike(Record):

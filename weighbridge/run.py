@@ -81,6 +81,7 @@ def run(
     # What is needed to go on with the run is part of its plan.
     plan = plan.model_copy(update={"attest": attest, "profile": profile})
     allowance = None if plan.budget_s is None else Allowance(plan.budget_s)
+    further = None if plan.suite.further is None else Allowance(plan.suite.further.within)
     require(plan.hardware, doing.where)
     with interruptible(), alone(plan.hardware, doing.where) as tell:
         # Before the folder of the run is made: what the last layout gets wrong would else be found when the first is measured.
@@ -96,7 +97,7 @@ def run(
         )
         with holding(store.folder):
             tell(str(store.folder))
-            _conduct(Begun(store, plan, tuple(layouts), frozenset()), doing, allowance, begun)
+            _conduct(Begun(store, plan, tuple(layouts), frozenset()), doing, allowance, begun, further=further)
     return derive(store.folder, pictures=doing.pictures), tuple(store.latest().values())
 
 
@@ -112,6 +113,8 @@ def resume(
     RunStore.open(folder)  # no lock is left in a folder that is no run's
     with interruptible(), holding(folder) as holders, ExitStack() as stack:
         left = resumption.begun(folder)
+        if budget_s is not None:
+            left = left.with_further(budget_s)
         store, plan = left.store, left.plan
         nothing = _nothing_to_do(left, budget_s)
         if nothing:
@@ -120,11 +123,12 @@ def resume(
         require(plan.hardware, doing.where)
         stack.enter_context(alone(plan.hardware, doing.where))(str(folder))
         # Of a run that was killed after its last step only what it left standing is wanted.
-        passed_over = () if left.done else resumption.refuse_unlike(left, doing.where, despite)
+        over = left.done and plan.suite.further is None
+        passed_over = () if over else resumption.refuse_unlike(left, doing.where, despite)
         if plan.hardware.kind == "ssh":
             resumption.take_away_from_real_hosts(holders, plan.hardware, doing.say)
         resumption.take_away_leftovers(holders, doing.where, doing.say, lab=plan.hardware.kind == "lab")
-        if not left.done:
+        if not over:
             _check(plan, left.planned, doing)
         was = f"{store.manifest.state}: {store.manifest.error}" if store.manifest.error else store.manifest.state
         if store.manifest.state == "running":
@@ -135,7 +139,9 @@ def resume(
         spent_s = 0.0 if budget_s is not None else resumption.spent_s(store)
         given_s = plan.budget_s if budget_s is None else budget_s
         store.set_state("running")
-        _conduct(left, doing, None if given_s is None else Allowance(given_s, spent_s=spent_s))
+        within_s = budget_s if plan.suite.further is None or budget_s is not None else plan.suite.further.within
+        further = None if within_s is None else Allowance(within_s, spent_s=spent_s)
+        _conduct(left, doing, None if given_s is None else Allowance(given_s, spent_s=spent_s), further=further)
     return derive(folder, pictures=doing.pictures), tuple(store.latest().values()), True
 
 
@@ -166,7 +172,8 @@ def alone(hardware: Hardware, where: Place) -> Iterator[Callable[[str], None]]:
 def _nothing_to_do(left: Begun, budget_s: float | None) -> str:
     """Why a run need not be gone on with; empty where it has to be."""
     if left.store.manifest.state == "done" and left.done:
-        return "every step is measured; nothing is left to be done"
+        more = "; --budget TIME goes on with further repeats" if len(left.plan.layouts) > 1 else ""
+        return "" if budget_s is not None and more else f"every step is measured; nothing is left to be done{more}"
     if budget_s is None and resumption.ended_by_budget(left.store):
         return "every step that its budget held is measured; --budget TIME gives the rest more"
     return ""
@@ -179,14 +186,35 @@ def _check(plan: Plan, layouts: Sequence[Planned], doing: Doing) -> None:
     selection.check(own, plan.hardware, doing.where, doing.say, attest=tools)
 
 
-def _conduct(left: Begun, doing: Doing, allowance: Allowance | None, begun: Callable[[RunStore], None] | None = None) -> None:
+class _Counted:
+    """How many steps there are to be measured in all, as the plan is now: it may grow."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    @property
+    def steps(self) -> int:
+        return self.plan.steps
+
+    def grown(self, plan: Plan) -> None:
+        self.plan = plan
+
+
+def _conduct(
+    left: Begun,
+    doing: Doing,
+    allowance: Allowance | None,
+    begun: Callable[[RunStore], None] | None = None,
+    *,
+    further: Allowance | None = None,
+) -> None:
     """Measure what a run lacks; however that ends, the folder says how."""
     store, plan = left.store, left.plan
-    pace = Pace.of(plan, left.whole)
+    pace, counted = Pace.of(plan, left.whole), _Counted(plan)
     try:
         if begun is not None:
             begun(store)
-        with sending(doing.influx, store, doing.say) as sent_too, display_for(plan, doing.screen, pace) as shown:
+        with sending(doing.influx, store, doing.say) as sent_too, display_for(counted, doing.screen, pace) as shown:
             display = sent_too(shown)
             lacking = plan.steps - len(left.whole)
             display.say(f"writing to {store.folder}: {lacking} steps, probably {show_duration(pace.left_s())}")
@@ -204,6 +232,8 @@ def _conduct(left: Begun, doing: Doing, allowance: Allowance | None, begun: Call
                 pace=pace,
                 allowance=allowance,
                 quiet=Quiet() if plan.hardware.kind == "lab" else None,
+                further=further,
+                grown=counted.grown,
             ).run()
         store.event("ended", "done")
         store.set_state("done")

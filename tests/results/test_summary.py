@@ -104,13 +104,31 @@ def test_percentiles_of_too_few_samples_are_unknown_in_one_repeat_and_so_in_the_
             valid=True,
             order=repeat,
         )
-        for repeat, window_s in enumerate((2.0, 0.45))
+        for repeat, window_s in enumerate((2.0, 0.2))
     ]
     (row,) = summarize(plan_of(workload, repeats=2), steps)
-    assert row.points[0].p90_ms is not None
-    assert row.points[1].p90_ms is None
-    assert (row.p90_ms, row.p99_ms) == (None, None)
-    assert row.p50_ms is not None
+    assert [point.samples for point in row.points] == [800, 80]
+    assert row.points[0].p99_ms is not None
+    assert row.points[1].p99_ms is None
+    assert row.p99_ms is None
+    assert row.p90_ms is not None
+
+
+def test_a_percentile_of_few_samples_has_an_interval_beside_it_and_one_of_many_has_none() -> None:
+    workload = Workload(name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=2.0)
+    key = StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=0)
+    measured = fake_measurement(workload="w", window_s=0.15)
+    (row,) = summarize(plan_of(workload), [StepResult(key=key, measurement=measured, valid=True, order=0)])
+    assert (row.samples, row.p99_ms) == (60, None)
+    spread = row.spread("p90")
+    assert spread is not None
+    assert row.p90_ms is not None
+    assert spread.high is not None
+    assert spread.low < row.p90_ms < spread.high
+    many = fake_measurement(workload="w", window_s=2.0)
+    (row,) = summarize(plan_of(workload), [StepResult(key=key, measurement=many, valid=True, order=0)])
+    assert row.p90_ms is not None
+    assert row.spread("p90") is None
 
 
 def test_a_percentile_is_never_above_the_exact_maximum(run: RunStore) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from results.derivation import derive
 from results.fake_run import WORKLOADS, fake_run
+from results.histogram import Histogram
 from results.measurement import Measurement
 from results.step import StepKey, StepResult
 from results.store import RunStore
@@ -135,3 +136,24 @@ def test_repeats_that_were_not_steady_are_left_out_where_others_were_and_the_row
     assert any(note.startswith("not steady: throughput falls by ") for note in none.notes)
     (unknown,) = summarize(plan, [step_of(steady), step_of(fake_measurement(window_s=3.0), repeat=1)])
     assert (unknown.repeats, unknown.steady, unknown.ranked) == (2, None, True)
+
+
+def test_what_is_in_flight_at_the_end_is_a_lower_bound_of_the_maximum_and_of_percentiles(runs: Path) -> None:
+    plan = fake_run(runs, layouts=("swift",), workloads=ONE, repeats=1, telemetry=False).plan()
+    whole = fake_measurement(mean_ms=10)
+    (tally,) = whole.tallies
+
+    def stalled(requests: int, age_us: int) -> Measurement:
+        more = {"in_flight": Histogram.of([age_us] * requests).encode(), "in_flight_max_us": age_us}
+        return whole.model_copy(update={"tallies": (tally.model_copy(update=more),)})
+
+    usual = visit(step_of(whole)).points["read"]
+    late = visit(step_of(stalled(4, 500_000))).points["read"]
+    assert (usual.at_least, late.at_least) == ((), ("max",))
+    assert (late.max_ms, late.p90_ms) == (500, pytest.approx(usual.p90_ms, rel=0.01))
+    # A fifth of all requests never ended: the 90th percentile is beyond all that did.
+    most = visit(step_of(stalled(tally.count // 4, 500_000))).points["read"]
+    assert set(most.at_least) == {"p90", "p99", "max"}
+    assert most.p90_ms == pytest.approx(500, rel=0.002)
+    (row,) = summarize(plan, [step_of(stalled(4, 500_000))])
+    assert [(one.what, one.metrics) for one in row.doubts if one.metrics] == [("lower bound", ("max",))]

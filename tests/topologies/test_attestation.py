@@ -61,7 +61,8 @@ class Recorded(Host):
             raise CommandFailed(self.name, argv, 1, "it broke")
         if argv[-1] == "--version":
             return Completed(f"{argv[0]} 1.0 (of today)\n", "")
-        return Completed(self._hosts.answers.get(argv[0], ""), "")
+        tool = argv[3] if argv[0] == "sh" else argv[0]
+        return Completed(self._hosts.answers.get(tool, ""), "")
 
     def spawn(self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         server = subprocess.Popen(
@@ -126,9 +127,10 @@ def quietly(line: str) -> None:
 
 def test_each_kind_of_limit_is_on_only_while_what_it_limits_is_measured(hosts: RecordedHosts) -> None:
     attest(hosts, HARDWARE, NEEDS, quietly)
-    assert set(hosts.limits_during("--events")) == {frozenset()}
-    assert set(hosts.limits_during("--time=2")) == {frozenset({"cpu"})}
+    assert set(hosts.limits_during("--events=100")) == set(hosts.limits_during("--events=200")) == {frozenset()}
+    assert set(hosts.limits_during("--events=63")) == set(hosts.limits_during("--events=94")) == {frozenset({"cpu"})}
     assert set(hosts.limits_during("--name=fill")) == {frozenset()}
+    assert set(hosts.limits_during("--name=write")) == {frozenset({"disk"})}
     assert set(hosts.limits_during("--name=random read")) == {frozenset({"disk"})}
     assert set(hosts.limits_during("--client")) == {frozenset({"nic"})}
     assert set(hosts.limits_during("blkdiscard")) == {frozenset()}
@@ -139,7 +141,8 @@ def test_every_host_disk_and_path_gets_its_figures_with_what_the_hardware_promis
     attestation = attest(hosts, HARDWARE, NEEDS, quietly)
     found = {(one.host, one.what): one for one in attestation.ceilings}
     assert len(found) == len(attestation.ceilings)
-    assert {host for host, what in found if what == "CPU without its quota"} == set(HARDWARE.hosts)
+    # They are one machine: store-1 has as many threads as client-1.
+    assert {host for host, what in found if what == "CPU without its quota"} == {"client-1", "gateway-1"}
     # store-1 has no quota: there is nothing to measure under it.
     assert {host: found[host, "CPU"].promised for host in ("client-1", "gateway-1")} == {
         "client-1": 626.75 * 0.5,
@@ -147,7 +150,8 @@ def test_every_host_disk_and_path_gets_its_figures_with_what_the_hardware_promis
     }
     assert ("store-1", "CPU") not in found
     assert found["store-1", "disk wb0 write"].promised == 100_000_000
-    assert found["store-1", "disk wb0 random write"].promised is None
+    # Nothing limits its small requests: how many they are is not the disk's doing.
+    assert ("store-1", "disk wb0 random write") not in found
     assert found["store-1", "disk wb1 write"].promised is None
     assert found["store-1", "disk wb1 random read"].promised == 500
     assert {what for host, what in found if host == "store-1" and what.startswith("network")} == {
@@ -159,7 +163,7 @@ def test_every_host_disk_and_path_gets_its_figures_with_what_the_hardware_promis
     assert attestation.tools == {name: f"{name} 1.0" for name in ANSWERS}
 
 
-@pytest.mark.parametrize("breaks", ["--events=300", "--time=2", "--name=fill", "--name=read", "--client"])
+@pytest.mark.parametrize("breaks", ["--events=100", "--events=63", "--name=fill", "--name=read", "--client"])
 def test_when_a_tool_fails_limits_are_off_disks_are_emptied_and_servers_are_gone(hosts: RecordedHosts, breaks: str) -> None:
     hosts.breaks = breaks
     with pytest.raises(CommandFailed, match="it broke"):
@@ -169,6 +173,25 @@ def test_when_a_tool_fails_limits_are_off_disks_are_emptied_and_servers_are_gone
         assert len(hosts.limits_during("blkdiscard")) == 2
     assert all(server.poll() is not None for server in hosts.servers)
     assert breaks != "--client" or hosts.servers
+
+
+def test_real_hosts_have_each_their_own_cpu_and_are_asked_for_small_requests_too(hosts: RecordedHosts) -> None:
+    specs = {name: {"address": f"10.0.0.{index + 1}", "cpus": 0.5} for index, name in enumerate(HARDWARE.hosts)}
+    specs["store-1"]["disks"] = [{"id": "/dev/disk/by-id/a", "bandwidth": "100MB"}, {"id": "/dev/disk/by-id/b"}]
+    real = Hardware.model_validate({"name": "real", "kind": "ssh", "hosts": specs})
+    found = {(one.host, one.what) for one in attest(hosts, real, NEEDS, quietly).ceilings}
+    assert {host for host, what in found if what == "CPU without its quota"} == set(HARDWARE.hosts)
+    assert ("store-1", "disk wb0 random read") in found
+
+
+def test_a_cpu_is_asked_several_times_by_one_command_and_the_median_counts(hosts: RecordedHosts) -> None:
+    figures = (400.0, 100.0, 410.0, 390.0, 405.0)
+    hosts.answers["sysbench"] = "".join(f"    events per second:  {one}\n" for one in figures)
+    found = {(one.host, one.what): one.value for one in attest(hosts, HARDWARE, NEEDS, quietly).ceilings}
+    assert found["client-1", "CPU"] == 400.0
+    asked = [command for host, command, _ in hosts.asked if "sysbench" in command and "--version" not in command]
+    assert len(asked) == 4, "two without a quota, two under it"
+    assert all("for _ in $(seq 5)" in command for command in asked)
 
 
 def test_servers_are_gone_when_all_is_measured(hosts: RecordedHosts) -> None:

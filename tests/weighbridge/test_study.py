@@ -191,7 +191,7 @@ def test_a_study_goes_the_whole_way_and_can_be_reported_again(tmp_path: Path) ->
     (table, published, concluded) = sorted((run / "derived" / "study").iterdir(), reverse=True)
     (held,) = csv.DictReader(concluded.read_text().splitlines())
     assert (held["The study"], held["This run"]) == ("Not to wait is faster.", "cannot tell")
-    assert "• cannot tell: Not to wait is faster. (its one cell says nothing: fewer than 5 repeats.)" in done.stdout
+    assert "• cannot tell: Not to wait is faster. (its one cell says nothing: " in done.stdout
     (line,) = csv.DictReader(table.read_text().splitlines())
     assert float(line["does-not op/s"]) > float(line["waits op/s"]) > 0
     assert [row["beside"] for row in csv.DictReader(published.read_text().splitlines())].count("waits, small-read, 2 workers") == 1

@@ -137,6 +137,7 @@ def compare(
     from results.profile import choose  # noqa: PLC0415
     from weighbridge import selection  # noqa: PLC0415
     from weighbridge.budget import fit, sentences  # noqa: PLC0415
+    from weighbridge.further import left_open  # noqa: PLC0415
     from weighbridge.outcome import print_outcome  # noqa: PLC0415
     from weighbridge.plan import make_plan, twin_of  # noqa: PLC0415
     from weighbridge.run import Doing, run  # noqa: PLC0415
@@ -159,6 +160,8 @@ def compare(
     control = asked.control if aa is None else aa
     arms = (*chosen.layouts, twin_of(chosen.layouts[0])) if control else chosen.layouts
     twins = {arms[-1].layout.name: arms[0].layout.name} if control else {}
+    if repeats is not None or budget_s is not None:
+        asked = asked.model_copy(update={"further": None})  # how often everything is measured has been said
     if order_seed is not None:
         asked = asked.model_copy(update={"order_seed": order_seed})
     drawn = secrets.randbelow(2**32)
@@ -173,6 +176,9 @@ def compare(
     doing = Doing(place(), screen, site, influx, pictures=pictures)
     derived, steps = run(plan, arms, doing, out=out, text=text, attest=attest, profile=step)
     print_outcome(derived, screen)
+    still_open = left_open(derived.comparison, derived.report.parents[1])
+    if still_open:
+        screen.print(still_open, markup=False, highlight=False, soft_wrap=True)
     return exit_code(steps, comparable=derived.comparable)
 
 

@@ -1,0 +1,203 @@
+"""What the first run claims: how often the suite `quick` claims what is not there, when it ends, and what it finds.
+
+Whole runs of its cells are made up, with fixed seeds, in the very order that a plan would have (`weighbridge.balance`), with its
+A/A control, and looked at after 5, 6, 7 and 8 repeats by the functions that make claims (`results.comparing.compare`) and that end
+a run (`weighbridge.further.clear`). Half of the scatter of repeats is the deployment's, which all its cells share; p90 rises where
+throughput falls. Four rules are set beside each other on the same figures:
+
+- five: the run ends after 5 repeats, whatever it found: what two busy cores have time for.
+- strict: the suite's rule. The run ends after 5, 6 or 7 repeats only where every cell is shown at 0.1 %, else after 8.
+- twice: it is read after 5 repeats, and gone on with to 8 where it left something open; a claim of either counts.
+- eager: it ends as soon as every cell is shown at 5 %. What is wanted is not this: it is here to be compared.
+
+Columns, in per cent of runs or cells: runs with a wrong claim (a difference where there is none, the wrong way round, or
+equivalence of what differs by more than the bound), cells whose difference is claimed, and the mean number of repeats.
+
+    .venv/bin/python -m benchmarks.first_run_claims [--runs 1000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from results.comparing import compare
+from results.comparison import Comparison
+from results.contrast import ALWAYS
+from results.summary import Point, Row
+from suites import Bounds, Operation, Suite, loader
+from weighbridge.balance import blocks
+from weighbridge.further import clear
+
+NAMES: Final = ("A", "B", "A-again")
+BOUNDS: Final = Bounds()
+RULES: Final = ("five", "strict", "twice", "eager")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One kind of requests at one worker count."""
+
+    workload: str
+    operation: Operation
+    workers: int
+    size_bytes: float
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is true, as the ratio of B to A in each cell (the last one apart), and how repeats scatter: A's and B's spread, and by
+    how much the machine gets faster from visit to visit, as a share.
+    """
+
+    name: str
+    ratio: float
+    last: float
+    spreads: tuple[float, float]
+    drift: float = 0.0
+
+
+def _cases() -> tuple[Case, ...]:
+    scatter = (("5 %", (0.05, 0.05), 0.0), ("15 %", (0.15, 0.15), 0.0), ("5 and 20 %", (0.05, 0.20), 0.0))
+    drifting = (*scatter, ("5 %, 3 % faster a visit", (0.05, 0.05), 0.03))
+    truths = (("no difference", 1.0, 1.0), ("2x but in one cell", 2.0, 1.0), ("2x", 2.0, 2.0), ("1.3x", 1.3, 1.3))
+    return tuple(Case(f"{what}; spread {how}", *truth, *spread) for what, *truth in truths for how, *spread in drifting)
+
+
+def cells_of(suite: Suite) -> tuple[Cell, ...]:
+    """The cells of a suite, one a worker count."""
+    return tuple(
+        Cell(one.name, operation, workers, one.objects.mean_bytes)
+        for one in suite.workloads
+        for operation in one.operations
+        for workers in one.workers
+    )
+
+
+def logs_of(case: Case, cells: int, most: int, draw: np.random.Generator) -> np.ndarray:
+    """Logarithms of one run's figures: metric (throughput, p90), layout, repeat, cell."""
+    order = blocks(NAMES, most, int(draw.integers(2**32)))
+    place = np.array([[block * len(NAMES) + order[block].index(name) for block in range(most)] for name in NAMES])
+    spreads = np.array([case.spreads[0], case.spreads[1], case.spreads[0]])[None, :, None, None]
+    way = np.array([1.0, -1.0])[:, None, None, None]
+    visits, steps = draw.normal(size=(3, most, 1)), draw.normal(size=(2, 3, most, cells))
+    steps[1] = -0.8 * steps[0] + 0.6 * steps[1]
+    truth = np.full(cells, math.log(case.ratio))
+    truth[-1] = math.log(case.last)
+    differs = np.zeros((3, 1, cells))
+    differs[1] = truth
+    drift = case.drift * place[:, :, None]
+    return spreads * math.sqrt(0.5) * (way * visits[None] + steps) + way * (differs + drift)[None]
+
+
+def rows_of(logs: np.ndarray, cells: Sequence[Cell], repeats: int) -> tuple[Row, ...]:
+    """The table of the first repeats of a run with these logarithms."""
+    rows = []
+    for number, cell in enumerate(cells):
+        for layout, name in enumerate(NAMES):
+            points = tuple(
+                Point(
+                    repeat=repeat,
+                    valid=True,
+                    steady=True,
+                    throughput_ops_s=300.0 * math.exp(logs[0, layout, repeat, number]),
+                    p90_ms=40.0 * math.exp(logs[1, layout, repeat, number]),
+                    total_ms=1.0,
+                    samples=1000,
+                    errors=0,
+                )
+                for repeat in range(repeats)
+            )
+            rows.append(
+                Row(
+                    layout=name,
+                    api="swift",
+                    workload=cell.workload,
+                    operation=cell.operation,
+                    object_size_bytes=cell.size_bytes,
+                    workers=cell.workers,
+                    repeats=repeats,
+                    throughput_ops_s=300.0,
+                    p90_ms=40.0,
+                    valid=True,
+                    steady=True,
+                    points=points,
+                )
+            )
+    return tuple(rows)
+
+
+def wrong(case: Case, found: Comparison, cells: Sequence[Cell]) -> bool:
+    """Whether anything is claimed that is not so."""
+    for one in found.effects:
+        last = (one.workload, one.workers) == (cells[-1].workload, cells[-1].workers)
+        if one.workers is None and case.ratio != case.last and one.workload == cells[-1].workload:
+            last = True
+        truth = case.last if last else case.ratio
+        # B is the faster one in throughput and p90 wherever the two differ.
+        if one.verdict == "worse" or (one.verdict == "better" and truth == 1):
+            return True
+        if one.verdict == "too small to matter" and truth > BOUNDS.p90_ratio:
+            return True
+    return False
+
+
+def claimed(found: Comparison) -> int:
+    """How many cells of throughput and p90 have a difference that is claimed."""
+    return sum(one.verdict in ("better", "worse") for one in found.effects if one.workers is not None and one.metric in ALWAYS)
+
+
+def decided(found: Comparison) -> bool:
+    """Whether something is claimed of every cell of throughput and p90."""
+    return all(one.claimed for one in found.effects if one.workers is not None and one.metric in ALWAYS)
+
+
+def look_by(rule: str, looks: Sequence[Comparison]) -> list[int]:
+    """Which of the looks are read by a rule; the run ends at the last of them."""
+    last = len(looks) - 1
+    if rule == "five":
+        return [0]
+    if rule == "twice":
+        return [0] if decided(looks[0]) else [0, last]
+    ends = clear if rule == "strict" else decided
+    return [next((number for number, look in enumerate(looks[:-1]) if ends(look)), last)]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--runs", type=int, default=1000)
+    runs = parser.parse_args().runs
+    suite = loader.load(loader.find("quick"))
+    cells = cells_of(suite)
+    counts = range(suite.repeats, suite.repeats + (suite.further.blocks if suite.further else 0) + 1)
+    print(f"{runs} runs a line; {len(cells)} cells of 2 metrics; {counts[0]} to {counts[-1]} repeats\n")
+    print("| truth and scatter | " + " | ".join(f"{rule}: wrong | claimed | n" for rule in RULES) + " |")
+    print("| --- |" + " --: |" * (3 * len(RULES)))
+    began = time.monotonic()
+    for number, case in enumerate(_cases()):
+        errors, shown, ended = dict.fromkeys(RULES, 0), dict.fromkeys(RULES, 0), dict.fromkeys(RULES, 0)
+        for run in range(runs):
+            logs = logs_of(case, len(cells), counts[-1], np.random.default_rng([2014, number, run]))
+            looks = [compare(rows_of(logs, cells, repeats), {"A-again": "A"}, BOUNDS) for repeats in counts]
+            for rule in RULES:
+                read = look_by(rule, looks)
+                errors[rule] += any(wrong(case, looks[one], cells) for one in read)
+                shown[rule] += claimed(looks[read[-1]])
+                ended[rule] += counts[read[-1]]
+        parts = [
+            f"{errors[rule] / runs * 100:.1f} | {shown[rule] / runs / len(cells) / 2 * 100:.0f} | {ended[rule] / runs:.1f}"
+            for rule in RULES
+        ]
+        print(f"| {case.name} | " + " | ".join(parts) + " |", flush=True)
+    print(f"\n{time.monotonic() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""Blocks beyond a suite's repeats: when they follow, when they do not, and what a run leaves open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from results.comparison import Comparison, Effect
+from results.resolved import ResolvedPlan
+from results.run_data import RunData
+from results.statistics import Ratio
+from results.store import RunStore
+from weighbridge import further
+from weighbridge.budget import Allowance
+from weighbridge.conductor import FURTHER, Conductor
+from weighbridge.further import STRICT, clear, left_open, unclear
+from weighbridge.plan import Plan
+from weighbridge.testing import FAKE_DRIVER, SUITE, Run
+
+
+def effect(q: float | None, **changes: Any) -> Effect:
+    known = {
+        "workload": "small",
+        "operation": "read",
+        "api": "swift",
+        "about": "4 KiB reads",
+        "workers": 4,
+        "metric": "throughput",
+        "baseline": "rgw-a",
+        "subject": "swift-b",
+        "ratio": Ratio(value=1.5, low=1.2, high=1.9, repeats=5),
+        "p": q,
+        "q": q,
+        "verdict": "better",
+        "text": "",
+    }
+    return Effect.model_validate({**known, **changes})
+
+
+def comparison(*effects: Effect) -> Comparison:
+    return Comparison(baseline="rgw-a", subjects=("swift-b",), effects=effects, tests=len(effects))
+
+
+def test_a_run_is_clear_where_every_cell_of_throughput_and_p90_is_shown_at_the_strict_level() -> None:
+    shown, almost = effect(STRICT), effect(STRICT * 1.01, metric="p90")
+    assert clear(comparison(shown))
+    assert not clear(comparison(shown, almost))
+    assert unclear(comparison(shown, almost)) == (almost,)
+    # Neither what goes over all worker counts, nor other metrics, nor what no repeat makes comparable holds a run up.
+    beside = (effect(0.5, workers=None), effect(0.5, metric="max"), effect(None, ratio=None, verdict="not comparable"))
+    assert clear(comparison(shown, *beside))
+    assert not clear(comparison(*beside[:1]))
+    assert not clear(comparison())
+
+
+def test_what_is_left_open_is_said_once_with_the_command_that_goes_on() -> None:
+    assert left_open(comparison(effect(0.001), effect(0.04, verdict="too small to matter")), Path("runs/x")) == ""
+    said = left_open(comparison(effect(0.001), effect(0.3, verdict="not shown", metric="p90", workers=1)), Path("runs/x"))
+    assert said.startswith("Nothing is claimed in 1 of 2 cells (p90 of 4 KiB reads at 1 worker).")
+    assert said.endswith("weighbridge resume runs/x --budget 10m")
+
+
+class Grown:
+    """Remembers the plans that a conductor grew to."""
+
+    def __init__(self) -> None:
+        self.plans: list[Plan] = []
+
+
+def conduct(run: Run, within_s: float, tmp_path: Path) -> tuple[RunStore, Grown]:
+    store, grown = run.store(), Grown()
+    seen = _Silent()
+    Conductor(
+        run.plan(),
+        run.planned,
+        store,
+        seen,
+        run.place,
+        driver=FAKE_DRIVER,
+        further=Allowance(within_s),
+        grown=grown.plans.append,
+    ).run()
+    return store, grown
+
+
+class _Silent:
+    say = begins = progress = ended = staticmethod(lambda *_: None)
+
+
+FURTHER_BLOCKS = {"blocks": 2, "within": "1h"}
+SMALL = [SUITE["workloads"][0]]
+
+
+def test_blocks_follow_until_all_is_clear_and_the_plan_on_the_disk_holds_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[bool] = [False, True]
+    monkeypatch.setattr(further, "clear", lambda _: looks.pop(0))
+    run = Run(tmp_path, repeats=2, further={"blocks": 5, "within": "1h"}, workloads=SMALL)
+    store, grown = conduct(run, 3600, tmp_path)
+    assert sorted({step.key.repeat for step in store.steps()}) == [0, 1, 2]
+    assert len(store.steps()) == 3 * 2 * 2
+    plan = Plan.model_validate_json((store.folder / "plan.resolved.json").read_bytes())
+    assert (plan.suite.repeats, plan.suite.further.blocks) == (3, 4)  # type: ignore[union-attr]
+    assert plan.visits[: len(run.plan().visits)] == run.plan().visits
+    assert grown.plans == [plan]
+    assert isinstance(store.plan(), ResolvedPlan)
+    told = [event.text for event in store.events() if event.kind == FURTHER]
+    assert told[0].endswith("not clear after 2 repeats: repeat 3 follows")
+    assert told[1] == "every difference of throughput and p90 is clear after 3 repeats"
+
+
+def test_no_more_blocks_follow_than_the_suite_allows_and_the_order_is_that_of_a_longer_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(further, "clear", lambda _: False)
+    run = Run(tmp_path, repeats=2, further=FURTHER_BLOCKS, workloads=SMALL)
+    store, grown = conduct(run, 3600, tmp_path)
+    assert len(store.steps()) == 4 * 2 * 2
+    assert grown.plans[-1].suite.further is None
+    assert grown.plans[-1].visits == Run(tmp_path / "longer", repeats=4, workloads=SMALL).plan().visits
+
+
+def test_no_block_follows_for_which_there_is_no_time_and_the_run_says_so(tmp_path: Path) -> None:
+    store, grown = conduct(Run(tmp_path, repeats=2, further=FURTHER_BLOCKS, workloads=SMALL), 1, tmp_path)
+    assert grown.plans == []
+    assert len(store.steps()) == 2 * 2 * 2
+    (told,) = (event.text for event in store.events() if event.kind == FURTHER)
+    assert told.startswith("no time for repeat 3: it would take about")
+
+
+def test_no_block_follows_where_the_suite_has_none_or_nothing_is_compared(tmp_path: Path) -> None:
+    for name, run in (
+        ("none", Run(tmp_path / "none", repeats=2, workloads=SMALL)),
+        ("alone", Run(tmp_path / "alone", repeats=2, further=FURTHER_BLOCKS, workloads=SMALL)),
+    ):
+        if name == "alone":
+            del run.planned[1]
+        store, grown = conduct(run, 3600, tmp_path)
+        assert grown.plans == []
+        assert not [event for event in store.events() if event.kind == FURTHER]
+
+
+def test_the_looks_are_at_the_very_comparison_that_the_report_makes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Comparison] = []
+    monkeypatch.setattr(further, "clear", lambda one: seen.append(one) is None)
+    store, _ = conduct(Run(tmp_path, repeats=2, further=FURTHER_BLOCKS, workloads=SMALL), 3600, tmp_path)
+    assert seen == [RunData(store.folder).comparison]
