@@ -1,6 +1,6 @@
 """The map of % change against the first layout: throughput and p90, a line for each kind of requests and worker count.
 
-Blue is better and orange worse, whichever way the figure goes. `~`: not shown, or too small to matter. In brackets: no claim.
+Blue is better and orange worse, whichever way the figure goes. `~`: not shown, or too small to matter. In brackets: provisional.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from results.comparison import Comparison, Effect
 from results.diverging import colour_at, diverging, ink_on, neutral
 from results.figures import show_figure, show_ratio
 from results.kinds import Kind, kind_of
-from results.metrics import MetricKey
+from results.metrics import METRICS, MetricKey
 from results.slides.evidence import Evidence
 from results.slides.grid_fitting import size_for
 from results.slides.page import ROOM_PT
@@ -68,7 +68,7 @@ def _told(comparison: Comparison, subjects: Sequence[str], kinds: set[Kind]) -> 
     """The verdicts about these layouts and kinds of requests, with the figures behind them."""
     for one in comparison.effects:
         if one.subject in subjects and kind_of(one) in kinds:
-            unit = "op/s" if one.metric == "throughput" else "ms"
+            unit = METRICS[one.metric].unit
             known = one.baseline_value is not None and one.subject_value is not None
             figures = f" [{show_figure(one.baseline_value)} against {show_figure(one.subject_value)} {unit}]"
             yield f"{one.text}{figures if known else ''}"
@@ -81,9 +81,10 @@ def _title(comparison: Comparison) -> str:
     )
     known = [one for one in cells if one.verdict != "not comparable"]
     if not known:
-        return f"Nothing could be compared with {comparison.baseline}"
+        why = f": {_why(cells)}" if any(one.doubts for one in cells) else ""
+        return f"Nothing could be compared with {comparison.baseline}{why}"
     if all(one.verdict == "provisional" for one in known):
-        return f"Too few repeats for a claim against {comparison.baseline}"
+        return f"Provisional against {comparison.baseline} in {counted(len(known), 'case')}: {_why(known)}"
     counts = {}
     for subject in comparison.subjects:
         mine = [one.verdict for one in known if one.subject == subject]
@@ -95,6 +96,11 @@ def _title(comparison: Comparison) -> str:
         others = f"No layout is shown to be faster than {comparison.baseline}; " if len(counts) > 1 else ""
         return f"{others}{subject} is slower {f'than {comparison.baseline} ' * (not others)}in {worse} of {counted(whole, 'case')}"
     return f"{subject} is faster than {comparison.baseline} in {better} of {counted(whole, 'case')} and slower in {worse or 'none'}"
+
+
+def _why(effects: Sequence[Effect]) -> str:
+    """What is in doubt, in a word or two each."""
+    return listed(list(dict.fromkeys(doubt.what for one in effects for doubt in one.doubts)) or ["nothing is claimed"])
 
 
 def _resting(comparison: Comparison) -> str:
@@ -157,7 +163,7 @@ def _head(text: str, look: Look, *, across: int = 1) -> Cell:
 
 
 def _cell(one: Effect | None, look: Look) -> Cell:
-    """A change: in colour where it is shown and matters, pale in brackets without a claim."""
+    """A change: in colour where it is shown and matters, pale in brackets where it is provisional."""
     text = change_text(one)
     if one is None or one.ratio is None or one.verdict in ("not shown", "too small to matter", "not comparable"):
         return Cell(text=text, fill=neutral(look) if one is not None else None, ink=look.muted, align="center")
@@ -170,7 +176,7 @@ def _cell(one: Effect | None, look: Look) -> Cell:
 
 
 def change_text(one: Effect | None) -> str:
-    """A change in per cent, a multiple from threefold on, in brackets without a claim; a cross where it cannot be compared."""
+    """A change in per cent, a multiple from threefold on, in brackets where provisional; a cross where not comparable."""
     if one is None:
         return ""
     if one.ratio is None or one.verdict == "not comparable":
@@ -187,7 +193,7 @@ def _foot(comparison: Comparison) -> str:
     told = {change_text(one)[:1] for one in comparison.effects}
     parts = ["blue: better, orange: worse"]
     parts += ["~: not shown, or too small to matter"] * ("~" in told)
-    parts += ["in brackets: no claim"] * ("(" in told)
+    parts += ["in brackets: provisional"] * ("(" in told)
     parts += ["×: cannot be compared"] * ("×" in told)
     floors = [f"{one.metric} {show_ratio(one.ratio)}" for one in comparison.noise]
     parts += [f"noise floor: {listed(floors)}"] if floors else []

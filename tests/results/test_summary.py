@@ -10,7 +10,8 @@ from results.histogram import Histogram
 from results.resolved import ResolvedPlan
 from results.step import Pass, StepKey, StepResult
 from results.store import RunStore
-from results.summary import COLUMNS, Row, summarize, summary_csv
+from results.summary import Row, summarize
+from results.summary_csv import COLUMNS, summary_csv
 from results.tables import table
 from results.testing import fake_measurement
 from results.use import StepUse
