@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from results.findings import findings_of, headline
 from results.run_data import RunData
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -93,7 +94,11 @@ def test_beside_a_program_that_burns_a_core_it_says_so_first_ranks_nothing_and_e
     assert {doubt.what for one in found.data.comparison.effects for doubt in one.doubts} >= {"machine busy"}
     assert not any(row.ranked for row in found.data.rows)
     assert found.code == 4, found.printed
-    assert not any("leads" in line for line in lines)
+    answer = headline(findings_of(found.data.comparison))
+    assert f"{answer}." in found.printed
+    assert answer.startswith("Nothing may be ranked")
+    assert "other programs used" in found.printed
+    assert " leads in " not in found.printed
     assert left_over() == []
 
 
@@ -102,6 +107,8 @@ def test_on_a_quiet_machine_it_concludes_and_exits_with_0(tmp_path: Path) -> Non
     assert found.code == 0, found.printed
     (throughput,) = (one for one in found.data.comparison.effects if one.metric == "throughput" and one.workers == 4)
     assert (throughput.verdict, throughput.doubts) == ("better", ()), (throughput.text, found.printed)
+    assert f"{headline(findings_of(found.data.comparison))}." in found.printed
+    assert " leads in " in found.printed
     assert throughput.ratio is not None
     # Four workers in a closed loop that wait 20 instead of 60 ms: three times, but for what an answer itself takes.
     assert throughput.ratio.low is not None
