@@ -59,8 +59,10 @@ def card_words(finding: Finding) -> CardWords:
     interval = f"95 % interval {show_ratio(low)} to {show_ratio(high)}, " if low is not None and high is not None else ""
     detail = f"{interval}n = {finding.ratio.repeats}"
     if finding.verdict == "provisional":
-        why = _short("; ".join(dict.fromkeys(doubt.words for doubt in finding.doubts)))
-        relation = f"{finding.faster} did {show_ratio(finding.ratio.value)} of {finding.slower}"
+        words = list(dict.fromkeys(doubt.words for doubt in finding.doubts))
+        kinds = dict.fromkeys(doubt.what for doubt in finding.doubts)
+        why = _short(words[0] if len(words) == 1 else ", ".join(kinds))
+        relation = f"{finding.faster} did {show_ratio(finding.ratio.value)} what {finding.slower} did"
         return CardWords(figure=show_ratio(finding.ratio.value), text=f"provisional: {relation}", detail=f"{detail}: {why}")
     if finding.verdict in _CLAIMS_NOTHING:
         text = f"{finding.faster} beside {finding.slower}: {_CLAIMS_NOTHING[finding.verdict]}"

@@ -210,7 +210,9 @@ def _best(findings: Sequence[Finding]) -> str:
     if ahead:
         return max(ahead, key=lambda finding: finding.ratio.value if finding.ratio else 0).brief
     known = [finding for finding in findings if finding.ratio is not None]
-    return f"{known[0].baseline} is ahead of all" if known else ("not comparable" if findings else "")
+    if not known:
+        return "not comparable" if findings else ""
+    return f"{known[0].baseline} {'is ahead of all' if all(one.shown for one in known) else 'did most, which is not claimed'}"
 
 
 def interval_of(values: Sequence[float]) -> tuple[float, float] | tuple[None, None]:

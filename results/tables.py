@@ -10,7 +10,7 @@ from results.figures import UNKNOWN, show_figure, show_ms
 from results.findings import DRIVERS
 from results.interval import Interval, show_latency
 from results.reasons import Reason, marks
-from results.spreads import show_spread
+from results.spreads import shown
 from results.summary import Row
 from results.use import limit_brief
 
@@ -75,8 +75,8 @@ _ABOUT = (
             unit="ms",
             numeric=True,
             about=f"{percent} % of the operations that succeeded took at most so long. Geometric mean of the repeats’ own "
-            "percentiles, of p90 and p99 ± half of its 95 % interval; "
-            f"given only where at least 20 samples lie beyond it. (10, 20]: the driver counts in bins, and it lies in this one.",
+            "percentiles, of p90 and p99 ± half of its 95 % interval. Of one repeat with few samples beyond it: in square brackets "
+            "what its order statistics allow. (10, 20]: the driver counts in bins, and it lies in this one.",
         )
         for percent in (50, 90, 99)
     ),
@@ -84,7 +84,8 @@ _ABOUT = (
         title="Max",
         unit="ms",
         numeric=True,
-        about="The slowest operation that succeeded, in any repeat, or the bin that it lies in. It grows with the samples.",
+        about="The slowest operation that succeeded, in any repeat, or the bin that it lies in. It grows with the samples. "
+        "≥: requests that were not seen to end took at least so long.",
     ),
     Column(
         title="First byte",
@@ -159,15 +160,10 @@ def _line(row: Row, doubts: str) -> Line:
             DRIVERS[row.driver],
             str(row.workers),
             row.layout,
-            show_spread(row.throughput_ops_s, row.spread("throughput")),
+            shown(row, "throughput"),
             show_figure(row.bandwidth_mb_s),
             show_latency(row.p50_ms, row.p50_in),
-            *(
-                show_spread(value, row.spread(f"p{percent}")) if within is None else str(within)
-                for percent, value, within in ((90, row.p90_ms, row.p90_in), (99, row.p99_ms, row.p99_in))
-            ),
-            show_latency(row.max_ms, row.max_in),
-            show_ms(row.first_byte_ms),
+            *(shown(row, key) for key in ("p90", "p99", "max", "first-byte")),
             show_ms(row.mean_ms),
             *(UNKNOWN if count is None else f"{count:,}" for count in counts),
             *(show_figure(value) for value in cpu_s),

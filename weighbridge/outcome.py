@@ -20,7 +20,7 @@ from results.figures import UNKNOWN, show_figure
 from results.findings import DRIVERS, Finding, headline
 from results.interval import show_latency
 from results.reasons import Reason, marks
-from results.spreads import show_spread
+from results.spreads import shown
 from results.summary import Row
 from results.use import limit_brief, saturated
 from weighbridge.study_outcome import print_study
@@ -52,16 +52,17 @@ def print_outcome(derived: Derived, console: Console) -> None:
     if derived.comparison.subjects:
         console.print(f"{headline(derived.findings)}.", style="bold", markup=False, highlight=False, soft_wrap=True)
     several = len({row.driver for row in rows}) > 1
-    shown = _Shown(derived.reasons, _unit(rows))
-    whole = shown.table(rows, several=several, spread=True) if any(row.resources for row in rows) else None
-    if whole is not None and _fits(whole, console):
-        console.print(whole)
+    drawing = _Shown(derived.reasons, _unit(rows))
+    tries = [drawing.table(rows, several=several, spread=spread) for spread in (True, False)]
+    whole = [drawn for drawn in tries if _fits(drawn, console)] if any(row.resources for row in rows) else []
+    if whole:
+        console.print(whole[0])
     elif several and console.width < BOTH:
         for driver in dict.fromkeys(row.driver for row in rows):
             console.print(f"By {DRIVERS[driver]}:", style="bold")
-            _print_parts([row for row in rows if row.driver == driver], shown, console)
+            _print_parts([row for row in rows if row.driver == driver], drawing, console)
     else:
-        _print_parts(rows, shown, console)
+        _print_parts(rows, drawing, console)
     for reason in derived.reasons:
         console.print(f"{reason.mark}  {reason.text}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     for finding in derived.findings:
@@ -111,19 +112,19 @@ def _brief(finding: Finding, reasons: Sequence[Reason]) -> str:
     return text
 
 
-def _print_parts(rows: Sequence[Row], shown: _Shown, console: Console) -> None:
+def _print_parts(rows: Sequence[Row], drawing: _Shown, console: Console) -> None:
     """The table in the parts that a terminal has room for; the spread of repeats where there is room for that, too."""
     several = len({row.driver for row in rows}) > 1
     if console.width < BOTH and any(row.max_in is not None for row in rows):
-        console.print(shown.table(rows, several=several, only=("op/s", shown.unit or "bandwidth")))
-        console.print(shown.table(rows, several=several, only=_RATES))
+        console.print(drawing.table(rows, several=several, only=("op/s", drawing.unit or "bandwidth")))
+        console.print(drawing.table(rows, several=several, only=_RATES))
     else:
-        titles = (*shown.rates, *_RATES)
-        tries = [shown.table(rows, several=several, spread=spread, only=titles) for spread in (True, False)]
-        tries.append(shown.table(rows, several=several, only=tuple(title for title in titles if title != _RATES[0])))
+        titles = (*drawing.rates, *_RATES)
+        tries = [drawing.table(rows, several=several, spread=spread, only=titles) for spread in (True, False)]
+        tries.append(drawing.table(rows, several=several, only=tuple(title for title in titles if title != _RATES[0])))
         console.print(next((drawn for drawn in tries if _fits(drawn, console)), tries[-1]))
     if any(row.resources for row in rows):
-        console.print(shown.table(rows, several=several, only=_USES))
+        console.print(drawing.table(rows, several=several, only=_USES))
 
 
 def _fits(drawn: Table, console: Console) -> bool:
@@ -184,14 +185,10 @@ class _Shown:
 
     def _cells(self, row: Row, *, spread: bool) -> dict[str, str]:
         """A row's cells by title."""
-        ops = show_spread(row.throughput_ops_s, row.spread("throughput") if spread else None)
-        p90 = show_latency(row.p90_ms, row.p90_in)
-        if spread and row.p90_in is None:
-            p90 = show_spread(row.p90_ms, row.spread("p90"))
         limit = "none" if row.resources and not saturated(row.resources) else limit_brief(row.resources)
-        rates = {"op/s": ops, self.unit or "bandwidth": self._bandwidth(row.bandwidth_mb_s)}
+        rates = {"op/s": shown(row, "throughput", spread=spread), self.unit or "bandwidth": self._bandwidth(row.bandwidth_mb_s)}
         errors = UNKNOWN if row.errors is None else f"{row.errors:,}"
-        latencies = (show_latency(row.p50_ms, row.p50_in), p90, show_latency(row.max_ms, row.max_in), errors)
+        latencies = (show_latency(row.p50_ms, row.p50_in), shown(row, "p90", spread=spread), shown(row, "max"), errors)
         uses = (show_figure(row.gateway_cpu_s_per_1000_ops), show_figure(row.storage_cpu_s_per_1000_ops), limit or UNKNOWN)
         return rates | dict(zip((*_RATES, *_USES), (*latencies, *uses), strict=True))
 

@@ -46,9 +46,7 @@ EFFECTS: Final[Shape[EffectLine]] = Shape(
         _effect_column("metric", "text", f"{METRIC_WORDS}."),
         _effect_column("baseline", "text", "The layout that is compared with."),
         _effect_column("subject", "text", "The layout that is compared."),
-        _effect_column(
-            "baseline_value", "number", "Geometric mean of the baseline's repeats: op/s of throughput, ms of latencies."
-        ),
+        _effect_column("baseline_value", "number", "Geometric mean of the baseline's repeats: op/s of throughput, else ms."),
         _effect_column("subject_value", "number", "The same of the subject."),
         _ratio_column("ratio", "number", "How many times the baseline's the subject's figure is: of geometric means.", "value"),
         _ratio_column("ratio_low", "number", "Lower end of its 95 % interval.", "low"),

@@ -14,12 +14,13 @@ from results.figures import UNKNOWN, show_figure
 from results.interval import Interval, show_latency
 from results.kinds import kind_of, subjects
 from results.manifest import Manifest
+from results.metrics import METRICS
 from results.reasons import reasons
 from results.run_data import RunData
-from results.spreads import show_spread
+from results.spreads import shown
 from results.statistics import REPEATS_FOR_A_CLAIM
 from results.summary import Row
-from results.validity import enough_samples, samples_needed
+from results.validity import least_samples
 
 NOT_VALID: Final = "†"
 NOT_STEADY: Final = "‡"
@@ -67,10 +68,10 @@ def summary_paper(data: RunData) -> PaperTable:
                 name,
                 str(row.workers),
                 f"{row.layout} {_mark(row)}".rstrip(),
-                show_spread(row.throughput_ops_s, row.spread("throughput")),
+                shown(row, "throughput"),
                 show_figure(row.bandwidth_mb_s),
                 *(_percentile(row, percent) for percent in (50, 90, 99)),
-                show_latency(row.max_ms, row.max_in),
+                shown(row, "max"),
                 UNKNOWN if row.errors is None else f"{row.errors:,}",
                 str(row.repeats),
             )
@@ -133,8 +134,9 @@ def _percentile(row: Row, percent: int) -> str:
     value: float | None = getattr(row, f"p{percent}_ms")
     within: Interval | None = getattr(row, f"p{percent}_in")
     if value is None and within is None and _too_few(row, percent):
-        return f"n<{samples_needed(percent)}"
-    return show_latency(value, within) if within is not None else show_spread(value, row.spread(f"p{percent}"))
+        return f"n<{least_samples(percent)}"
+    key = f"p{percent}"
+    return shown(row, key) if key in METRICS else show_latency(value, within)
 
 
 def _mark(row: Row) -> str:
@@ -145,11 +147,12 @@ def _mark(row: Row) -> str:
 
 
 def _too_few(row: Row, percent: int) -> bool:
-    return any(not enough_samples(point.samples, percent) for point in row.used)
+    return any(point.samples < least_samples(percent) for point in row.used)
 
 
 def _summary_notes(rows: Sequence[Row], twins: Mapping[str, str], comparison: Comparison) -> Iterator[str]:
-    yield "Geometric means of the repeats' own, ± half of their 95 % interval; max is the highest of all; errors are of all repeats, also those left out."
+    yield "Geometric means of the repeats' own, ± half of their 95 % interval; max is the highest of all."
+    yield "Errors are of all repeats, also those left out."
     if any(row.repeats < REPEATS_FOR_A_CLAIM for row in rows):
         yield f"Fewer than {REPEATS_FOR_A_CLAIM} repeats are provisional."
     marks = {_percentile(row, percent) for row in rows for percent in (50, 90, 99)}

@@ -132,7 +132,7 @@ def _spread_end(metric: Metric, *, high: bool) -> Column[RowLine]:
 
 SUMMARY: Final[Shape[RowLine]] = Shape(
     "summary",
-    "A line for each layout, kind of requests and worker count, over the repeats that are valid. Figures are geometric means of the repeats' own.",
+    "A line for each layout, kind of requests and worker count: geometric means of the figures of the repeats that are valid.",
     (
         Column("run", "text", "Name of the run.", lambda one: one.data.manifest.run_id),
         _row_column("layout", "text", "What was weighed."),
@@ -158,7 +158,12 @@ SUMMARY: Final[Shape[RowLine]] = Shape(
             )
             for one in PERCENTILES
         ),
-        _row_column("max_ms", "number", "The slowest operation that succeeded, in any repeat.", "ms"),
+        _row_column(
+            "max_ms",
+            "number",
+            "The slowest operation of any repeat; what was in flight at the end, or timed out, took at least so long.",
+            "ms",
+        ),
         _row_column("first_byte_ms", "number", "The first byte of 90 % of the reads that succeeded came within so long.", "ms"),
         _row_column("mean_ms", "number", "Total of all latencies by their number.", "ms"),
         *(_spread_end(metric, high=high) for metric in METRICS.values() for high in (False, True)),
@@ -173,11 +178,17 @@ SUMMARY: Final[Shape[RowLine]] = Shape(
             "steady", "truth", "Whether it did the same from the first second to the last; unknown where it cannot be told."
         ),
         _row_column("ranked", "truth", "Whether anything may be concluded: valid, not unsteady, and in no grave doubt."),
+        Column(
+            "lower_bounds",
+            "texts",
+            "Metrics of which the figure is a lower bound: requests that were not seen to end took as long or longer.",
+            lambda one: one.row.at_least,
+        ),
         _row_column("provisional", "truth", "Whether it is ranked, but something is in doubt: nothing may be claimed by it."),
         Column(
             "doubts",
             "texts",
-            "What is in doubt, the grade before it: grave (not comparable) or mild (provisional); with the metrics that it touches.",
+            "What is in doubt, its grade first: grave (not comparable) or mild (provisional); with the metrics that it touches.",
             lambda one: tuple(doubt_text(doubt) for doubt in one.row.doubts),
         ),
         _row_column("notes", "texts", "What a reader must know."),
@@ -279,12 +290,13 @@ STEPS: Final[Shape[StepLine]] = Shape(
             lambda one: _tally_ms(one.tally.min_us) if one.tally else None,
             "ms",
         ),
+        _point_column("max_ms", "The slowest operation; what was in flight at the end, or timed out, took at least so long.", "ms"),
+        _point_column("first_byte_ms", "The first byte of 90 % of the reads that succeeded came within so long.", "ms"),
         Column(
-            "max_ms",
-            "number",
-            "The slowest operation that succeeded.",
-            lambda one: _tally_ms(one.tally.max_us) if one.tally else None,
-            "ms",
+            "lower_bounds",
+            "texts",
+            "Metrics of which the figure is a lower bound: requests that were not seen to end took as long or longer.",
+            lambda one: one.point.at_least if one.point is not None else (),
         ),
         Column("mean_ms", "number", "Total of all latencies by their number.", _mean_ms, "ms"),
         *(_point_end(one, high=high) for one in (*PERCENTILES, "max") for high in (False, True)),

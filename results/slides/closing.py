@@ -64,7 +64,10 @@ def _title(evidence: Evidence) -> str:
         lacking = f"{len(bad)} of {counted(cells, 'figure')} do not count" if bad else "some figures are of fewer repeats"
         return f"The run is not whole ({evidence.manifest.state}): {lacking}"
     if bad:
-        return f"{len(bad)} of {counted(cells, 'figure')} {'does' if len(bad) == 1 else 'do'} not count"
+        marked = {cell for one in evidence.reasons if one.standing == "provisional" for cell in one.cells}
+        rest = {(row.layout, kind_of(row), row.workers) for row in evidence.rows if row.ranked}
+        others = "; the others are provisional" if rest and rest <= marked else ""
+        return f"{len(bad)} of {counted(cells, 'figure')} {'does' if len(bad) == 1 else 'do'} not count{others}"
     return _in_doubt(evidence) or f"{_all_of(cells)} of {counted(evidence.repeats[0], 'repeat')} or more, and nothing is in doubt"
 
 

@@ -14,6 +14,7 @@ from typing import Final
 from results.chart_theme import Look
 from results.comparison import Comparison, Effect
 from results.diverging import colour_at, diverging, ink_on, neutral
+from results.doubt import graves
 from results.figures import show_figure, show_ratio
 from results.kinds import Kind, kind_of
 from results.metrics import METRICS, MetricKey
@@ -31,8 +32,6 @@ _DEEPEST: Final = 1.5
 """The logarithm to base 2 of the ratio at which colours end: nearly three times as much, or as little."""
 LARGE_PT: Final = 18
 """Type that can be read from the last row of most rooms."""
-_PALE: Final = 0.35
-"""How much of its colour a change without a claim keeps."""
 
 Line = tuple[Kind, int | None]
 """A line of the map: a kind of requests at a worker count, or (None) over all of them."""
@@ -99,13 +98,14 @@ def _title(comparison: Comparison) -> str:
 
 
 def _why(effects: Sequence[Effect]) -> str:
-    """What is in doubt, in a word or two each."""
-    return listed(list(dict.fromkeys(doubt.what for one in effects for doubt in one.doubts)) or ["nothing is claimed"])
+    """What is in doubt, in a word or two each: of what is grave that alone."""
+    doubts = [doubt for one in effects for doubt in one.doubts]
+    return listed(list(dict.fromkeys(doubt.what for doubt in graves(doubts) or doubts)) or ["nothing is claimed"])
 
 
 def _resting(comparison: Comparison) -> str:
     known = [one.ratio.repeats for one in comparison.effects if one.ratio is not None]
-    return rests_on(min(known, default=0), max(known, default=0))
+    return rests_on(min(known), max(known)) if known else "not comparable"
 
 
 @dataclass(frozen=True)
@@ -163,14 +163,14 @@ def _head(text: str, look: Look, *, across: int = 1) -> Cell:
 
 
 def _cell(one: Effect | None, look: Look) -> Cell:
-    """A change: in colour where it is shown and matters, pale in brackets where it is provisional."""
+    """A change: in colour where it is claimed, in brackets without one where it is provisional."""
     text = change_text(one)
     if one is None or one.ratio is None or one.verdict in ("not shown", "too small to matter", "not comparable"):
         return Cell(text=text, fill=neutral(look) if one is not None else None, ink=look.muted, align="center")
+    if one.verdict == "provisional":
+        return Cell(text=text, fill=neutral(look), ink=look.ink, align="center")
     doubled = math.log2(one.ratio.value) * (1 if one.metric == "throughput" else -1) / _DEEPEST
     doubled = min(1.0, max(-1.0, doubled))
-    if one.verdict == "provisional":
-        return Cell(text=text, fill=colour_at(doubled * _PALE, diverging(look)), ink=look.ink, align="center")
     fill = colour_at(doubled, diverging(look))
     return Cell(text=text, fill=fill, ink=ink_on(fill), bold=True, align="center")
 

@@ -261,7 +261,7 @@ def _relation(pair: Finding, about: str) -> str:
         near = f"within {max(1, round((ratio.value - 1) * 100))} % of each other"
         return f"{provisional}{pair.faster} and {pair.slower} serve {about} {near}"
     if provisional:
-        return f"{provisional}{pair.faster} did {show_ratio(ratio.value)}{interval} of {pair.slower}’s {about}"
+        return f"{provisional}{pair.faster} did {show_ratio(ratio.value)}{interval} {pair.slower}’s {about}"
     unshown = ", which is not shown," if not pair.shown else ""
     return f"{pair.faster} serves {show_ratio(ratio.value)}{interval} {pair.slower}’s {about}{unshown}"
 
