@@ -242,7 +242,9 @@ def _row(
     told = _steady(shown, beside)
     steady = told.steady
     far = outlier_words([(point.repeat, point.throughput_ops_s) for point in shown])
-    head["notes"] = tuple(dict.fromkeys((*notes, *told.notes, *far)))
+    # What no repeat tells by itself is not worth a word where all of them tell it together.
+    own = tuple(note for note in notes if UNTOLD not in note) if steady is not None or told.notes else notes
+    head["notes"] = tuple(dict.fromkeys((*own, *told.notes, *far)))
     return Row(
         **head,
         throughput_ops_s=_middle([point.throughput_ops_s for point in shown]),
