@@ -13,10 +13,9 @@ is chosen so that the dearest client, in Python, uses half of its CPU at most. C
 program of the idle class keeps either from sleeping, and run before all other programs (SCHED_RR), which on a machine that
 does something else beside would otherwise be measured as well.
 
-Answers that come at once are written one after the other, 1 MiB in 0.25 ms, and who reads all of them a piece at a time gets each
-after all: 16 workers that begin together stay together, and have 44 ms where those that came apart have 40. Workers of the engine
-and of the asyncio client therefore begin one after the other over the length of a delay; wrk's, which cannot, come apart by
-themselves, since it reads one answer to its end before the next.
+Answers that come at once are written one after the other, 1 MiB in about 0.25 ms: where 16 workers of the engine or of the asyncio
+client began together, each had 44 ms of a delay of 40, and wrk's 40.7. Workers of these two therefore begin one after the other
+over the length of a delay, which wrk's cannot.
 
 wrk has no warm-up, and its connections start at once: its first requests are among its figures, and its last ones, cut off,
 are not. A turn is therefore as long as 150 requests of a connection at least, so that neither end comes to 1 %.
