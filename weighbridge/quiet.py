@@ -97,8 +97,8 @@ class Quiet:
         return found if found.busy else None
 
 
-def see(seconds: float = LOOK_S, *, proc: Path = Path("/proc")) -> Look:
-    """Look at this machine for so many seconds; every look takes as long."""
+def see(seconds: float = LOOK_S, *, most: int = MOST_NAMED, proc: Path = Path("/proc")) -> Look:
+    """Look at this machine for so many seconds, and name at most so many programs; every look takes as long."""
     began, own_s, programs = _stat(proc), time.process_time(), _programs()
     started = time.monotonic()
     time.sleep(seconds)
@@ -109,7 +109,7 @@ def see(seconds: float = LOOK_S, *, proc: Path = Path("/proc")) -> Look:
     return Look(
         share=min(1.0, max(0.0, busy_s - spent_s) / took_s / cpus),
         stolen=min(1.0, stolen_s / took_s / cpus),
-        programs=tuple(one for one in used if one.cpus >= WORTH_NAMING * cpus)[:MOST_NAMED],
+        programs=tuple(one for one in used if one.cpus >= WORTH_NAMING * cpus)[:most],
     )
 
 

@@ -131,5 +131,6 @@ def burner() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_a_program_that_burns_a_core_is_found_by_number_and_name(burner: subprocess.Popen[bytes]) -> None:
-    found = see(0.5)
+    # On a machine that is full of others it is one of many: all are asked for.
+    found = see(1.0, most=10_000)
     assert burner.pid in {one.pid for one in found.programs}
