@@ -40,7 +40,8 @@ from results.measurement import Load, Measurement, Second, Tally
 from results.resolved import ResolvedPlan
 from results.step import StepKey, StepResult
 from results.store import RunStore
-from results.summary import rows_of, summary_csv
+from results.summary import rows_of
+from results.summary_csv import summary_csv
 from results.validity import judge
 from results.visit import read_visits
 from suites import Bounds, Objects, Suite, Workload

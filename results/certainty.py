@@ -23,6 +23,7 @@ HEAD: Final = (
     "Cliff’s δ",
     "Could be shown",
     "Verdict",
+    "In doubt",
 )
 NUMBERS: Final = frozenset({"Workers", "Ratio", "95 % interval", "p", "q", "Mann-Whitney p", "Cliff’s δ", "Could be shown"})
 """Columns that are sorted as numbers."""
@@ -56,12 +57,18 @@ def _line(effect: Effect) -> EffectLine:
         (UNKNOWN if effect.delta is None else f"{effect.delta:+.2f}", effect.delta),
         (UNKNOWN if effect.smallest is None else show_ratio(effect.smallest), effect.smallest),
         (effect.verdict, effect.verdict),
+        (_doubts(effect), _doubts(effect)),
     )
     return EffectLine(
         cells=tuple(shown for shown, _ in cells),
         values=tuple("" if value is None else f"{value:.9g}" if isinstance(value, (int, float)) else value for _, value in cells),
         weak=effect.verdict not in ("better", "worse"),
     )
+
+
+def _doubts(effect: Effect) -> str:
+    """What is in doubt, in a word or two each: the reasons stand once, at the head of the page."""
+    return ", ".join(dict.fromkeys(doubt.what for doubt in effect.doubts))
 
 
 def _interval(effect: Effect) -> str:

@@ -15,11 +15,14 @@ from statistics import fmean, stdev
 from types import MappingProxyType
 
 from ground.record import Record
+from results.doubt import touching
 from results.figures import show_ms
 from results.findings import Finding, kind_of, overall, subjects, told_apart
 from results.interval import Interval
+from results.metrics import MetricKey
 from results.statistics import CONFIDENCE, t_quantile
-from results.summary import Row, csv_cell, interval_ends
+from results.summary import Row
+from results.summary_csv import csv_cell, interval_ends
 from results.validity import samples_needed
 
 
@@ -41,6 +44,8 @@ class Mark(Record):
     """The 95 % interval of what the repeats say of `value`, of throughput with at least two of them."""
     steady: bool | None = None
     """Whether it kept its level over the window; None: that cannot be told."""
+    provisional: bool = False
+    """Whether a mild doubt touches it: it is joined, and drawn hollow."""
     alone: bool = False
     """Whether no neighbour is joined to it."""
     valid: bool
@@ -100,10 +105,26 @@ def latency_panels(rows: Sequence[Row], findings: Sequence[Finding]) -> tuple[Pa
 
 def _panels(rows: Sequence[Row], findings: Sequence[Finding], field: str, top: str | None) -> tuple[Panel, ...]:
     names, pairs = subjects(rows), overall(findings)
-    return tuple(_panel(list(cells), names[kind], pairs.get(kind, []), field, top) for kind, cells in groupby(rows, key=kind_of))
+    return tuple(
+        _panel(list(cells), names[kind], pairs.get(kind, []), findings, field, top) for kind, cells in groupby(rows, key=kind_of)
+    )
 
 
-def _panel(cells: Sequence[Row], about: str, mine: Sequence[Finding], field: str, top: str | None) -> Panel:
+def in_doubt(row: Row, metric: MetricKey, findings: Sequence[Finding]) -> bool:
+    """Whether something is in doubt of a figure of a row: of itself, or of all that it can be compared with."""
+    if row.steady is False or touching(row.doubts, metric):
+        return True
+    mine = [
+        one
+        for one in findings
+        if one.workers == row.workers and kind_of(one) == kind_of(row) and row.layout in (one.faster, one.slower)
+    ]
+    return bool(mine) and all(one.doubts and one.verdict in ("provisional", "not comparable") for one in mine)
+
+
+def _panel(
+    cells: Sequence[Row], about: str, mine: Sequence[Finding], findings: Sequence[Finding], field: str, top: str | None
+) -> Panel:
     head = cells[0]
     marks: list[Mark] = []
     dots: list[Dot] = []
@@ -129,6 +150,7 @@ def _panel(cells: Sequence[Row], about: str, mine: Sequence[Finding], field: str
                     low=low if good else None,
                     high=high if good else None,
                     steady=row.steady,
+                    provisional=shown and in_doubt(row, "throughput" if top is None else "p90", findings),
                     valid=shown,
                     stretch=stretch if good else None,
                     note="; ".join(row.notes),
@@ -188,7 +210,9 @@ def _best(findings: Sequence[Finding]) -> str:
     if ahead:
         return max(ahead, key=lambda finding: finding.ratio.value if finding.ratio else 0).brief
     known = [finding for finding in findings if finding.ratio is not None]
-    return f"{known[0].baseline} is ahead of all" if known else ("not comparable" if findings else "")
+    if not known:
+        return "not comparable" if findings else ""
+    return f"{known[0].baseline} {'is ahead of all' if all(one.shown for one in known) else 'did most, which is not claimed'}"
 
 
 def interval_of(values: Sequence[float]) -> tuple[float, float] | tuple[None, None]:

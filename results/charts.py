@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import permutations
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from results.chart_data import (
     CeilingLine,
     Mark,
     Panel,
+    in_doubt,
     latency_csv,
     latency_panels,
     log_ticks,
@@ -29,6 +31,7 @@ from results.chart_data import (
     throughput_panels,
 )
 from results.chart_theme import LIGHT, Look, Style, config, styles
+from results.contrast import ALWAYS
 from results.figure import in_lines
 from results.figures import show_figure
 from results.findings import Finding, headline, kind_of, subjects, told_apart
@@ -101,17 +104,18 @@ def charts(
     """The charts of a table; `ceilings` by the keys of the panels of throughput."""
     styled = styles(layouts, look)
     dots = (
-        f"line: median of {told_repeats(rows, repeats)}, each a faint dot; band: 95 % interval of their geometric mean"
+        f"line: geometric mean of {told_repeats(rows, repeats)}, each a faint dot; band: its 95 % interval"
         if repeats > 1
         else "one repeat"
     )
     each = " Faint dots: p90 of each repeat." if repeats > 1 else ""
-    restless = " Hollow on a line: not steady." if any(row.steady is False for row in rows) else ""
+    doubted = any(in_doubt(row, metric, findings) for row in rows if row.valid for metric in ALWAYS)
+    restless = " Hollow on a line: provisional or not comparable." if doubted else ""
     above = _CEILINGS if any(ceilings.values()) else ""
     crossed = "× not valid or not measured."
     latencies = latency_panels(rows, findings)
     binned = "Bars: the bin in which either lies, where the driver tells no more. " if told_in_bins(latencies) else ""
-    few = f" Fewer than {REPEATS_FOR_A_CLAIM} repeats: no claim." if repeats < REPEATS_FOR_A_CLAIM and len(layouts) > 1 else ""
+    few = f" Fewer than {REPEATS_FOR_A_CLAIM} repeats: provisional." if repeats < REPEATS_FOR_A_CLAIM and len(layouts) > 1 else ""
     return (
         Chart(
             name="throughput-by-workers",
@@ -127,7 +131,7 @@ def charts(
         Chart(
             name="latency-by-workers",
             title="Latency by workers: p90 and max",
-            finding=_latency_headline(rows),
+            finding=_latency_headline(rows, findings),
             caption="Filled, joined: p90, where at least 200 samples give one. Hollow: the slowest request."
             f"{each}{restless} {binned}{crossed}",
             csv=latency_csv(rows),
@@ -146,24 +150,27 @@ def told_repeats(rows: Sequence[Row], planned: int) -> str:
     return f"{span} repeat{'s' * (counts[-1] > 1)}"
 
 
-def _latency_headline(rows: Sequence[Row]) -> str:
-    """The widest of the gaps between p90s at one worker count, in words."""
+def _latency_headline(rows: Sequence[Row], findings: Sequence[Finding]) -> str:
+    """The widest of the gaps between p90s at one worker count, in words; none of layouts that are not comparable."""
     best: tuple[float, Row, Row] | None = None
     names = subjects(rows)
+    apart = {(kind_of(one), one.workers, frozenset((one.faster, one.slower))) for one in findings if one.ratio is None}
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         if row.ranked and row.p90_ms:
             groups.setdefault((*kind_of(row), row.workers), []).append(row)
     for cells in groups.values():
-        low, high = min(cells, key=lambda row: row.p90_ms or 0), max(cells, key=lambda row: row.p90_ms or 0)
-        gap = (high.p90_ms or 0) / (low.p90_ms or 1)
-        if len(cells) > 1 and (best is None or gap > best[0]):
-            best = (gap, low, high)
+        for low, high in permutations(cells, 2):
+            gap = (high.p90_ms or 0) / (low.p90_ms or 1)
+            pair = (kind_of(low), low.workers, frozenset((low.layout, high.layout)))
+            if pair not in apart and (best is None or gap > best[0]):
+                best = (gap, low, high)
     if best is None:
         return _widest_of_bins(rows) or "p90 and the slowest request by worker count"
     _, low, high = best
+    doubted = in_doubt(low, "p90", findings) or in_doubt(high, "p90", findings)
     return (
-        f"p90 differs most in {names[kind_of(low)]} at {low.workers} worker{'s' * (low.workers > 1)}: "
+        f"{'Provisional: ' * doubted}p90 differs most in {names[kind_of(low)]} at {low.workers} worker{'s' * (low.workers > 1)}: "
         f"{show_figure(low.p90_ms)} ms on {low.layout}, {show_figure(high.p90_ms)} ms on {high.layout}"
     )
 
@@ -261,11 +268,11 @@ def _layers(
     )
     restless = (
         alt.Chart(good)
-        .transform_filter("datum.steady === false")
+        .transform_filter("datum.provisional")
         .mark_point(size=95, filled=True, color=look.background, stroke=look.background, opacity=1)
         .encode(x=x, y=y, shape=shape_of(styled)),
         alt.Chart(good)
-        .transform_filter("datum.steady === false")
+        .transform_filter("datum.provisional")
         .mark_point(size=95, filled=False, strokeWidth=2.5, opacity=1)
         .encode(x=x, y=y, color=colour, shape=shape_of(styled), tooltip=tooltip),
     )

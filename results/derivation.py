@@ -18,11 +18,14 @@ from results.gallery import gallery, tuning_gallery
 from results.pictures import write_charts
 from results.profile import read_profiles
 from results.profile_page import shown as profiles_shown
+from results.reasons import Reason, reasons
+from results.remedy import Remedy, remedy
 from results.report import report
 from results.run_data import RunData
 from results.store import make_folder, write_whole
 from results.study_page import StudyPage, study_page
-from results.summary import Row, summary_csv
+from results.summary import Row
+from results.summary_csv import summary_csv
 from results.tuning_page import tuning_page
 from results.tuning_result import TuningResult
 
@@ -51,10 +54,17 @@ class Derived(Record):
     """Whether the hosts were the same for all layouts, and the worst of what differs, in sentences."""
     tuned: TuningResult | None = None
     """What a tuning came to; None of a run that is none."""
+    reasons: tuple[Reason, ...] = ()
+    """Why cells may not be ranked, or claim nothing, each reason once."""
+    remedy: Remedy | None = None
+    """What would have claimed what is not; None where nothing is left open."""
 
     @property
     def comparable(self) -> bool:
-        """Whether anything was measured that may be ranked: for more than one layout, a cell of two of them."""
+        """Whether anything was measured that may be ranked: for more than one layout, a cell of two of them, if provisionally.
+
+        Grave doubts about every cell leave nothing: then it is as if nothing valid had been measured.
+        """
         if self.tuned is not None:
             return any(effect.ratio is not None for effect in self.comparison.effects)
         if not self.comparison.subjects:
@@ -73,7 +83,8 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
         return _derive_tuning(data, data.tuned, pictures=pictures)
     store, plan, rows, layers = data.store, data.plan, data.rows, data.layers
     stairs, comparison, attested = data.stairs, data.comparison, data.attested
-    findings = findings_of(comparison)
+    findings, why = findings_of(comparison), reasons(rows, comparison)
+    would = remedy(comparison, plan, data.manifest.command)
     agreed = agreements(rows)
     store.make_derived()
     summary = store.derived / "summary.csv"
@@ -109,6 +120,8 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
             shown.figures,
             comparison,
             data.gaps,
+            why,
+            would,
         ),
     )
     return Derived(
@@ -123,6 +136,8 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
         replayed=replayed,
         stairs=stairs.sentences if stairs is not None else (),
         hosts=told(attested),
+        reasons=why,
+        remedy=would,
     )
 
 

@@ -75,6 +75,12 @@ def doubt_words(doubts: Sequence[Doubt]) -> str:
     return "; ".join(dict.fromkeys(f"{one.what}: {one.words}" for one in doubts))
 
 
+def doubt_text(one: Doubt) -> str:
+    """One doubt as data has it: `grave: hosts differ: CPU of gateway-1 ...`, `mild (p90, max): ...` where not all is touched."""
+    touched = f" ({', '.join(one.metrics)})" if one.metrics else ""
+    return f"{one.grade}{touched}: {one.what}: {one.words}"
+
+
 def busy(share: float | None) -> Doubt | None:
     """The doubt about steps beside which other programs used this share of the machine's CPUs; None below BUSY_MILD."""
     if share is None or share < BUSY_MILD:

@@ -7,15 +7,17 @@ import io
 from typing import Final
 
 from results.comparison import Comparison, Effect
-from results.summary import csv_cell
+from results.doubt import doubt_words
+from results.summary_csv import csv_cell
 
 COLUMNS: Final = (
     *("workload", "operation", "api", "driver", "about", "workers", "metric", "baseline", "subject"),
     *("baseline_value", "subject_value", "ratio", "low", "high", "repeats"),
-    *("p", "q", "rank_p", "delta", "smallest", "noise", "verdict", "text"),
+    *("p", "q", "rank_p", "delta", "smallest", "noise", "verdict", "doubts", "text"),
 )
-"""Columns of `effects.csv`. `workers` is `all` over all of them; values are op/s of throughput and ms of p90; ratios are times the
-baseline's, `low` to `high` their 95 % interval; `smallest` is the smallest ratio that could have been shown.
+"""Columns of `effects.csv`. `workers` is `all` over all of them; values are op/s of throughput and ms of latencies; ratios are
+times the baseline's, `low` to `high` their 95 % interval; `smallest` is the smallest ratio that could have been shown; `doubts` is
+what is in doubt, in words.
 """
 _SMALL: Final = frozenset({"p", "q", "rank_p"})
 
@@ -35,6 +37,8 @@ def _cell(effect: Effect, column: str) -> str:
         value = None if effect.ratio is None else getattr(effect.ratio, "value" if column == "ratio" else column)
     elif column == "workers":
         value = "all" if effect.workers is None else effect.workers
+    elif column == "doubts":
+        value = doubt_words(effect.doubts)
     else:
         value = getattr(effect, column)
     # Three decimals would make 0 of a small p-value.

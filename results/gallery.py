@@ -76,13 +76,27 @@ def gallery(
         charts=charts(own, findings_of(comparison), layouts, repeats=plan.suite.repeats, ceilings=ceilings, look=look),
         figures=(
             *recap_maps(comparison, look),
-            *(one for one in [*tornados, bars] if one is not None),
-            *distribution_figures(plan.model_copy(update={"layouts": tuple(layouts)}), own, steps, look, slo_ms=slo_ms),
+            *(one for one in tornados if one is not None),
+            *(_hedged(one, comparison) for one in [bars] if one is not None),
+            *(
+                _hedged(one, comparison)
+                for one in distribution_figures(
+                    plan.model_copy(update={"layouts": tuple(layouts)}), own, steps, look, slo_ms=slo_ms
+                )
+            ),
         ),
         resources=resource_chart(own, layouts, look),
         stairs=staircase_chart([stair for stair in stairs if stair.layout not in plan.twins], layouts, look),
         recap=None if recap is None else recap_chart(recap.maps, look),
     )
+
+
+def _hedged(figure: Figure, comparison: Comparison) -> Figure:
+    """The figure; where nothing of a comparison is claimed its title says first that this is what was measured, and no more."""
+    if not comparison.effects or any(one.claimed or one.verdict == "not shown" for one in comparison.effects):
+        return figure
+    known = any(one.ratio is not None for one in comparison.effects)
+    return figure.model_copy(update={"finding": f"{'Provisional' if known else 'Not comparable'}: {figure.finding}"})
 
 
 def tuning_gallery(result: TuningResult, plan: ResolvedPlan, rows: Sequence[Row], look: Look = LIGHT) -> Gallery:

@@ -90,7 +90,7 @@ def finding(effects: Sequence[Effect], comparison: Comparison) -> str:
     if all(effect.verdict == "provisional" for effect in known):
         where = f"{'each' if len(known) > 2 else 'both'} of {len(known)} cells" if len(known) > 1 else "the one cell"
         why = "; ".join(dict.fromkeys(doubt.words for effect in known for doubt in effect.doubts))
-        return f"{METRICS[metric].name.capitalize()} is provisional in {where} that could be compared: {why}"
+        return f"{_upper(METRICS[metric].name)} is provisional in {where} that could be compared: {why}"
     better, worse = (sum(effect.verdict == verdict for effect in known) for verdict in ("better", "worse"))
     one = len(comparison.subjects) == 1
     against = _against(effects, comparison)
@@ -104,6 +104,11 @@ def finding(effects: Sequence[Effect], comparison: Comparison) -> str:
         where = f"any of {len(known)} cells" if len(known) > 1 else "the one cell that could be compared"
         return f"No difference of {METRICS[metric].name} from {against} can be claimed in {where}"
     return f"Against {against}, {who} {verb} {' and '.join(parts)}"
+
+
+def _upper(name: str) -> str:
+    """The name of a metric at the head of a sentence; a percentile's stays as it is."""
+    return name if name[1:2].isdigit() else f"{name[:1].upper()}{name[1:]}"
 
 
 def recap_csv(effects: Sequence[Effect]) -> str:

@@ -12,12 +12,12 @@ from ground.record import Record
 from results.agreement import Agreement
 from results.agreement_table import agreement_table
 from results.attestation import Attested, sameness
-from results.card import Card
+from results.card import Card, card_words, foremost
 from results.certainty import HEAD, NUMBERS, effect_lines
 from results.chart_data import Panel
 from results.chart_theme import styles
 from results.charts import Chart
-from results.comparison import Comparison, Verdict
+from results.comparison import Comparison
 from results.figure import Figure
 from results.figures import show_figure, show_ratio
 from results.findings import DRIVERS, Finding, headline, overall, subjects
@@ -25,8 +25,10 @@ from results.interval import show_latency
 from results.manifest import Manifest, RunEvent, Sheet
 from results.page import render
 from results.profile_page import ProfileShown
+from results.reasons import Reason
 from results.recap_map import RECAP_MAP
 from results.reference import STUDY_2014, study_2014
+from results.remedy import Remedy
 from results.resolved import ResolvedPlan
 from results.resource_chart import ResourceChart
 from results.staircase_page import StaircasePage
@@ -40,13 +42,6 @@ _NUMBER: Final = re.compile(r"\d+")
 BACKGROUND: Final = "background: "
 """How facts begin that are about work which daemons do beside serving: scrub, balancer, auditors, replicators ..."""
 
-
-_DOUBTS: Final[dict[Verdict, str]] = {
-    "provisional": ", provisional",
-    "not shown": ", no difference shown",
-    "too small to matter": ", too small to matter",
-}
-"""What stands on a card beside a ratio that claims nothing."""
 
 TURNS: Final = ("resumed", "unlike", "budget")
 """Events that a reader must know of: the run was gone on with, on what had changed, or was ended by its budget."""
@@ -77,6 +72,8 @@ def report(
     figures: Sequence[Figure] = (),
     comparison: Comparison | None = None,
     gaps: Sequence[str] = (),
+    reasons: Sequence[Reason] = (),
+    remedy: Remedy | None = None,
 ) -> str:
     """The page. `events` tell what caches were dropped and what could not be sampled, `attested` what the hosts could do."""
     colours = {style.layout: style.colour for style in styles(plan.layouts)}
@@ -86,7 +83,7 @@ def report(
     specs |= stairs.specs if stairs is not None else {}
     specs |= {f"{figure.name}-{plot.key}": figure.plot_spec(plot) for figure in figures for plot in figure.plots}
     weighed = [layout.name for layout in plan.layouts if layout.name not in plan.twins]
-    shown = table(rows)
+    shown = table(rows, reasons)
     return render(
         "report.html.j2",
         specs,
@@ -119,6 +116,8 @@ def report(
             if column.title not in ("API", "Driver") or len({line.cells[number] for line in shown.lines}) > 1
         ],
         spoilt=[row for row in rows if not row.ranked or row.errors or row.repeats < plan.suite.repeats],
+        reasons=reasons,
+        remedy=remedy,
         colours=colours,
         general=[sheet for sheet in manifest.sheets if sheet.layout is None],
         facts=_grouped(_facts(manifest.sheets, [layout.name for layout in plan.layouts])),
@@ -154,22 +153,10 @@ def layout_facts(manifest: Manifest) -> dict[str, dict[str, str]]:
 def _cards(rows: Sequence[Row], findings: Sequence[Finding], colours: dict[str, str]) -> tuple[Card, ...]:
     made = []
     for about, pairs in _kinds(rows, findings).items():
-        finding = _foremost(pairs)
-        if finding.ratio is None:
-            made.append(Card(figure="–", about=about, text=finding.brief, detail="see below why", colour="var(--muted)"))
-            continue
-        low, high = finding.ratio.low, finding.ratio.high
-        interval = f"95 % interval {show_ratio(low)} to {show_ratio(high)}, " if low is not None and high is not None else ""
-        claim = _DOUBTS.get(finding.verdict, "")
-        made.append(
-            Card(
-                figure=show_ratio(finding.ratio.value),
-                about=about,
-                text=f"{finding.faster} over {finding.slower}",
-                detail=f"{interval}n = {finding.ratio.repeats}{claim}",
-                colour=colours[finding.faster],
-            )
-        )
+        finding = foremost(pairs)
+        words = card_words(finding)
+        colour = colours[finding.faster] if finding.shown else "var(--muted)"
+        made.append(Card(figure=words.figure, about=about, text=words.text, detail=words.detail, colour=colour))
     return tuple(made)
 
 
@@ -177,15 +164,6 @@ def _kinds(rows: Sequence[Row], findings: Sequence[Finding]) -> dict[str, list[F
     """The findings over all worker counts by what they are about: `1 MB reads`."""
     names = subjects(rows)
     return {names[kind]: pairs for kind, pairs in overall(findings).items()}
-
-
-def _foremost(pairs: Sequence[Finding]) -> Finding:
-    """Of several layouts against the first: the one farthest ahead of it, else the one that comes nearest to it."""
-    known = [pair for pair in pairs if pair.ratio is not None]
-    ahead = [pair for pair in known if pair.faster != pair.baseline]
-    if ahead:
-        return max(ahead, key=lambda pair: pair.ratio.value if pair.ratio else 0)
-    return min(known or pairs, key=lambda pair: pair.ratio.value if pair.ratio else 0)
 
 
 def _panel_table(panel: Panel, *, logarithmic: bool) -> tuple[tuple[str, ...], ...]:
@@ -210,7 +188,7 @@ def _panel_table(panel: Panel, *, logarithmic: bool) -> tuple[tuple[str, ...], .
         (mark.layout, str(mark.workers), show_figure(mark.value), repeats[mark.layout, mark.workers], mark.note)
         for mark in panel.marks
     ]
-    return (("Layout", "Workers", "Median op/s", "Each repeat", "Notes"), *body)
+    return (("Layout", "Workers", "op/s", "Each repeat", "Notes"), *body)
 
 
 def _facts(sheets: Sequence[Sheet], layouts: Sequence[str]) -> dict[str, tuple[Fact, ...]]:

@@ -15,7 +15,8 @@ from results.resolved import ResolvedPlan
 from results.staircase import INSIDE, Staircase, Step, doubts, gaps, percent, staircase_csv
 from results.staircase_chart import StaircaseChart, staircase_chart
 from results.store import write_whole
-from results.summary import COLUMNS, Row, summary_csv
+from results.summary import Row
+from results.summary_csv import COLUMNS, summary_csv
 from results.use import limit_brief
 
 LAYER_COLUMNS: Final = (*COLUMNS[: COLUMNS.index("driver") + 1], "layer", *COLUMNS[COLUMNS.index("driver") + 1 :])

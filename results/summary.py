@@ -12,8 +12,6 @@ columns of their own; the figure beside it is then None.
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
@@ -23,11 +21,11 @@ from typing import Final
 from pydantic import NonNegativeFloat, NonNegativeInt
 
 from ground.record import Record
-from results import csv_text
 from results.daemons import figure_words
 from results.doubt import Doubt, busy, graves
 from results.interval import Interval, highest, middle
 from results.metrics import METRICS, Metric, Spread
+from results.outlier import outlier_words
 from results.resolved import ResolvedPlan
 from results.statistics import REPEATS_FOR_A_CLAIM, geometric_mean, one_sample
 from results.steadiness import UNTOLD, Steadiness
@@ -38,7 +36,6 @@ from results.visit import WITH_BODIES, Point, Visit, closed_loops, visit
 from suites import Api, DriverName, Layer, Operation
 
 __all__ = [
-    "COLUMNS",
     "NOT_STEADY",
     "NOT_VALID",
     "WITH_BODIES",
@@ -47,53 +44,12 @@ __all__ = [
     "rows_of",
     "summarize",
     "summarize_layers",
-    "summary_csv",
     "visits",
 ]
-
-COLUMNS: Final = (
-    "layout",
-    "api",
-    "driver",
-    "workload",
-    "operation",
-    "object_size_bytes",
-    "workers",
-    "repeats",
-    "throughput_ops_s",
-    "bandwidth_mb_s",
-    "p50_ms",
-    "p90_ms",
-    "p99_ms",
-    "max_ms",
-    "mean_ms",
-    "p50_low_ms",
-    "p50_high_ms",
-    "p90_low_ms",
-    "p90_high_ms",
-    "p99_low_ms",
-    "p99_high_ms",
-    "max_low_ms",
-    "max_high_ms",
-    "samples",
-    "errors",
-    "gateway_cpu_s_per_1000_ops",
-    "storage_cpu_s_per_1000_ops",
-    "saturated",
-    "steady",
-    "valid",
-    "ranked",
-    "notes",
-)
-"""Columns of `derived/summary.csv`, in order. Those with low and high are the ends of intervals; the last bin has no high one."""
 
 NOT_VALID: Final = "not valid"
 NOT_STEADY: Final = "not steady"
 """What notes say of a row of which no repeat is; why is in those that follow."""
-
-INTERVALS: Final = {"p50_in": "p50", "p90_in": "p90", "p99_in": "p99", "max_in": "max"}
-"""Fields of intervals, and what their columns begin with."""
-
 
 DRIFT_MOST: Final = 0.5
 """A drift of more than this that is not ruled out makes a row provisional, however far apart two are."""
@@ -285,7 +241,10 @@ def _row(
     beside = [move for key, move in moves.items() if key not in keys]
     told = _steady(shown, beside)
     steady = told.steady
-    head["notes"] = tuple(dict.fromkeys((*notes, *told.notes)))
+    far = outlier_words([(point.repeat, point.throughput_ops_s) for point in shown])
+    # What no repeat tells by itself is not worth a word where all of them tell it together.
+    own = tuple(note for note in notes if UNTOLD not in note) if steady is not None or told.notes else notes
+    head["notes"] = tuple(dict.fromkeys((*own, *told.notes, *far)))
     return Row(
         **head,
         throughput_ops_s=_middle([point.throughput_ops_s for point in shown]),
@@ -421,37 +380,3 @@ def _over(values: Sequence[Interval | None], whole: Callable[[Sequence[Interval]
     """The interval over repeats, or None where one of theirs is unknown."""
     known = [value for value in values if value is not None]
     return whole(known) if known and len(known) == len(values) else None
-
-
-def summary_csv(rows: Iterable[Row], columns: Sequence[str] = COLUMNS) -> str:
-    """The table as CSV with these columns: three decimals, empty where unknown, `yes` or `no`, notes joined by `; `."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        ends = interval_ends(row)
-        writer.writerow([csv_cell(ends[column] if column in ends else getattr(row, column)) for column in columns])
-    return out.getvalue()
-
-
-def interval_ends(row: Row) -> dict[str, float | None]:
-    """The ends of a row's intervals by column: `p90_low_ms`, `p90_high_ms` ...; both None where a latency is not an interval."""
-    found: dict[str, float | None] = {}
-    for field, name in INTERVALS.items():
-        within: Interval | None = getattr(row, field)
-        found[f"{name}_low_ms"] = None if within is None else within.low_ms
-        found[f"{name}_high_ms"] = None if within is None else within.high_ms
-    return found
-
-
-def csv_cell(value: object) -> str:
-    """A value as a cell of a CSV file."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, tuple):
-        return csv_text.inert("; ".join(str(part) for part in value))
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() else f"{value:.3f}"
-    return csv_text.inert(str(value))

@@ -9,6 +9,8 @@ from ground.record import Record
 from results.figures import UNKNOWN, show_figure, show_ms
 from results.findings import DRIVERS
 from results.interval import Interval, show_latency
+from results.reasons import Reason, marks
+from results.spreads import shown
 from results.summary import Row
 from results.use import limit_brief
 
@@ -30,6 +32,8 @@ class Line(Record):
     """What to sort by, a value a cell."""
     valid: bool
     ranked: bool
+    provisional: bool = False
+    """Whether it is ranked and something of it is in doubt."""
     notes: tuple[str, ...] = ()
 
 
@@ -56,21 +60,23 @@ _ABOUT = (
         title="Throughput",
         unit="op/s",
         numeric=True,
-        about="Operations that succeeded inside the window, by its length. Median of the repeats.",
+        about="Operations that succeeded inside the window, by its length. Geometric mean of the repeats’ own, ± half of its 95 % "
+        "interval.",
     ),
     Column(
         title="Bandwidth",
         unit="MB/s",
         numeric=True,
-        about="Bytes of complete bodies inside the window, in 10⁶ bytes a second. Median of the repeats.",
+        about="Bytes of complete bodies inside the window, in 10⁶ bytes a second. Geometric mean of the repeats’ own.",
     ),
     *(
         Column(
             title=f"p{percent}",
             unit="ms",
             numeric=True,
-            about=f"{percent} % of the operations that succeeded took at most so long. Median of the repeats’ own percentiles; "
-            f"given only where at least 20 samples lie beyond it. (10, 20]: the driver counts in bins, and it lies in this one.",
+            about=f"{percent} % of the operations that succeeded took at most so long. Geometric mean of the repeats’ own "
+            "percentiles, of p90 and p99 ± half of its 95 % interval. Of one repeat with few samples beyond it: in square brackets "
+            "what its order statistics allow. (10, 20]: the driver counts in bins, and it lies in this one.",
         )
         for percent in (50, 90, 99)
     ),
@@ -78,7 +84,14 @@ _ABOUT = (
         title="Max",
         unit="ms",
         numeric=True,
-        about="The slowest operation that succeeded, in any repeat, or the bin that it lies in. It grows with the samples.",
+        about="The slowest operation that succeeded, in any repeat, or the bin that it lies in. It grows with the samples. "
+        "≥: requests that were not seen to end took at least so long.",
+    ),
+    Column(
+        title="First byte",
+        unit="ms",
+        numeric=True,
+        about="The first byte of 90 % of the reads that succeeded came within so long. Geometric mean of the repeats’ own.",
     ),
     Column(title="Mean", unit="ms", numeric=True, about="Total of all latencies by their number."),
     Column(title="Samples", numeric=True, about="Operations that succeeded, over all repeats."),
@@ -92,7 +105,7 @@ _ABOUT = (
         unit="s/1000 op",
         numeric=True,
         about="CPU seconds of all gateway hosts in the window for 1000 operations of any kind that succeeded. A step of several "
-        "operations shares it over all of them. Median of the repeats; unknown where the hosts could not be sampled.",
+        "operations shares it over all of them. Geometric mean of the repeats’ own; unknown where the hosts could not be sampled.",
     ),
     Column(
         title="Storage CPU",
@@ -116,15 +129,22 @@ _ABOUT = (
         about="Whether failures, CPU and NIC of the driver’s host and Little’s law were within bounds. Ranked is what is valid, "
         "not unsteady, and not above what it stands on.",
     ),
+    Column(
+        title="In doubt",
+        about="The letters of what is in doubt of these figures: under the headline each has its reason. What is provisional ranks "
+        "nothing.",
+    ),
 )
 
 
-def table(rows: Sequence[Row], *, title: str = "Throughput, latency and errors") -> Table:
-    """The study's table. A column that would be the same empty word in all lines is kept: its absence would say less."""
-    return Table(title=title, columns=_ABOUT, lines=tuple(_line(row) for row in rows))
+def table(rows: Sequence[Row], found: Sequence[Reason] = (), *, title: str = "Throughput, latency and errors") -> Table:
+    """The study's table, with the marks of these reasons. A column that would be the same empty word in all lines is kept: its
+    absence would say less.
+    """
+    return Table(title=title, columns=_ABOUT, lines=tuple(_line(row, marks(row, found)) for row in rows))
 
 
-def _line(row: Row) -> Line:
+def _line(row: Row, doubts: str) -> Line:
     counts = (row.samples, row.errors)
     cpu_s = (row.gateway_cpu_s_per_1000_ops, row.storage_cpu_s_per_1000_ops)
     limit = limit_brief(row.resources)
@@ -140,9 +160,10 @@ def _line(row: Row) -> Line:
             DRIVERS[row.driver],
             str(row.workers),
             row.layout,
-            show_figure(row.throughput_ops_s),
+            shown(row, "throughput"),
             show_figure(row.bandwidth_mb_s),
-            *(show_latency(value, within) for value, within in latencies),
+            show_latency(row.p50_ms, row.p50_in),
+            *(shown(row, key) for key in ("p90", "p99", "max", "first-byte")),
             show_ms(row.mean_ms),
             *(UNKNOWN if count is None else f"{count:,}" for count in counts),
             *(show_figure(value) for value in cpu_s),
@@ -150,6 +171,7 @@ def _line(row: Row) -> Line:
             str(row.repeats),
             steady or UNKNOWN,
             valid,
+            doubts,
         ),
         values=(
             row.workload,
@@ -162,6 +184,7 @@ def _line(row: Row) -> Line:
             row.throughput_ops_s,
             row.bandwidth_mb_s,
             *(_sorted_by(value, within) for value, within in latencies),
+            row.first_byte_ms,
             row.mean_ms,
             *counts,
             *cpu_s,
@@ -169,9 +192,11 @@ def _line(row: Row) -> Line:
             row.repeats,
             steady,
             valid,
+            doubts,
         ),
         valid=row.valid,
         ranked=row.ranked,
+        provisional=row.provisional,
         notes=row.notes,
     )
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from results.comparison import Effect
+from results.doubt import doubt_text
 from results.exports.data_table import Column, DataTable, Kind, Shape
+from results.metrics import METRICS
 from results.run_data import RunData
 
 
@@ -17,6 +19,9 @@ class EffectLine:
 
     data: RunData
     effect: Effect
+
+
+METRIC_WORDS: Final = ", ".join(f"{one.key} ({'more' if one.rising_is_better else 'less'} is better)" for one in METRICS.values())
 
 
 def _effect_column(name: str, kind: Kind, about: str, unit: str = "") -> Column[EffectLine]:
@@ -38,10 +43,10 @@ EFFECTS: Final[Shape[EffectLine]] = Shape(
         _effect_column("driver", "text", "What made the load."),
         _effect_column("about", "text", "What the requests are called."),
         _effect_column("workers", "whole", "Worker count; unknown for all of them together."),
-        _effect_column("metric", "text", "throughput (more is better) or p90 (less is better)."),
+        _effect_column("metric", "text", f"{METRIC_WORDS}."),
         _effect_column("baseline", "text", "The layout that is compared with."),
         _effect_column("subject", "text", "The layout that is compared."),
-        _effect_column("baseline_value", "number", "Median of the baseline's repeats: op/s of throughput, ms of p90."),
+        _effect_column("baseline_value", "number", "Geometric mean of the baseline's repeats: op/s of throughput, else ms."),
         _effect_column("subject_value", "number", "The same of the subject."),
         _ratio_column("ratio", "number", "How many times the baseline's the subject's figure is: of geometric means.", "value"),
         _ratio_column("ratio_low", "number", "Lower end of its 95 % interval.", "low"),
@@ -52,8 +57,14 @@ EFFECTS: Final[Shape[EffectLine]] = Shape(
         _effect_column("rank_p", "number", "Of the Mann-Whitney test, two-sided."),
         _effect_column("delta", "number", "Cliff's delta, from -1 to 1."),
         _effect_column("smallest", "number", "The smallest ratio above 1 that so many repeats would show 8 times in 10."),
-        _effect_column("noise", "number", "The rig's noise floor, a ratio above 1; unknown without an A/A trial."),
+        _effect_column("noise", "number", "The noise floor of this machine, a ratio above 1; unknown without an A/A control."),
         _effect_column("verdict", "text", "better, worse, too small to matter, not shown, provisional or not comparable."),
+        Column(
+            "doubts",
+            "texts",
+            "What is in doubt of either side, the grade before it: grave (not comparable) or mild (provisional).",
+            lambda one: tuple(doubt_text(doubt) for doubt in one.effect.doubts),
+        ),
         _effect_column("text", "text", "The verdict in one sentence."),
     ),
 )

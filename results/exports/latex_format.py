@@ -28,6 +28,8 @@ _LETTERS: Final[Mapping[str, str]] = MappingProxyType(
         "†": r"$\dagger$",
         "‡": r"$\ddagger$",
         "§": r"\S{}",
+        "°": r"$^{\circ}$",
+        "±": r"$\pm$",
         "≥": r"$\geq$",
         "≤": r"$\leq$",
         "µ": r"$\mu$",

@@ -14,14 +14,18 @@ from results.figures import UNKNOWN, show_figure
 from results.interval import Interval, show_latency
 from results.kinds import kind_of, subjects
 from results.manifest import Manifest
+from results.metrics import METRICS
+from results.reasons import reasons
 from results.run_data import RunData
+from results.spreads import shown
 from results.statistics import REPEATS_FOR_A_CLAIM
 from results.summary import Row
-from results.validity import enough_samples, samples_needed
+from results.validity import least_samples
 
 NOT_VALID: Final = "†"
 NOT_STEADY: Final = "‡"
 IN_DOUBT: Final = "§"
+PROVISIONAL: Final = "°"
 WORKERS_ALL: Final = "all"
 
 
@@ -64,10 +68,10 @@ def summary_paper(data: RunData) -> PaperTable:
                 name,
                 str(row.workers),
                 f"{row.layout} {_mark(row)}".rstrip(),
-                show_figure(row.throughput_ops_s),
+                shown(row, "throughput"),
                 show_figure(row.bandwidth_mb_s),
                 *(_percentile(row, percent) for percent in (50, 90, 99)),
-                show_latency(row.max_ms, row.max_in),
+                shown(row, "max"),
                 UNKNOWN if row.errors is None else f"{row.errors:,}",
                 str(row.repeats),
             )
@@ -82,7 +86,7 @@ def summary_paper(data: RunData) -> PaperTable:
             *_FIGURES,
         ),
         groups=tuple(tuple(lines) for lines in groups.values()),
-        notes=tuple(_summary_notes(rows, data.plan.twins)),
+        notes=tuple(_summary_notes(rows, data.plan.twins, data.comparison)),
     )
 
 
@@ -93,16 +97,14 @@ def effects_paper(data: RunData, comparison: Comparison) -> PaperTable:
         groups.setdefault((effect.about, effect.metric), []).append(_effect(effect))
     ratio = (
         f"Ratio: how many times the figure of {comparison.baseline} that of the layout is, of geometric means; "
-        "above 1 is better of throughput, worse of p90."
+        "above 1 is better of throughput, worse of latencies."
     )
     tests = (
         f"q: p-value of Welch's test on logarithms, corrected over {comparison.tests} cells (Benjamini and Hochberg). "
         "n: repeats of the side that has fewer."
     )
-    noise = (
-        f"Two arms of {one.layout} were up to {show_figure(one.ratio)} times apart in {one.metric}: the rig's noise."
-        for one in comparison.noise
-    )
+    noise = (one.words for one in comparison.noise)
+    doubts = (f"{one.text[:1].upper()}{one.text[1:]}." for one in reasons(data.rows, comparison))
     return PaperTable(
         name="effects",
         caption=_caption(f"What differs from {comparison.baseline}", data.manifest),
@@ -118,7 +120,7 @@ def effects_paper(data: RunData, comparison: Comparison) -> PaperTable:
             PaperColumn(title="Verdict"),
         ),
         groups=tuple(tuple(lines) for lines in groups.values()),
-        notes=(ratio, tests, *noise),
+        notes=(ratio, tests, *noise, *doubts),
     )
 
 
@@ -132,25 +134,27 @@ def _percentile(row: Row, percent: int) -> str:
     value: float | None = getattr(row, f"p{percent}_ms")
     within: Interval | None = getattr(row, f"p{percent}_in")
     if value is None and within is None and _too_few(row, percent):
-        return f"n<{samples_needed(percent)}"
-    return show_latency(value, within)
+        return f"n<{least_samples(percent)}"
+    key = f"p{percent}"
+    return shown(row, key) if key in METRICS else show_latency(value, within)
 
 
 def _mark(row: Row) -> str:
-    """Why a row is not ranked; empty where it is."""
+    """Why a row is not ranked, or that it is provisional; empty where nothing is in doubt."""
     if row.ranked:
-        return ""
+        return PROVISIONAL if row.doubts else ""
     return NOT_VALID if not row.valid else NOT_STEADY if row.steady is False else IN_DOUBT
 
 
 def _too_few(row: Row, percent: int) -> bool:
-    return any(not enough_samples(point.samples, percent) for point in row.used)
+    return any(point.samples < least_samples(percent) for point in row.used)
 
 
-def _summary_notes(rows: Sequence[Row], twins: Mapping[str, str]) -> Iterator[str]:
-    yield "Medians of the repeats; max is the highest of all; errors are of all repeats, also those left out."
+def _summary_notes(rows: Sequence[Row], twins: Mapping[str, str], comparison: Comparison) -> Iterator[str]:
+    yield "Geometric means of the repeats' own, ± half of their 95 % interval; max is the highest of all."
+    yield "Errors are of all repeats, also those left out."
     if any(row.repeats < REPEATS_FOR_A_CLAIM for row in rows):
-        yield f"Fewer than {REPEATS_FOR_A_CLAIM} repeats make no claim."
+        yield f"Fewer than {REPEATS_FOR_A_CLAIM} repeats are provisional."
     marks = {_percentile(row, percent) for row in rows for percent in (50, 90, 99)}
     few = sorted(mark for mark in marks if mark.startswith("n<"))
     if few:
@@ -158,15 +162,18 @@ def _summary_notes(rows: Sequence[Row], twins: Mapping[str, str]) -> Iterator[st
     if any(row.max_in is not None for row in rows):
         yield "(10, 20]: the driver counts in bins, and the latency lies in this one."
     found = [mark for row in rows if (mark := _mark(row))]
-    for mark, words in ((NOT_VALID, "not valid"), (NOT_STEADY, "not steady"), (IN_DOUBT, "not believable")):
+    for mark, words in (
+        (NOT_VALID, "not valid, not to be ranked"),
+        (NOT_STEADY, "not steady, not to be ranked"),
+        (IN_DOUBT, "not comparable, not to be ranked"),
+        (PROVISIONAL, "provisional: nothing is to be claimed by it"),
+    ):
         if mark in found:
-            yield f"{mark}: {words}, not to be ranked."
-    names = subjects(rows)
-    for row in rows:
-        if _mark(row) and row.notes:
-            yield f"{_mark(row)} {row.layout}, {names[kind_of(row)]}, {row.workers} workers: {'; '.join(row.notes)}."
+            yield f"{mark}: {words}."
+    for one in reasons(rows, comparison):
+        yield f"{one.text[:1].upper()}{one.text[1:]}."
     for twin, layout in twins.items():
-        yield f"{twin} is {layout} once more, to know the rig's noise, and is left out."
+        yield f"{twin} is {layout} once more, to know this machine's noise, and is left out."
 
 
 def _effect(effect: Effect) -> tuple[str, ...]:

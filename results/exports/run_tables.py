@@ -6,10 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from results.doubt import doubt_text
 from results.exports.data_table import Column, DataTable, Shape, utc
 from results.interval import Interval
 from results.measurement import Measurement, Second, Tally
+from results.metrics import METRICS, Metric
 from results.run_data import RunData
+from results.spreads import spread_column, spread_end
 from results.step import StepKey, StepResult
 from results.summary import Row
 from results.visit import Point, Visit
@@ -89,7 +92,10 @@ KEY: Final[tuple[Column[OfStep], ...]] = (
     Column("run", "text", "Name of the run.", lambda one: one.run),
     Column("layout", "text", "What was weighed.", lambda one: one.key.layout),
     Column(
-        "twin_of", "text", "The layout that this one is once more, to know the rig's noise; else unknown.", lambda one: one.twin_of
+        "twin_of",
+        "text",
+        "The layout that this one is once more, to know this machine's noise; else unknown.",
+        lambda one: one.twin_of,
     ),
     Column("api", "text", "The interface that requests used.", lambda one: one.key.api),
     Column("driver", "text", "What made the load.", lambda one: one.key.driver),
@@ -116,16 +122,24 @@ def _row_end(percentile: str, *, high: bool) -> Column[RowLine]:
     return Column(f"{percentile}_{'high' if high else 'low'}_ms", "number", about, read, "ms")
 
 
+def _spread_end(metric: Metric, *, high: bool) -> Column[RowLine]:
+    def read(one: RowLine) -> float | None:
+        return spread_end(one.row, metric.key, high=high)
+
+    about = f"{'Upper' if high else 'Lower'} end of the 95 % interval of {metric.name} over the repeats; unknown of one repeat."
+    return Column(spread_column(metric, high=high), "number", about, read, metric.unit)
+
+
 SUMMARY: Final[Shape[RowLine]] = Shape(
     "summary",
-    "A line for each layout, kind of requests and worker count, over the repeats that are valid. Figures are medians.",
+    "A line for each layout, kind of requests and worker count: geometric means of the figures of the repeats that are valid.",
     (
         Column("run", "text", "Name of the run.", lambda one: one.data.manifest.run_id),
         _row_column("layout", "text", "What was weighed."),
         Column(
             "twin_of",
             "text",
-            "The layout that this one is once more, to know the rig's noise; else unknown.",
+            "The layout that this one is once more, to know this machine's noise; else unknown.",
             lambda one: one.data.plan.twins.get(one.row.layout),
         ),
         _row_column("api", "text", "The interface that requests used."),
@@ -144,8 +158,15 @@ SUMMARY: Final[Shape[RowLine]] = Shape(
             )
             for one in PERCENTILES
         ),
-        _row_column("max_ms", "number", "The slowest operation that succeeded, in any repeat.", "ms"),
+        _row_column(
+            "max_ms",
+            "number",
+            "The slowest operation of any repeat; what was in flight at the end, or timed out, took at least so long.",
+            "ms",
+        ),
+        _row_column("first_byte_ms", "number", "The first byte of 90 % of the reads that succeeded came within so long.", "ms"),
         _row_column("mean_ms", "number", "Total of all latencies by their number.", "ms"),
+        *(_spread_end(metric, high=high) for metric in METRICS.values() for high in (False, True)),
         *(_row_end(one, high=high) for one in (*PERCENTILES, "max") for high in (False, True)),
         _row_column("samples", "whole", "Operations that succeeded, over the repeats."),
         _row_column("errors", "whole", "Operations that failed, over all repeats, also those left out."),
@@ -156,8 +177,20 @@ SUMMARY: Final[Shape[RowLine]] = Shape(
         _row_column(
             "steady", "truth", "Whether it did the same from the first second to the last; unknown where it cannot be told."
         ),
-        _row_column("doubt", "text", "Why the figures are not believable, where they are not; else empty."),
-        _row_column("ranked", "truth", "Whether anything may be concluded: valid, not unsteady, and not in doubt."),
+        _row_column("ranked", "truth", "Whether anything may be concluded: valid, not unsteady, and in no grave doubt."),
+        Column(
+            "lower_bounds",
+            "texts",
+            "Metrics of which the figure is a lower bound: requests that were not seen to end took as long or longer.",
+            lambda one: one.row.at_least,
+        ),
+        _row_column("provisional", "truth", "Whether it is ranked, but something is in doubt: nothing may be claimed by it."),
+        Column(
+            "doubts",
+            "texts",
+            "What is in doubt, its grade first: grave (not comparable) or mild (provisional); with the metrics that it touches.",
+            lambda one: tuple(doubt_text(doubt) for doubt in one.row.doubts),
+        ),
         _row_column("notes", "texts", "What a reader must know."),
     ),
 )
@@ -257,12 +290,13 @@ STEPS: Final[Shape[StepLine]] = Shape(
             lambda one: _tally_ms(one.tally.min_us) if one.tally else None,
             "ms",
         ),
+        _point_column("max_ms", "The slowest operation; what was in flight at the end, or timed out, took at least so long.", "ms"),
+        _point_column("first_byte_ms", "The first byte of 90 % of the reads that succeeded came within so long.", "ms"),
         Column(
-            "max_ms",
-            "number",
-            "The slowest operation that succeeded.",
-            lambda one: _tally_ms(one.tally.max_us) if one.tally else None,
-            "ms",
+            "lower_bounds",
+            "texts",
+            "Metrics of which the figure is a lower bound: requests that were not seen to end took as long or longer.",
+            lambda one: one.point.at_least if one.point is not None else (),
         ),
         Column("mean_ms", "number", "Total of all latencies by their number.", _mean_ms, "ms"),
         *(_point_end(one, high=high) for one in (*PERCENTILES, "max") for high in (False, True)),

@@ -11,8 +11,7 @@ from results.attestation import verdict, warnings
 from results.kinds import kind_of
 from results.slides.evidence import Evidence
 from results.slides.slide import Slide
-from results.slides.words import counted, listed, rests_on, upper, why_not
-from results.statistics import REPEATS_FOR_A_CLAIM
+from results.slides.words import counted, listed, rests_on, upper
 
 LINES: Final = 5
 """Faults that are told on the slide; the notes have all."""
@@ -25,20 +24,26 @@ def closing(evidence: Evidence) -> tuple[Slide, ...]:
 
 
 def _limits(evidence: Evidence) -> Slide:
-    faults = (*(f"{upper(gap)}." for gap in evidence.gaps), *_faults(evidence))
+    faults = (
+        *(f"{upper(gap)}." for gap in evidence.gaps),
+        *(f"{upper(one.text)}." for one in evidence.reasons),
+        *_faults(evidence),
+    )
     more = len(faults) - LINES
     shown = (*faults[:LINES], f"{more} more: see the notes.") if more > 0 else faults
+    would = evidence.remedy
     hosts = f"{verdict(evidence.attested)}." if evidence.attested else "The hosts were not attested."
     return Slide(
         key="limits",
         title=_title(evidence),
-        lines=(*shown, hosts, *loop_words(evidence)),
+        lines=(*shown, *([f"{would.says}."] if would is not None else []), hosts, *loop_words(evidence)),
         notes=(
             *faults,
             *_lacking(evidence),
             hosts,
             *warnings(evidence.attested),
             f"Figures are of {rests_on(*evidence.repeats)}.",
+            *([f"{would.says}: {would.command}"] if would is not None and would.command else []),
             *_kept(evidence),
         ),
     )
@@ -59,11 +64,27 @@ def _title(evidence: Evidence) -> str:
         lacking = f"{len(bad)} of {counted(cells, 'figure')} do not count" if bad else "some figures are of fewer repeats"
         return f"The run is not whole ({evidence.manifest.state}): {lacking}"
     if bad:
-        return f"{len(bad)} of {counted(cells, 'figure')} {'does' if len(bad) == 1 else 'do'} not count"
-    fewest, most = evidence.repeats
-    if most < REPEATS_FOR_A_CLAIM:
-        return f"All {counted(cells, 'figure')} are valid; {rests_on(fewest, most)}"
-    return f"All {counted(cells, 'figure')} are valid{', some of fewer repeats' if fewest < evidence.plan.suite.repeats else ''}"
+        marked = {cell for one in evidence.reasons if one.standing == "provisional" for cell in one.cells}
+        rest = {(row.layout, kind_of(row), row.workers) for row in evidence.rows if row.ranked}
+        others = "; the others are provisional" if rest and rest <= marked else ""
+        return f"{len(bad)} of {counted(cells, 'figure')} {'does' if len(bad) == 1 else 'do'} not count{others}"
+    return _in_doubt(evidence) or f"{_all_of(cells)} of {counted(evidence.repeats[0], 'repeat')} or more, and nothing is in doubt"
+
+
+def _in_doubt(evidence: Evidence) -> str:
+    """How many figures are not comparable, else provisional; empty where nothing is in doubt."""
+    for standing in ("not comparable", "provisional"):
+        touched = {cell for one in evidence.reasons if one.standing == standing for cell in one.cells}
+        if touched:
+            whole = {(row.layout, kind_of(row), row.workers) for row in evidence.rows}
+            if touched >= whole:
+                return f"{_all_of(len(whole))} {standing}"
+            return f"{len(touched)} of {counted(len(whole), 'figure')} {'is' if len(touched) == 1 else 'are'} {standing}"
+    return ""
+
+
+def _all_of(cells: int) -> str:
+    return "The one figure is" if cells == 1 else f"All {cells} figures are"
 
 
 def _faults(evidence: Evidence) -> Iterator[str]:
@@ -71,9 +92,7 @@ def _faults(evidence: Evidence) -> Iterator[str]:
     called, fewer = evidence.called, Counter[int]()
     for row in evidence.rows:
         where = f"{row.layout}, {called[kind_of(row)]} at {counted(row.workers, 'worker')}"
-        if not row.ranked:
-            yield f"{where}: {why_not(row)}."
-        elif row.errors:
+        if row.ranked and row.errors:
             left_out = row.repeats < evidence.plan.suite.repeats
             bound = "; repeats beyond the bound are left out" if left_out else ", all within the bound"
             yield f"{where}: {counted(row.errors, 'request')} failed{bound}."

@@ -12,6 +12,8 @@ from results.comparison import Comparison
 from results.findings import Finding, findings_of, overall
 from results.kinds import Kind, kind_of, subjects
 from results.manifest import Manifest
+from results.reasons import Reason, reasons
+from results.remedy import Remedy, remedy
 from results.resolved import ResolvedPlan
 from results.run_data import RunData
 from results.staircase import Staircase
@@ -54,6 +56,16 @@ class Evidence(Record):
     def pairs(self) -> dict[Kind, list[Finding]]:
         """The findings over all worker counts, by kind of requests."""
         return overall(self.findings)
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """What keeps figures from being ranked or claimed, each reason once."""
+        return reasons(self.rows, self.comparison)
+
+    @property
+    def remedy(self) -> Remedy | None:
+        """What would have claimed what is not."""
+        return remedy(self.comparison, self.plan, self.manifest.command)
 
     def drawn(self, look: Look) -> dict[str, Style]:
         """How each layout is drawn."""

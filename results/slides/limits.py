@@ -50,13 +50,19 @@ def _layers(evidence: Evidence, look: Look) -> Iterator[Slide]:
             held = any(step.held for stair in mine for step in stair.steps)
             yield Slide(
                 key=f"layers-{number}-{part}",
-                title=_layers_title(about, mine),
+                title=f"{'Provisional: ' * _doubted(evidence, about)}{_layers_title(about, mine)}",
                 lead=f"What each layer serves of {about}, in op/s, and of the layer below",
                 grid=_stairs_grid(mine, look),
                 foot=f"–: not known.{' ≥: its own load ran out of CPU, so it can do at least this.' * held} "
                 "Disks, OSDs and network: what clients could get after replication.",
                 notes=(*(f"{stair.words}." for stair in mine), *doubts(mine), *gaps(mine)),
             )
+
+
+def _doubted(evidence: Evidence, about: str) -> bool:
+    """Whether something is in doubt of the figures of these requests, by which the layers are divided."""
+    touched = {cell for one in evidence.reasons for cell in one.cells}
+    return any(evidence.called[kind] == about for _, kind, _ in touched)
 
 
 def _layers_title(about: str, stairs: Sequence[Staircase]) -> str:

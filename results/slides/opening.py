@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from results.card import card_words, foremost
 from results.chart_theme import Look
 from results.comparison import NoiseFloor
 from results.figures import show_ratio
@@ -13,7 +14,6 @@ from results.metrics import METRICS
 from results.slides.evidence import Evidence
 from results.slides.slide import Card, Slide
 from results.slides.words import counted, listed, rests_on, upper
-from results.statistics import REPEATS_FOR_A_CLAIM
 
 CARDS: Final = 8
 """As many as can be read; of more kinds of requests the map tells."""
@@ -32,6 +32,7 @@ def opening(evidence: Evidence, look: Look) -> Slide:
         notes=(
             f"Suite {evidence.plan.suite.name}: {evidence.plan.suite.about}. {_repeats(evidence)} {_noise(evidence)}",
             *(finding.text for pairs in evidence.pairs.values() for finding in pairs),
+            *(f"{one.mark}: {one.text}." for one in evidence.reasons),
             *_state(evidence),
         ),
         opening=True,
@@ -59,24 +60,14 @@ def _told(evidence: Evidence) -> list[tuple[str, Sequence[Finding]]]:
 
 
 def _card(evidence: Evidence, about: str, pairs: Sequence[Finding], look: Look) -> Card:
-    """The ratio of the layout that is farthest ahead of the first, or of the first over the one that comes nearest to it."""
-    known = [(pair.ratio, pair) for pair in pairs if pair.ratio is not None]
-    ahead = [one for one in known if one[1].faster != one[1].baseline]
-    if not known:
-        return Card(figure="–", about=upper(about), text="not comparable", detail="see the last slides", colour=look.muted)
-    if ahead:
-        ratio, chosen = max(ahead, key=lambda one: one[0].value)
-    else:
-        ratio, chosen = min(known, key=lambda one: one[0].value)
-    interval = "" if ratio.low is None or ratio.high is None else f"{show_ratio(ratio.low)} to {show_ratio(ratio.high)}, "
-    unshown = ", not shown" if ratio.repeats >= REPEATS_FOR_A_CLAIM and not ratio.shown else ""
-    return Card(
-        figure=show_ratio(ratio.value),
-        about=upper(about),
-        text=f"{chosen.faster} over {chosen.slower}",
-        detail=f"{interval}{rests_on(ratio.repeats)}{unshown}",
-        colour=evidence.drawn(look)[chosen.faster].colour,
-    )
+    """The ratio of the layout that is farthest ahead of the first, or of the first over the one that comes nearest to it.
+
+    A colour is a claim's: what is provisional, not shown or not comparable has none.
+    """
+    chosen = foremost(pairs)
+    words = card_words(chosen)
+    colour = evidence.drawn(look)[chosen.faster].colour if chosen.shown else look.muted
+    return Card(figure=words.figure, about=upper(about), text=words.text, detail=words.detail, colour=colour)
 
 
 def _repeats(evidence: Evidence) -> str:
@@ -91,7 +82,7 @@ def _repeats(evidence: Evidence) -> str:
 def _noise(evidence: Evidence) -> str:
     floors = evidence.comparison.noise
     if not floors:
-        return "The rig’s noise floor is not known: no layout was weighed against itself."
+        return "The noise floor of this machine is not known: no layout was measured against itself."
     return f"Noise floor, {floors[0].layout} beside itself: {listed([_floor(one) for one in floors])}."
 
 

@@ -1,6 +1,6 @@
 """The map of % change against the first layout: throughput and p90, a line for each kind of requests and worker count.
 
-Blue is better and orange worse, whichever way the figure goes. `~`: not shown, or too small to matter. In brackets: no claim.
+Blue is better and orange worse, whichever way the figure goes. `~`: not shown, or too small to matter. In brackets: provisional.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Final
 from results.chart_theme import Look
 from results.comparison import Comparison, Effect
 from results.diverging import colour_at, diverging, ink_on, neutral
+from results.doubt import graves
 from results.figures import show_figure, show_ratio
 from results.kinds import Kind, kind_of
-from results.metrics import MetricKey
+from results.metrics import METRICS, MetricKey
 from results.slides.evidence import Evidence
 from results.slides.grid_fitting import size_for
 from results.slides.page import ROOM_PT
@@ -31,8 +32,6 @@ _DEEPEST: Final = 1.5
 """The logarithm to base 2 of the ratio at which colours end: nearly three times as much, or as little."""
 LARGE_PT: Final = 18
 """Type that can be read from the last row of most rooms."""
-_PALE: Final = 0.35
-"""How much of its colour a change without a claim keeps."""
 
 Line = tuple[Kind, int | None]
 """A line of the map: a kind of requests at a worker count, or (None) over all of them."""
@@ -68,7 +67,7 @@ def _told(comparison: Comparison, subjects: Sequence[str], kinds: set[Kind]) -> 
     """The verdicts about these layouts and kinds of requests, with the figures behind them."""
     for one in comparison.effects:
         if one.subject in subjects and kind_of(one) in kinds:
-            unit = "op/s" if one.metric == "throughput" else "ms"
+            unit = METRICS[one.metric].unit
             known = one.baseline_value is not None and one.subject_value is not None
             figures = f" [{show_figure(one.baseline_value)} against {show_figure(one.subject_value)} {unit}]"
             yield f"{one.text}{figures if known else ''}"
@@ -81,9 +80,10 @@ def _title(comparison: Comparison) -> str:
     )
     known = [one for one in cells if one.verdict != "not comparable"]
     if not known:
-        return f"Nothing could be compared with {comparison.baseline}"
+        why = f": {_why(cells)}" if any(one.doubts for one in cells) else ""
+        return f"Nothing could be compared with {comparison.baseline}{why}"
     if all(one.verdict == "provisional" for one in known):
-        return f"Too few repeats for a claim against {comparison.baseline}"
+        return f"Provisional against {comparison.baseline} in {counted(len(known), 'case')}: {_why(known)}"
     counts = {}
     for subject in comparison.subjects:
         mine = [one.verdict for one in known if one.subject == subject]
@@ -97,9 +97,15 @@ def _title(comparison: Comparison) -> str:
     return f"{subject} is faster than {comparison.baseline} in {better} of {counted(whole, 'case')} and slower in {worse or 'none'}"
 
 
+def _why(effects: Sequence[Effect]) -> str:
+    """What is in doubt, in a word or two each: of what is grave that alone."""
+    doubts = [doubt for one in effects for doubt in one.doubts]
+    return listed(list(dict.fromkeys(doubt.what for doubt in graves(doubts) or doubts)) or ["nothing is claimed"])
+
+
 def _resting(comparison: Comparison) -> str:
     known = [one.ratio.repeats for one in comparison.effects if one.ratio is not None]
-    return rests_on(min(known, default=0), max(known, default=0))
+    return rests_on(min(known), max(known)) if known else "not comparable"
 
 
 @dataclass(frozen=True)
@@ -157,20 +163,20 @@ def _head(text: str, look: Look, *, across: int = 1) -> Cell:
 
 
 def _cell(one: Effect | None, look: Look) -> Cell:
-    """A change: in colour where it is shown and matters, pale in brackets without a claim."""
+    """A change: in colour where it is claimed, in brackets without one where it is provisional."""
     text = change_text(one)
     if one is None or one.ratio is None or one.verdict in ("not shown", "too small to matter", "not comparable"):
         return Cell(text=text, fill=neutral(look) if one is not None else None, ink=look.muted, align="center")
+    if one.verdict == "provisional":
+        return Cell(text=text, fill=neutral(look), ink=look.ink, align="center")
     doubled = math.log2(one.ratio.value) * (1 if one.metric == "throughput" else -1) / _DEEPEST
     doubled = min(1.0, max(-1.0, doubled))
-    if one.verdict == "provisional":
-        return Cell(text=text, fill=colour_at(doubled * _PALE, diverging(look)), ink=look.ink, align="center")
     fill = colour_at(doubled, diverging(look))
     return Cell(text=text, fill=fill, ink=ink_on(fill), bold=True, align="center")
 
 
 def change_text(one: Effect | None) -> str:
-    """A change in per cent, a multiple from threefold on, in brackets without a claim; a cross where it cannot be compared."""
+    """A change in per cent, a multiple from threefold on, in brackets where provisional; a cross where not comparable."""
     if one is None:
         return ""
     if one.ratio is None or one.verdict == "not comparable":
@@ -187,7 +193,7 @@ def _foot(comparison: Comparison) -> str:
     told = {change_text(one)[:1] for one in comparison.effects}
     parts = ["blue: better, orange: worse"]
     parts += ["~: not shown, or too small to matter"] * ("~" in told)
-    parts += ["in brackets: no claim"] * ("(" in told)
+    parts += ["in brackets: provisional"] * ("(" in told)
     parts += ["×: cannot be compared"] * ("×" in told)
     floors = [f"{one.metric} {show_ratio(one.ratio)}" for one in comparison.noise]
     parts += [f"noise floor: {listed(floors)}"] if floors else []

@@ -20,7 +20,6 @@ from results.slides.evidence import Evidence, repeats
 from results.slides.label_sides import sided
 from results.slides.slide import Axis, Bar, BarChart, LineChart, ScatterChart, Series, Slide, Spot
 from results.slides.words import counted, listed, rests_on, spanned, upper, why_not
-from results.statistics import REPEATS_FOR_A_CLAIM
 from results.summary import Row
 
 ABREAST: Final = 6
@@ -91,12 +90,13 @@ def _latency(evidence: Evidence, group: Group, look: Look) -> Slide | None:
     within = [served(layout, group.of(layout), bound_ms) for layout in group.layouts] if bound_ms is not None else []
     lacking = {layout: [str(stop.workers) for stop in paths[layout] if stop.p90_ms is None] for layout in group.layouts}
     gone = [f"{layout} at {listed(counts)}" for layout, counts in lacking.items() if counts]
+    pairs = _pairs(evidence, group)
     foot = [_whiskers(group), "numbers: workers"]
     foot += [_CROSSES] if any(not one.joined for one in series) else []
     foot += [f"no p90 (too few samples) of {', '.join(gone)}"] if gone else []
     return Slide(
         key=f"latency-{group.key}",
-        title=f"{_served_title(group, within, bound_ms)}{group.part}",
+        title=f"{_served_title(group, within, bound_ms, pairs)}{group.part}",
         lead=f"p90 by throughput of {group.about}: lower and further right is better; {rests_on(*repeats(group.rows))}",
         chart=_scatter(series),
         foot=f"{upper('; '.join(foot))}.",
@@ -107,12 +107,15 @@ def _latency(evidence: Evidence, group: Group, look: Look) -> Slide | None:
     )
 
 
-def _served_title(group: Group, within: Sequence[Served], bound_ms: float | None) -> str:
-    """What is served within the bound: the most and the least of the layouts, or who does not keep it."""
+def _served_title(group: Group, within: Sequence[Served], bound_ms: float | None, pairs: Sequence[Finding]) -> str:
+    """What is served within the bound: the most and the least of the layouts, or who does not keep it; provisional where it is."""
+    if pairs and all(pair.ratio is None for pair in pairs):
+        return f"p90 of {group.about} by throughput: not comparable"
+    doubted = any(pair.doubts for pair in pairs) or any(row.doubts for row in group.rows)
     known = sorted((one for one in within if one.ops_s is not None), key=lambda one: -(one.ops_s or 0))
     if bound_ms is None or not known:
         return f"{upper(group.about)}: too little is known of p90 to compare"
-    at = f"Within p90 ≤ {bound_ms:g} ms"
+    at = f"{'Provisional: ' * doubted}{'W' if not doubted else 'w'}ithin p90 ≤ {bound_ms:g} ms"
     if len(known) == 1:
         rest = (
             f", the other{'s' * (len(within) > 2)} not even {'their' if len(within) > 2 else 'its'} least load"
@@ -197,7 +200,7 @@ def _throughput(evidence: Evidence, group: Group, look: Look) -> Slide:
     foot += [_CROSSES] if any(not one.joined for one in series) else []
     foot += [f"not measured: {', '.join(absent)}"] if absent else []
     foot += [_no_p90(group)] if _no_p90(group) else []
-    pairs = [pair for pair in evidence.pairs.get(group.kind, []) if {pair.faster, pair.slower} <= set(group.layouts)]
+    pairs = _pairs(evidence, group)
     return Slide(
         key=f"throughput-{group.key}",
         title=f"{_throughput_title(group, pairs)}{group.part}",
@@ -212,6 +215,11 @@ def _throughput(evidence: Evidence, group: Group, look: Look) -> Slide:
     )
 
 
+def _pairs(evidence: Evidence, group: Group) -> list[Finding]:
+    """The findings over all worker counts about the layouts of a slide."""
+    return [pair for pair in evidence.pairs.get(group.kind, []) if {pair.faster, pair.slower} <= set(group.layouts)]
+
+
 def _throughput_title(group: Group, pairs: Sequence[Finding]) -> str:
     """Who serves most of what the first layout does, and who least; or what one layout serves at its best."""
     of_first = {other: share for pair in pairs if (told := _of_first(pair)) is not None for other, share in [told]}
@@ -222,7 +230,8 @@ def _throughput_title(group: Group, pairs: Sequence[Finding]) -> str:
         by_name = {name: pair for pair in pairs for name in (pair.faster, pair.slower) if name != pair.baseline}
         if most == least or of_first[most] < 1:
             return f"{_relation(by_name[least], group.about)} {at}"
-        return f"{_relation(by_name[most], group.about)} {at}, {least} {show_ratio(of_first[least])}"
+        mark = " (provisional)" * (by_name[least].verdict == "provisional" != by_name[most].verdict)
+        return f"{_relation(by_name[most], group.about)} {at}, {least} {show_ratio(of_first[least])}{mark}"
     best = max(
         (row for row in group.rows if row.ranked and row.throughput_ops_s), key=lambda row: row.throughput_ops_s or 0, default=None
     )
@@ -247,9 +256,13 @@ def _relation(pair: Finding, about: str) -> str:
     if ratio is None:
         return pair.brief
     interval = "" if ratio.low is None or ratio.high is None else f" ({show_ratio(ratio.low)} to {show_ratio(ratio.high)})"
-    if ratio.value < 1 + NEAR:
-        return f"{pair.faster} and {pair.slower} serve {about} within {max(1, round((ratio.value - 1) * 100))} % of each other"
-    unshown = ", which is not shown," if ratio.repeats >= REPEATS_FOR_A_CLAIM and not ratio.shown else ""
+    provisional = "Provisional: " * (pair.verdict == "provisional")
+    if ratio.value < 1 + NEAR or pair.verdict == "too small to matter":
+        near = f"within {max(1, round((ratio.value - 1) * 100))} % of each other"
+        return f"{provisional}{pair.faster} and {pair.slower} serve {about} {near}"
+    if provisional:
+        return f"{provisional}{pair.faster} did {show_ratio(ratio.value)}{interval} {pair.slower}’s {about}"
+    unshown = ", which is not shown," if not pair.shown else ""
     return f"{pair.faster} serves {show_ratio(ratio.value)}{interval} {pair.slower}’s {about}{unshown}"
 
 
@@ -322,7 +335,7 @@ def _bar(one: Series, spot: Spot) -> Bar:
 
 
 def _whiskers(group: Group) -> str:
-    return "points: median; whiskers: lowest and highest repeat" if repeats(group.rows)[1] > 1 else "one repeat"
+    return "points: geometric mean; whiskers: lowest and highest repeat" if repeats(group.rows)[1] > 1 else "one repeat"
 
 
 def _no_p90(group: Group) -> str:

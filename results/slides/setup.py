@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ground.quantities import show_bytes
-from results.attestation import verdict
+from results.attestation import between, verdict
 from results.chart_theme import Look
 from results.figures import UNKNOWN, show_figure
 from results.kinds import DRIVERS
@@ -107,8 +107,21 @@ def _title(evidence: Evidence) -> str:
     hosts = len(evidence.plan.hardware.hosts)
     if len(evidence.layouts) == 1:
         return f"{evidence.layouts[0]} stood on {counted(hosts, 'host')} with fixed limits" if hosts else "What was set up"
-    all_of = "Both" if len(evidence.layouts) == 2 else f"All {len(evidence.layouts)}"
-    return f"{all_of} layouts had the same hosts and the same load"
+    all_of = "both" if len(evidence.layouts) == 2 else f"all {len(evidence.layouts)}"
+    if not hosts:
+        return f"What was set up for {all_of} layouts"
+    return f"{counted(hosts, 'host')} with the same limits for {all_of} layouts: {_sameness(evidence)}"
+
+
+def _sameness(evidence: Evidence) -> str:
+    """What attestation says of the hosts of the layouts, as short as it can be said."""
+    known = {one.layout for one in evidence.attested}
+    if not known:
+        return "not attested"
+    if differing := between([one for one in evidence.attested if one.layout in evidence.layouts]):
+        return f"what they gave differs beyond its bound, as under {listed(differing[0].layouts)}"
+    lacking = [name for name in evidence.layouts if name not in known]
+    return f"not attested of {listed(lacking)}" if lacking else "what they gave is within its bounds"
 
 
 def _common(evidence: Evidence) -> Iterator[tuple[str, str]]:
@@ -117,7 +130,7 @@ def _common(evidence: Evidence) -> Iterator[tuple[str, str]]:
     limits = "; ".join(_hosts(plan.hardware.hosts))
     yield "hosts", limits or plan.hardware.about or plan.hardware.name
     if evidence.attested:
-        yield "same hosts?", verdict(evidence.attested)
+        yield "attestation", verdict(evidence.attested)
     yield "load", _load(evidence)
     yield "caches", _caches(suite)
 

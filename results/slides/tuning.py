@@ -57,7 +57,7 @@ def _title(one: Effect, changed: Mapping[str, str], about: str) -> str:
         return (
             f"No setting is shown to move the throughput of {about}"
             if one.verdict != "provisional"
-            else f"{upper(about)} by setting: too few repeats for a claim"
+            else f"{upper(about)} by setting: provisional"
         )
     return f"{changed[one.subject]} moves the throughput of {about} most: {change_text(one)}"
 

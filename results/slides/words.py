@@ -26,12 +26,12 @@ def upper(text: str) -> str:
 
 
 def rests_on(fewest: int, most: int | None = None) -> str:
-    """What may be said with so many repeats: `n = 5`, `n = 1: no claim`, `n = 2 to 5: no claim below 5`."""
+    """What may be said with so many repeats: `n = 5`, `n = 1: provisional`, `n = 2 to 5: provisional below 5`."""
     if fewest == 0:
         return "nothing was measured"
     if most is not None and most != fewest:
-        return f"n = {fewest} to {most}" + (f": no claim below {REPEATS_FOR_A_CLAIM}" if fewest < REPEATS_FOR_A_CLAIM else "")
-    return f"n = {fewest}" + ("" if fewest >= REPEATS_FOR_A_CLAIM else ": no claim")
+        return f"n = {fewest} to {most}" + (f": provisional below {REPEATS_FOR_A_CLAIM}" if fewest < REPEATS_FOR_A_CLAIM else "")
+    return f"n = {fewest}" + ("" if fewest >= REPEATS_FOR_A_CLAIM else ": provisional")
 
 
 def spanned(counts: Sequence[int]) -> str:

@@ -29,7 +29,7 @@ def test_every_cell_of_the_map_is_a_line_with_a_cell_for_every_column() -> None:
     lines = effect_lines(Comparison(baseline="rgw-beast", subjects=("swift",), effects=effects, tests=1))
     assert [len(line.cells) for line in lines] == [len(HEAD)] * 2
     assert lines[0].cells[:6] == ("64 kB reads", "4", "swift", "throughput", "0.50×", "0.40× to 0.60×")
-    assert lines[0].cells[-1] == "worse"
+    assert lines[0].cells[-2:] == ("worse", "")
 
 
 def test_what_is_not_known_is_a_dash_that_is_sorted_as_nothing() -> None:

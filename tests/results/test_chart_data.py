@@ -109,7 +109,8 @@ def test_p90_of_each_repeat_is_a_dot(run: RunStore) -> None:
 
 
 def test_a_p90_of_too_few_samples_has_no_mark_but_its_max_has(run: RunStore) -> None:
-    rows = summarize(run.plan(), run.steps())
+    known = summarize(run.plan(), run.steps())
+    rows = [row.model_copy(update={"p90_ms": None}) if (row.workload, row.workers) == ("large-read", 1) else row for row in known]
     panel = latency_panels(rows, find(rows))[2]
     alone = next(mark for mark in panel.marks if mark.workers == 1)
     assert (alone.value, alone.stretch) == (None, None)

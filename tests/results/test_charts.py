@@ -53,7 +53,7 @@ def test_the_png_is_large_enough_for_a_screen(drawn: Path) -> None:
 
 def test_the_title_is_the_finding_and_lines_are_labelled_directly(drawn: Path) -> None:
     words = texts((drawn / "throughput-by-workers.svg").read_text())
-    assert any(word.startswith("rgw-beast leads in all 3 kinds of requests") for word in words)
+    assert any(word.startswith("Provisional: rgw-beast does more in all 3 kinds of") for word in words)
     assert words.count("rgw-beast") == words.count("swift") == 3
     assert {"1 MB reads", "1 MB writes", "64 MB reads", "op/s", "workers"} <= set(words)
 
@@ -119,12 +119,13 @@ def test_a_look_colours_all_of_a_chart(run: RunStore, look: Look) -> None:
             assert colour not in text
 
 
-def test_a_step_that_was_not_steady_is_hollow_on_its_line(run: RunStore) -> None:
+def test_a_step_that_is_in_doubt_is_hollow_on_its_line(run: RunStore) -> None:
     rows = summarize(run.plan(), run.steps())
     (panel, *_) = charts(rows, find(rows), run.plan().layouts, repeats=2)[0].panels
-    drifting = panel.model_copy(update={"marks": tuple(mark.model_copy(update={"steady": False}) for mark in panel.marks)})
+    doubted = panel.model_copy(update={"marks": tuple(mark.model_copy(update={"provisional": True}) for mark in panel.marks)})
+    panel = panel.model_copy(update={"marks": tuple(mark.model_copy(update={"provisional": False}) for mark in panel.marks)})
     chart = charts(rows, find(rows), run.plan().layouts, repeats=2)[0]
-    filled, hollow = (vlc.vegalite_to_svg(chart.panel_spec(one)).count('fill="#ffffff"') for one in (panel, drifting))
+    filled, hollow = (vlc.vegalite_to_svg(chart.panel_spec(one)).count('fill="#ffffff"') for one in (panel, doubted))
     assert hollow - filled == sum(mark.stretch is not None for mark in panel.marks)
 
 
@@ -139,7 +140,7 @@ def test_every_panel_is_a_spec_that_vega_lite_knows(run: RunStore) -> None:
 def test_repeats_are_counted_as_they_were_used_and_not_as_they_were_planned(run: RunStore) -> None:
     # one of two repeats failed, or erred beyond the bound, in two of the steps
     rows = summarize(run.plan(), run.steps())
-    assert "median of 1 to 2 repeats" in charts(rows, find(rows), run.plan().layouts, repeats=2)[0].caption
+    assert "geometric mean of 1 to 2 repeats" in charts(rows, find(rows), run.plan().layouts, repeats=2)[0].caption
 
 
 def test_every_repeat_lies_within_the_scale_of_latencies(run: RunStore) -> None:

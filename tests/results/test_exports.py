@@ -22,7 +22,7 @@ from results.fake_run import WORKLOADS, fake_run
 from results.measurement import Second
 from results.run_data import RunData
 from results.store import RunStore
-from results.summary import COLUMNS, summary_csv
+from results.summary_csv import COLUMNS, summary_csv
 
 HOSTILE = '"; DROP TABLE steps; --\n\x00|&\\end{table}\t∞'
 

@@ -139,7 +139,7 @@ def test_the_title_counts_cells_and_never_claims_what_was_not_shown() -> None:
         title(effect(1.5, "not shown"))
         == "No difference of throughput from rgw-beast can be claimed in the one cell that could be compared"
     )
-    assert title(effect(1.5, "provisional", repeats=2)).startswith("With 2 repeats in the one cell")
+    assert title(effect(1.5, "provisional", repeats=2)).startswith("Throughput is provisional in the one cell")
     assert title(effect(0.5, "better", metric="p90")) == "Against rgw-beast, swift has a shorter p90 in 1 of 1 cell"
 
 
@@ -159,7 +159,9 @@ def test_without_anything_to_compare_there_is_no_map() -> None:
 
 
 def test_the_noise_floor_of_the_rig_stands_below_the_title() -> None:
-    floor = NoiseFloor(metric="throughput", layout="a", twin="a-again", ratio=1.043, typical=1.02, cells=8, shown=0, repeats=5)
+    floor = NoiseFloor(
+        metric="throughput", layout="a", twin="a-again", ratio=1.043, low=1.03, high=1.06, pairs=40, cells=8, repeats=5
+    )
     (figure,) = recap_maps(comparison(effect(1.5, "better"), noise=(floor,)))
     assert "noise floor is 4 %" in figure.caption
 

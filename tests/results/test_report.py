@@ -82,7 +82,7 @@ def test_nothing_is_fetched(page: Page) -> None:
 def test_findings_come_before_charts_and_charts_before_the_table(page: Page) -> None:
     order = [attrs["id"] for attrs in page.all("section")]
     assert order == [
-        "findings", "certainty", "throughput-by-workers", "latency-by-workers", "throughput-bars", "hockey-stick",
+        "doubts", "findings", "certainty", "throughput-by-workers", "latency-by-workers", "throughput-bars", "hockey-stick",
         "percentiles", "latency-shares", "latency-over-time-small-read", "latency-over-time-small-write",
         "latency-over-time-large-read", "limits", "table", "faults", "hosts", "numbers", "environment", "repeat", "study",
     ]  # fmt: skip

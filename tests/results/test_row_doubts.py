@@ -82,6 +82,7 @@ def test_short_windows_that_all_do_the_same_are_judged_over_their_repeats() -> N
     found = row([steady(seed, window_s=5.0) for seed in range(REPEATS)])
     assert found.doubts == ()
     assert found.steady or (found.drift is not None and found.drift > 0.2)
+    assert not any("too short to tell" in note for note in found.notes)
 
 
 def test_a_percentile_that_a_cpu_limit_may_have_made_is_in_grave_doubt_and_no_other_figure() -> None:

@@ -10,7 +10,8 @@ from results.histogram import Histogram
 from results.resolved import ResolvedPlan
 from results.step import Pass, StepKey, StepResult
 from results.store import RunStore
-from results.summary import COLUMNS, Row, summarize, summary_csv
+from results.summary import Row, summarize
+from results.summary_csv import COLUMNS, summary_csv
 from results.tables import table
 from results.testing import fake_measurement
 from results.use import StepUse
@@ -170,9 +171,12 @@ def test_the_csv_has_exactly_the_columns_of_the_study_and_empty_cells_for_unknow
     lines = list(csv.DictReader(io.StringIO(text)))
     assert text.splitlines()[0] == (
         "layout,api,driver,workload,operation,object_size_bytes,workers,repeats,throughput_ops_s,bandwidth_mb_s,"
-        "p50_ms,p90_ms,p99_ms,max_ms,mean_ms,"
+        "p50_ms,p90_ms,p99_ms,max_ms,first_byte_ms,mean_ms,"
         "p50_low_ms,p50_high_ms,p90_low_ms,p90_high_ms,p99_low_ms,p99_high_ms,max_low_ms,max_high_ms,"
-        "samples,errors,gateway_cpu_s_per_1000_ops,storage_cpu_s_per_1000_ops,saturated,steady,valid,ranked,notes"
+        "samples,errors,gateway_cpu_s_per_1000_ops,storage_cpu_s_per_1000_ops,saturated,steady,valid,ranked,provisional,"
+        "throughput_over_repeats_low_ops_s,throughput_over_repeats_high_ops_s,p90_over_repeats_low_ms,p90_over_repeats_high_ms,"
+        "p99_over_repeats_low_ms,p99_over_repeats_high_ms,max_over_repeats_low_ms,max_over_repeats_high_ms,"
+        "first_byte_over_repeats_low_ms,first_byte_over_repeats_high_ms,doubts,notes"
     )
     assert tuple(lines[0]) == COLUMNS
     absent = next(

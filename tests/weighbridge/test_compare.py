@@ -1,5 +1,17 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from results import derive
+from results.attestation import Attested
+from results.derivation import Derived
+from results.fake_run import WORKLOADS, fake_run
 from results.step import StepKey, StepResult
 from results.testing import fake_measurement
+from weighbridge.command import weighbridge
 from weighbridge.verbs.compare import exit_code
 
 KEY = StepKey(layout="rgw-a", api="swift", workload="small", workers=4, repeat=0)
@@ -11,3 +23,24 @@ def test_a_run_in_which_a_step_could_not_be_measured_does_not_end_as_if_all_were
     assert exit_code([GOOD], comparable=True) == 0
     assert exit_code([GOOD, LOST], comparable=True) == 3
     assert exit_code([GOOD], comparable=False) == 4
+
+
+@pytest.mark.parametrize(("apart", "repeats", "code"), [(False, 5, 0), (False, 1, 0), (True, 5, 4)])
+def test_a_comparison_of_which_nothing_is_comparable_ends_with_4_and_a_provisional_one_with_0(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, apart: bool, repeats: int, code: int
+) -> None:
+    workload = WORKLOADS[0].model_copy(update={"workers": (1, 4)})
+    store = fake_run(tmp_path, workloads=[workload], repeats=repeats)
+    if apart:
+        one = {"repeat": 0, "host": "gateway-1", "kind": "cpu", "what": "CPU", "unit": "events/s"}
+        gave = {"rgw-beast": 1395.0, "swift": 245.0}
+        store.attest([Attested.model_validate({**one, "layout": name, "value": value}) for name, value in gave.items()])
+
+    def run(*_: object, **__: object) -> tuple[Derived, list[StepResult]]:
+        return derive(store.folder, pictures=False), list(store.steps())
+
+    monkeypatch.setattr("weighbridge.run.run", run)
+    done = CliRunner().invoke(weighbridge, ["compare", "--out", str(tmp_path / "runs")], standalone_mode=False)
+    assert done.exception is None
+    assert done.return_value == code
+    assert ("rovisional: " in done.output) == (repeats == 1)

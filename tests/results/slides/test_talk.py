@@ -64,7 +64,7 @@ def test_the_first_slide_answers_in_one_sentence_with_ratios_intervals_and_repea
         assert pair.ratio is not None
         assert card.figure == show_ratio(pair.ratio.value)
         assert "n = 5" in card.detail
-    assert "noise floor is not known" in text_of(first)
+    assert "noise floor of this machine is not known" in text_of(first)
 
 
 def test_titles_of_results_are_sentences_with_figures_and_notes_name_every_repeat(told: Evidence) -> None:
@@ -112,8 +112,8 @@ def test_what_failed_is_shown_as_such_and_joined_to_nothing(tmp_path: Path) -> N
     told = evidence(fake_run(tmp_path, workloads=SHORT, repeats=1, spoilt=SPOILT))
     deck = talk(told)
     ends = text_of(slide(deck, "limits-")) + text_of(next(one for one in deck.slides if one.key == "limits"))
-    assert "swift, 64 MB reads at 16 workers: not measured." in ends
-    assert "swift, 1 MB reads at 16 workers" in ends
+    assert "Not valid: not measured (swift: 64 MB reads at 16 workers)." in ends
+    assert "(swift: 1 MB reads at 16 workers)." in ends
     chart = slide(deck, "throughput-small-read").chart
     assert isinstance(chart, LineChart)
     assert {(one.name, len(one.spots)) for one in chart.series} == {("rgw-beast", 2), ("swift", 1)}
@@ -133,7 +133,8 @@ def test_a_repeat_that_is_not_valid_is_a_cross_without_a_line(tmp_path: Path) ->
 
 
 def test_too_few_samples_for_a_p90_leave_latency_without_a_slide_and_say_so(tmp_path: Path) -> None:
-    deck = talk(evidence(fake_run(tmp_path, workloads=SHORT[2:], repeats=1)))
+    told = evidence(fake_run(tmp_path, workloads=SHORT[2:], repeats=1))
+    deck = talk(told.model_copy(update={"rows": tuple(row.model_copy(update={"p90_ms": None}) for row in told.rows)}))
     assert not [one for one in deck.slides if one.key.startswith("latency")]
     assert "too few samples" in slide(deck, "throughput").foot
 
@@ -164,7 +165,7 @@ def test_a_layout_alone_is_compared_with_nothing(tmp_path: Path) -> None:
 def test_a_twin_gives_the_noise_floor_and_stands_in_no_chart_and_no_table(tmp_path: Path) -> None:
     store = fake_run(tmp_path, workloads=SHORT[:1], repeats=5, layouts=("rgw-beast", "swift", "rgw-haproxy"))
     deck = talk(evidence(with_twin(store)))
-    assert "Noise floor of the rig, rgw-beast against itself: throughput " in text_of(deck.slides[0])
+    assert "Noise floor, rgw-beast beside itself: throughput " in text_of(deck.slides[0])
     assert "rgw-haproxy" not in "".join(text_of(one) for one in deck.slides)
     assert "Noise floor of throughput" in "\n".join(slide(deck, "recap").notes)
 
@@ -304,7 +305,7 @@ def test_of_several_layouts_the_title_names_who_serves_most_and_who_least(tmp_pa
         store.plan().model_copy(update={"layouts": (second, first, third)}).model_dump_json()
     )
     title = slide(talk(evidence(store)), "throughput").title
-    assert title.startswith("rgw-beast serves 1.")
+    assert title.startswith("Provisional: rgw-beast did 1.")
     assert "rgw-civetweb’s 1 MB reads at 1 to 16 workers, rgw-apache-fastcgi 0." in title
 
 

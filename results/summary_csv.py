@@ -1,0 +1,104 @@
+"""The study's table as `derived/summary.csv`, for people: a line a row, figures to three decimals."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from results import csv_text
+from results.doubt import doubt_text
+from results.interval import Interval
+from results.metrics import METRICS
+from results.spreads import spread_column, spread_end
+from results.summary import Row
+
+COLUMNS: Final = (
+    "layout",
+    "api",
+    "driver",
+    "workload",
+    "operation",
+    "object_size_bytes",
+    "workers",
+    "repeats",
+    "throughput_ops_s",
+    "bandwidth_mb_s",
+    "p50_ms",
+    "p90_ms",
+    "p99_ms",
+    "max_ms",
+    "first_byte_ms",
+    "mean_ms",
+    "p50_low_ms",
+    "p50_high_ms",
+    "p90_low_ms",
+    "p90_high_ms",
+    "p99_low_ms",
+    "p99_high_ms",
+    "max_low_ms",
+    "max_high_ms",
+    "samples",
+    "errors",
+    "gateway_cpu_s_per_1000_ops",
+    "storage_cpu_s_per_1000_ops",
+    "saturated",
+    "steady",
+    "valid",
+    "ranked",
+    "provisional",
+    *(spread_column(metric, high=high) for metric in METRICS.values() for high in (False, True)),
+    "doubts",
+    "notes",
+)
+"""Columns of `derived/summary.csv`, in order. Those with low and high are the ends of intervals; the last bin has no high one.
+Those `over_repeats` are the ends of the 95 % interval of what the repeats say of a metric. `doubts` says what is in doubt, and how
+gravely.
+"""
+
+INTERVALS: Final = {"p50_in": "p50", "p90_in": "p90", "p99_in": "p99", "max_in": "max"}
+"""Fields of intervals, and what their columns begin with."""
+
+
+def summary_csv(rows: Iterable[Row], columns: Sequence[str] = COLUMNS) -> str:
+    """The table as CSV with these columns: three decimals, empty where unknown, `yes` or `no`, lists joined by `; `."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        cells = interval_ends(row) | spread_ends(row) | {"doubts": tuple(doubt_text(one) for one in row.doubts)}
+        writer.writerow([csv_cell(cells[column] if column in cells else getattr(row, column)) for column in columns])
+    return out.getvalue()
+
+
+def interval_ends(row: Row) -> dict[str, float | None]:
+    """The ends of a row's intervals by column: `p90_low_ms`, `p90_high_ms` ...; both None where a latency is not an interval."""
+    found: dict[str, float | None] = {}
+    for field, name in INTERVALS.items():
+        within: Interval | None = getattr(row, field)
+        found[f"{name}_low_ms"] = None if within is None else within.low_ms
+        found[f"{name}_high_ms"] = None if within is None else within.high_ms
+    return found
+
+
+def spread_ends(row: Row) -> dict[str, float | None]:
+    """The ends of the 95 % intervals of a row's metrics over its repeats, by column; None where they are not known."""
+    return {
+        spread_column(metric, high=high): spread_end(row, metric.key, high=high)
+        for metric in METRICS.values()
+        for high in (False, True)
+    }
+
+
+def csv_cell(value: object) -> str:
+    """A value as a cell of a CSV file."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return csv_text.inert("; ".join(str(part) for part in value))
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else f"{value:.3f}"
+    return csv_text.inert(str(value))

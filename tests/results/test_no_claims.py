@@ -1,0 +1,158 @@
+"""Where nothing may be claimed, nothing that is shown claims anything: terminal, page, slides, tables for papers, data."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from results import derive
+from results.attestation import Attested
+from results.exports.export import produce
+from results.fake_run import WORKLOADS, fake_run
+from results.gallery import gallery_of
+from results.run_data import RunData
+from results.slides.evidence import evidence
+from results.slides.markdown import markdown
+from results.slides.talk import talk
+from results.store import RunStore
+from weighbridge.outcome import print_outcome
+
+CLAIMS = re.compile(r"\b(leads|led|faster than|slower than|wins|beats|same hosts|are valid|is faster|is slower)\b")
+CHOSEN = tuple(one.model_copy(update={"workers": (1, 16)}) for one in WORKLOADS[:2])
+
+
+class Words(HTMLParser):
+    """What can be read of a page: its texts, and those for who cannot see it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.words: list[str] = []
+        self._raw = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._raw = tag in ("script", "style")
+        self.words += [value for name, value in attrs if name in ("aria-label", "title") and value]
+
+    def handle_endtag(self, tag: str) -> None:
+        self._raw = False
+
+    def handle_data(self, data: str) -> None:
+        if not self._raw:
+            self.words.append(data)
+
+
+def made(folder: Path, *, repeats: int, apart: bool) -> RunStore:
+    """A run; `apart`: whose hosts gave far less under one layout than under the other."""
+    store = fake_run(folder, workloads=CHOSEN, repeats=repeats)
+    if apart:
+        gave = {"rgw-beast": 1395.0, "swift": 245.0}
+        one = {"repeat": 0, "host": "gateway-1", "kind": "cpu", "what": "CPU", "unit": "events/s", "promised": 1400.0}
+        store.attest([Attested.model_validate({**one, "layout": name, "value": value}) for name, value in gave.items()])
+    return store
+
+
+@pytest.fixture(scope="module")
+def grave(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
+    return made(tmp_path_factory.mktemp("grave"), repeats=5, apart=True)
+
+
+@pytest.fixture(scope="module")
+def provisional(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
+    return made(tmp_path_factory.mktemp("provisional"), repeats=1, apart=False)
+
+
+def shown(store: RunStore) -> dict[str, str]:
+    """All that a run is shown as, by what it is shown on."""
+    screen = io.StringIO()
+    derived = derive(store.folder, pictures=False)
+    print_outcome(derived, Console(file=screen, width=140))
+    return {
+        "terminal": screen.getvalue(),
+        "page": " ".join(Words(derived.report.read_text()).words),
+        "slides": markdown(talk(evidence(store))),
+        **{to: b"\n".join(file.content for file in produce(store.folder, to)[1].files).decode() for to in ("markdown", "latex")},
+    }
+
+
+@pytest.mark.parametrize("state", ["grave", "provisional"])
+def test_nothing_is_claimed_anywhere_of_a_run_in_which_nothing_may_be(state: str, request: pytest.FixtureRequest) -> None:
+    words = {"grave": "not comparable", "provisional": "provisional"}[state]
+    for place, text in shown(request.getfixturevalue(state)).items():
+        found = CLAIMS.search(text)
+        assert found is None, f"{place}: {text[max(0, found.start() - 80) : found.end() + 80]}"
+        assert words in text.lower(), place
+
+
+def test_a_quiet_run_of_enough_repeats_does_claim_something(tmp_path: Path) -> None:
+    assert all(
+        "leads" in text for place, text in shown(made(tmp_path, repeats=5, apart=False)).items() if place in ("terminal", "page")
+    )
+
+
+def test_a_card_of_what_is_not_comparable_has_no_ratio_and_says_why(grave: RunStore) -> None:
+    first = talk(evidence(grave)).slides[0]
+    assert first.title.startswith("Nothing may be ranked (hosts differ: CPU of gateway-1 gave 245 events/s under swift")
+    assert [card.figure for card in first.cards] == ["–", "–"]
+    assert all("not comparable" in card.text and card.detail.startswith("hosts differ: CPU of gateway-1") for card in first.cards)
+
+
+def test_a_provisional_card_has_no_layouts_colour_and_says_why(provisional: RunStore) -> None:
+    told = evidence(provisional)
+    deck = talk(told)
+    assert all(card.text.startswith("provisional: rgw-beast did ") for card in deck.slides[0].cards)
+    assert all("a claim needs 5 repeats of each side" in card.detail for card in deck.slides[0].cards)
+    assert not {card.colour for card in deck.slides[0].cards} & set(deck.colours)
+
+
+def test_the_set_up_says_of_the_hosts_what_attestation_says(grave: RunStore, provisional: RunStore) -> None:
+    differing, unknown = (talk(evidence(store)).slides[1].title for store in (grave, provisional))
+    assert differing.endswith("what they gave differs beyond its bound, as under swift and rgw-beast")
+    assert unknown.endswith("not attested")
+
+
+def test_the_last_slides_count_what_is_in_doubt(grave: RunStore, provisional: RunStore) -> None:
+    titles = [next(one.title for one in talk(evidence(store)).slides if one.key == "limits") for store in (grave, provisional)]
+    assert titles == ["All 8 figures are not comparable", "All 8 figures are provisional"]
+
+
+def test_a_reason_stands_once_on_the_page_with_the_cells_that_it_touches(grave: RunStore) -> None:
+    derived = derive(grave.folder, pictures=False)
+    (one,) = derived.reasons
+    assert (one.standing, one.where) == ("not comparable", "all figures")
+    page = derived.report.read_text()
+    assert page.count('<li class="not-comparable">') == 1
+
+
+def test_titles_of_charts_say_first_what_they_are_worth(grave: RunStore, provisional: RunStore) -> None:
+    for store, words in ((grave, "Not comparable: "), (provisional, "Provisional: ")):
+        figures = [one for one in gallery_of(store.folder).figures if not one.name.startswith("recap-map")]
+        assert figures
+        assert all(one.finding.startswith(words) for one in figures)
+
+
+def test_data_says_what_is_in_doubt(grave: RunStore, provisional: RunStore) -> None:
+    (file,) = produce(grave.folder, "csv", ["effects"])[1].files
+    lines = list(csv.DictReader(io.StringIO(file.content.decode())))
+    assert all("grave: hosts differ: CPU of gateway-1 gave 245 events/s" in line["doubts"] for line in lines)
+    derived = derive(provisional.folder, pictures=False)
+    effects = list(csv.DictReader(io.StringIO((derived.folder / "effects.csv").read_text())))
+    assert {line["doubts"] for line in effects} == {"few repeats: a claim needs 5 repeats of each side"}
+
+
+def test_data_has_the_interval_of_the_repeats_and_the_first_byte(grave: RunStore) -> None:
+    (file,) = produce(grave.folder, "csv", ["summary"])[1].files
+    lines = list(csv.DictReader(io.StringIO(file.content.decode())))
+    rows = RunData(grave.folder).rows
+    for line, row in zip(lines, rows, strict=True):
+        spread = row.spread("throughput")
+        assert spread is not None
+        assert float(line["throughput_over_repeats_low_ops_s"]) == spread.low
+        assert float(line["throughput_over_repeats_high_ops_s"]) == spread.high
+        assert line["first_byte_ms"] == ("" if row.first_byte_ms is None else str(row.first_byte_ms))
