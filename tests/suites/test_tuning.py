@@ -191,7 +191,7 @@ def test_all_worker_counts_are_measured_where_the_largest_throughput_within_a_p9
         ("suite: quick", "suite: quik", "5:8 no suite 'quik' (did you mean 'quick'?)"),
         ("suite: quick", "suite: quick\napi: s3", "6:6 suite quick has no s3; it has swift"),
         ("suite: quick", "suite: quick\ncache: none", "cache: given, but it is the suite's"),
-        ("small-write, workers: 4", "small-write, workers: 5", "6:51 small-write is not replayed at 5 workers, but at 1, 4, 16"),
+        ("small-write, workers: 4", "small-write, workers: 5", "6:51 small-write is not replayed at 5 workers, but at 4, 16"),
     ],
 )
 def test_a_suite_that_does_not_have_what_is_wanted_is_refused_where_it_is_named(old: str, new: str, fault: str) -> None:
