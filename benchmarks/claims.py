@@ -14,6 +14,10 @@ Columns, in per cent: runs of a layout against itself that claim any difference 
 hold the truth; where one cell differs by what another run said that it would show 8 times in 10, runs that show it (80 wanted), and
 the median of those differences; cells that differ by exactly the practical bound and are called equivalent (at most 5 wanted).
 
+A second table is of runs against each other (`results.runs_comparison.compare_runs`): a layout that did not change, measured on
+days that differ, is called worse somewhere, by the repeats of the two runs alone and with so many runs of the same thing known (at
+most 5 wanted); and a layout that became 30 % slower in all cells is.
+
     .venv/bin/python -m benchmarks.claims [--runs 1000]
 """
 
@@ -22,16 +26,24 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from results.comparing import compare
 from results.comparison import Comparison, Effect
+from results.fake_layers import hardware
+from results.guard import Guarded
+from results.manifest import Manifest
+from results.resolved import PlannedLayout, ResolvedPlan
+from results.run_scatter import RUNS
+from results.runs_comparison import compare_runs, regressions
 from results.summary import Point, Row
-from suites import Bounds, Operation
+from results.weighed import Weighed
+from suites import Bounds, Objects, Operation, Suite, Workload
 
 Array = np.ndarray
 BLOCKS: Final = 5
@@ -42,6 +54,10 @@ LEVEL_OPS_S: Final = 1000.0
 P90_MS: Final = 20.0
 CLAIMED: Final = ("better", "worse")
 BOUNDS: Final = Bounds()
+WORKLOADS: Final = tuple(
+    Workload(name=operation, objects=Objects(size=64_000), operations={operation: 100}, workers=WORKERS, runtime=20.0)
+    for operation in OPERATIONS
+)
 
 
 @dataclass(frozen=True)
@@ -82,7 +98,8 @@ def _modes_of_cells(draw: np.random.Generator) -> Array:
     return math.log(0.75) * (draw.random((2, BLOCKS, CELLS)) < 0.5)
 
 
-_WIDE = "what is rare is in the spread of the run that has it, and absent from most: intervals are wide"
+_WIDE = "what is rare is in the spread of the run that has it, and absent from most: intervals are wide, and show less"
+_MODES = "two modes far apart are seen more often than the spread lets expect"
 REGIMES: Final = (
     Regime("equal, 5 %", (0.05, 0.05)),
     Regime("equal, 15 %", (0.15, 0.15)),
@@ -94,8 +111,8 @@ REGIMES: Final = (
     Regime(
         "drift: a line, 4 % a visit, balanced", (0.04, 0.04), _line, "what is left of a line is in the spread, not in the means"
     ),
-    Regime("bimodal: deployments 25 % apart", (0.04, 0.04), _modes),
-    Regime("bimodal: steps 25 % apart", (0.04, 0.04), _modes_of_cells),
+    Regime("bimodal: deployments 25 % apart", (0.04, 0.04), _modes, _MODES),
+    Regime("bimodal: steps 25 % apart", (0.04, 0.04), _modes_of_cells, _MODES),
     Regime(
         "drift: a line, 4 % a visit, never balanced",
         (0.04, 0.04),
@@ -119,7 +136,7 @@ def rows_of(logs: Array) -> tuple[Row, ...]:
     rows = []
     for number in range(CELLS):
         operation, workers = OPERATIONS[number // len(WORKERS)], WORKERS[number % len(WORKERS)]
-        for layout in range(2):
+        for layout in range(logs.shape[1]):
             points = tuple(
                 Point(
                     repeat=block,
@@ -135,7 +152,7 @@ def rows_of(logs: Array) -> tuple[Row, ...]:
             )
             rows.append(
                 Row(
-                    layout="AB"[layout],
+                    layout="ab"[layout],
                     api="s3",
                     workload=operation,
                     operation=operation,
@@ -223,8 +240,57 @@ def _same(one: Effect, other: Effect) -> bool:
     return (one.operation, one.workers, one.metric) == (other.operation, other.workers, other.metric)
 
 
+def day(draw: np.random.Generator, between: float, slower: float = 0.0) -> Weighed:
+    """A run of one layout on a day of its own: days differ by a standard deviation, half of whose square all cells share."""
+    share = math.sqrt(0.5) * between * (draw.normal() + draw.normal(size=CELLS)) - slower
+    steps = share + 0.05 * draw.normal(size=(BLOCKS, CELLS))
+    return PLANNED.model_copy(update={"rows": rows_of(np.stack([steps, -steps])[:, None])})
+
+
+def _planned() -> Weighed:
+    suite = Suite(name="made-up", about="made up", workloads=WORKLOADS, repeats=BLOCKS, layouts=("a",))
+    layout = PlannedLayout(name="a", about="made up", gateway="rgw", release="none-0")
+    manifest = Manifest(run_id="made-up", suite="made-up", state="done", created_at="2014-11-04T12:00:00Z")
+    plan = ResolvedPlan(suite=suite, hardware=hardware(), layouts=(layout,), passes={}, structures={})
+    return Weighed(folder=Path(), manifest=manifest, plan=plan, rows=())
+
+
+PLANNED: Final = _planned()
+
+
+def worse(a: Weighed, b: Weighed, history: Sequence[Weighed]) -> bool:
+    """Whether B is called worse than A anywhere."""
+    guarded = Guarded(same=(), unknown=(), unlike=(), differs=())
+    return bool(regressions(compare_runs(a, b, [("a", "a")], guarded, history)))
+
+
+def alone(a: Weighed, b: Weighed) -> bool:
+    """The same by the repeats of the two runs alone."""
+    rows = [row.model_copy(update={"layout": side}) for side, run in (("A", a), ("B", b)) for row in run.rows]
+    return any(effect.verdict == "worse" for effect in compare(rows, bounds=BOUNDS).effects)
+
+
+def against_each_other(runs: int) -> None:
+    """The table of regressions."""
+    counts = (RUNS, 6)
+    known = " | ".join(f"{count} runs known: false | found" for count in counts)
+    print(f"\n| days differ by | repeats alone: false | {known} |\n|{' ---: |' * (2 + 2 * len(counts))}")
+    for between in (0.0, 0.03, 0.10):
+        lone, false, found = 0, dict.fromkeys(counts, 0), dict.fromkeys(counts, 0)
+        for run in range(runs):
+            draw = np.random.default_rng([41, round(100 * between), run])
+            a, b, slow = day(draw, between), day(draw, between), day(draw, between, slower=math.log(1 / 0.7))
+            earlier = [day(draw, between) for _ in range(max(counts) - 1)]
+            lone += alone(a, b)
+            for count in counts:
+                false[count] += worse(a, b, earlier[: count - 1])
+                found[count] += worse(a, slow, earlier[: count - 1])
+        cells = " | ".join(f"{100 * false[count] / runs:.1f} | {100 * found[count] / runs:.1f}" for count in counts)
+        print(f"| {between:.0%} | {100 * lone / runs:.1f} | {cells} |", flush=True)
+
+
 def main() -> None:
-    """Print the table, in Markdown as it stands in docs/statistics.md."""
+    """Print the tables, in Markdown as they stand in docs/statistics.md."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1000, help="of each line")
     runs = parser.parse_args().runs
@@ -239,6 +305,7 @@ def main() -> None:
     for regime in REGIMES:
         if regime.why:
             print(f"\\* {regime.name}: {regime.why}.")
+    against_each_other(runs // 2)
     print(f"\n{runs} runs a line, n = {BLOCKS}, {2 * CELLS} cells; {time.monotonic() - began_s:.0f} s")
 
 

@@ -35,15 +35,18 @@ def main() -> None:
         wait_until_idle(engine)
     for worker in range(job["connections"]):
         engine.add_worker(worker, job["connections"], 0)
+        time.sleep(job.get("apart_s", 0.0))
     time.sleep(job["warmup_s"])
     engine.open_window()
     before_s = cpu_s()
     time.sleep(job["window_s"])
     used_s = cpu_s() - before_s
     engine.close_window()
-    [tally] = json.loads(engine.snapshot())["tallies"]
+    snapshot = json.loads(engine.snapshot())
+    [tally] = snapshot["tallies"]
     engine.stop(STOP_S)
-    print(json.dumps({"count": tally["count"], "bytes": tally["bytes"], "errors": tally["errors"], "cpu_s": used_s}))
+    told = {key: tally[key] for key in ("count", "bytes", "errors", "latency")}
+    print(json.dumps({**told, "window_s": snapshot["window_s"], "cpu_s": used_s}))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ user and system time of all threads of the client:
 
 locust-engine  `python -m drivers.locust` with engine users, signing every request: inside its window, as it measures itself
 engine         the same engine without Locust: inside its window (getrusage)
+engine-blind   the same with `verify: 0`: no read is compared with what was written, where the others compare the default share
 locust-sdk     `python -m drivers.locust` with boto3 users: inside its window
 wrk            unsigned requests: its whole life (wait4); starting it costs it some milliseconds
 warp           signed requests, where it is installed: its whole life without what a run of the shortest length costs,
@@ -37,6 +38,7 @@ from pydantic import SecretStr
 from drivers.engine import _native
 from drivers.order import EVENT, Failed, Measured, Order, Prepare, Prepared, Quit, Ready, Setup, Step, Target
 from suites import Workload
+from suites.workload import VERIFIED_SHARE
 
 CLIENT_CPU, TARGET_CPU = "0", 1
 SEED = 2014
@@ -57,10 +59,10 @@ class Case:
 
     @property
     def workload(self) -> Workload:
-        """The case as a workload; its warm-up is not counted."""
+        """The case as a workload; its warm-up is not counted. As many reads are compared as in any suite."""
         objects = 200 if self.object_size_bytes < 2**20 else 4
         record = workload(self.operation, self.object_size_bytes, objects)
-        return Workload.model_validate({**record, "warmup": WARMUP_S, "workers": [self.connections]})
+        return Workload.model_validate({**record, "warmup": WARMUP_S, "workers": [self.connections], "verify": VERIFIED_SHARE})
 
 
 @dataclass(frozen=True)
@@ -146,10 +148,11 @@ def locust(users: Literal["engine", "sdk"], target: NullTarget, case: Case, wind
     return Spent(tally.count, measurement.load.cpu_s, measurement.window_s)
 
 
-def engine(target: NullTarget, case: Case, window_s: float) -> Spent:
+def engine(target: NullTarget, case: Case, window_s: float, verify: float = VERIFIED_SHARE) -> Spent:
     """A turn of the engine alone."""
+    work = case.workload.model_copy(update={"verify": verify})
     job = {
-        "config": target.config(json.loads(case.workload.model_dump_json()), seed=SEED),
+        "config": target.config(json.loads(work.model_dump_json()), seed=SEED),
         "connections": case.connections, "warmup_s": WARMUP_S, "window_s": window_s,
     }  # fmt: skip
     program = str(Path(__file__).with_name("direct_engine.py"))
@@ -228,6 +231,7 @@ def _warp_once(target: NullTarget, case: Case, length_s: float) -> Spent:
 CLIENTS: dict[str, Callable[[NullTarget, Case, float], Spent]] = {
     "locust-engine": lambda *turn: locust("engine", *turn),
     "engine": engine,
+    "engine-blind": lambda *turn: engine(*turn, verify=0.0),
     "wrk": wrk,
     "locust-sdk": lambda *turn: locust("sdk", *turn),
     "warp": warp,
@@ -258,6 +262,16 @@ def show(rows: list[Row]) -> None:
         )
 
 
+def show_verify(turns: dict[tuple[str, Case], list[Spent]]) -> None:
+    """What comparing a share of reads costs: the median over rounds of the ratio with and without it in the same round."""
+    for case in CASES:
+        pairs = zip(turns.get(("engine", case), ()), turns.get(("engine-blind", case), ()), strict=True)
+        ratios = [(with_it.cpu_s / with_it.count) / (blind.cpu_s / blind.count) for with_it, blind in pairs]
+        if ratios:
+            text = f"{statistics.median(ratios):.3f} times ({min(ratios):.3f} to {max(ratios):.3f} by round) the CPU of verify: 0"
+            print(f"verify: {VERIFIED_SHARE:.0%}, {case.operation} of {case.object_size_bytes} bytes: {text}")
+
+
 def main() -> None:
     """Measure, print the table, write the rows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -284,6 +298,8 @@ def main() -> None:
                     turns.setdefault((name, case), []).append(CLIENTS[name](target, case, window_s))
     rows = [row(name, case, turns[name, case]) for case in CASES for name in clients]
     show(rows)
+    if {"engine", "engine-blind"} <= set(clients):
+        show_verify(turns)
     if asked.json:
         asked.json.write_text(json.dumps([asdict(one) for one in rows], indent=1) + "\n", encoding="utf-8")
 

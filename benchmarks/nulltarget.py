@@ -16,12 +16,12 @@ USER, KEY = "test:tester", "testing"
 
 
 class NullTarget:
-    """A running null target; use it with `with`. `core` is the CPU it is pinned to, None: not pinned."""
+    """A running null target; use it with `with`. `core` is the CPU it is pinned to, None: not pinned. `first`: before others."""
 
-    def __init__(self, *, seed: int, core: int | None = None, delay_ms: float = 0.0) -> None:
+    def __init__(self, *, seed: int, core: int | None = None, delay_ms: float = 0.0, first: bool = False) -> None:
         config = {"host": "127.0.0.1", "port": 0, "threads": 1, "delay_ms": delay_ms, "seed": seed, "user": USER, "key": KEY}
         pin = [] if core is None else ["taskset", "-c", str(core)]
-        argv = [*pin, sys.executable, "-c", SERVE, json.dumps(config)]
+        argv = [*(["chrt", "-r", "10"] if first else []), *pin, sys.executable, "-c", SERVE, json.dumps(config)]
         self._process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self.url: str = json.loads(self._process.stdout.readline())["listening"]

@@ -79,6 +79,8 @@ class Counters:
     """Packets that its NIC dropped or found broken, both ways."""
     conductor_cpu_s: float | None = None
     """Of the machine that hosts are containers of: what this very process used of `cpu_s`."""
+    kernel_cpu_s: float | None = None
+    """Of the same: what its kernel used by itself, for all: interrupts, and threads of its own such as those of loop disks."""
 
 
 class Host(ABC):

@@ -13,12 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby
+from statistics import fmean
 
 from results.comparison import NoiseFloor
 from results.contrast import Contrast, comparable
 from results.kinds import kind_of
 from results.metrics import METRICS, Metric
-from results.statistics import LEVEL, corrected, floor_of_pairs, one_sample
+from results.statistics import CONFIDENCE, FARTHEST, LEVEL, corrected, one_sample, t_quantile
 from results.summary import Row
 
 
@@ -67,3 +68,26 @@ def _pairs(metric: Metric, row: Row, again: Row) -> list[float]:
         return []
     one, other = ({point.repeat: value for point in side.used if (value := metric.of(point))} for side in (row, again))
     return [math.log(value / other[repeat]) for repeat, value in one.items() if repeat in other]
+
+
+def floor_of_pairs(cells: Sequence[Sequence[float]]) -> tuple[float, float, float]:
+    """What 95 % of the means of such logarithms of pairs, about 0, stay below, as a ratio, and the 95 % interval of that figure.
+
+    A set for each cell, of at least 2. The standard error of a cell's mean is that of its pairs, or that of the cells' own means
+    where these lie farther from 0: what all pairs of a cell share does not average out. Raises ValueError of no pairs.
+    """
+    from scipy.special import chdtri  # noqa: PLC0415 - as the head of the file says
+
+    logs = [value for cell in cells for value in cell]
+    if len(logs) < 2:
+        raise ValueError("a spread of one value is not known")
+    repeats = min(len(cell) for cell in cells)
+    of_pairs = math.fsum(value**2 for value in logs) / len(logs) / repeats
+    of_means = math.fsum(fmean(cell) ** 2 for cell in cells) / len(cells)
+    error = math.sqrt(max(of_pairs, of_means))
+    freedom = len(logs) if of_pairs >= of_means else len(cells)
+    reach = t_quantile((1 + CONFIDENCE) / 2, len(logs)) * error
+    # chdtri(v, p) is what chi-square exceeds with probability p.
+    low, high = (math.sqrt(freedom / float(chdtri(freedom, share))) for share in ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2))
+    value, least, most = (math.exp(min(reach * times, FARTHEST)) for times in (1.0, low, high))
+    return value, least, most

@@ -24,3 +24,11 @@ def outlier(values: Sequence[float], level: float = 0.01) -> int | None:
     t = t_quantile(1 - level / (2 * count), count - 2)
     bound = (count - 1) / math.sqrt(count) * math.sqrt(t**2 / (count - 2 + t**2))
     return farthest if abs(logs[farthest] - middle) / spread > bound else None
+
+
+def outlier_words(values: Sequence[tuple[int, float]]) -> tuple[str, ...]:
+    """That the throughput of a repeat lies far from the others, of pairs of a repeat's number from 0 and its throughput."""
+    found = outlier([value for _, value in values]) if all(value > 0 for _, value in values) else None
+    return (
+        () if found is None else (f"the throughput of repeat {values[found][0] + 1} lies far from the others (Grubbs’ test, 1 %)",)
+    )

@@ -4,10 +4,11 @@ Throughputs and latencies of repeats differ by factors, not by sums, so they are
 Welch, Biometrika 34, 1947) keeps its coverage at 2 to 10 repeats, where bootstrap intervals of so few values are too narrow.
 
 The rule of a claim is one of intervals: a difference is claimed where the interval lies beyond the practical threshold on one
-side, two sides are equivalent where it lies within. `Welch.p_beyond` and `Welch.p_within` say the same as p-values, so that all
-that a run tests, of every metric and also over worker counts, is corrected together by `corrected`: a claim has q <= LEVEL.
-That is Benjamini and Yekutieli's interval at confidence 1 - LEVEL * claims / tests (J. Am. Stat. Assoc. 100, 2005) beyond the
-threshold. How often it claims what is not there: benchmarks/claims.py, table in docs/statistics.md.
+side. `Welch.p_beyond` says the same as a p-value, so that all that a run tests is corrected together by `corrected`: a claim has
+q <= LEVEL. That is Benjamini and Yekutieli's interval at confidence 1 - LEVEL * claims / tests (J. Am. Stat. Assoc. 100, 2005)
+beyond the threshold. Two sides are equivalent where the 95 % interval lies within it, which is D. J. Schuirmann's two one-sided
+tests (J. Pharmacokinet. Biopharm. 15, 1987) at 2.5 %. How often either is said of what is not so: benchmarks/claims.py, table in
+docs/statistics.md.
 SciPy is imported where it is needed: that takes longer than all else that a command imports.
 """
 
@@ -31,7 +32,7 @@ POWER: Final = 0.8
 """How often the smallest difference that a run can show would be shown."""
 _COUNTED: Final = 30
 """Up to so many values a side all orders are counted; beyond, the normal approximation is as good."""
-_FARTHEST: Final = 300.0
+FARTHEST: Final = 300.0
 """Nothing is known beyond e^300, and nothing beyond e^709 is a number."""
 
 
@@ -97,19 +98,6 @@ class Welch(Record):
             return float(beyond <= 0)
         return min(1.0, 2 * float(stdtr(self.freedom, -beyond / self.error)))
 
-    def p_within(self, bound: float) -> float:
-        """How often chance alone would put sides that are `bound` apart at least so far within it: small of what is equivalent.
-
-        By two one-sided tests (D. J. Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987), of which the larger p counts. At most a
-        level exactly where the interval with confidence 1 - 2 * level lies within the bound. Raises ValueError for a bound below 1.
-        """
-        from scipy.special import stdtr  # noqa: PLC0415 - as above
-
-        within = _log_bound(bound) - abs(self.difference)
-        if self.error == 0:
-            return float(within <= 0)
-        return float(stdtr(self.freedom, -within / self.error))
-
     @property
     def ratio(self) -> Ratio:
         """The difference as a ratio, with the interval that leaves 1 out where p is below 0.05."""
@@ -117,7 +105,7 @@ class Welch(Record):
 
     def ratio_at(self, confidence: float) -> Ratio:
         """The difference as a ratio, with its interval at this confidence, which is above 0 and below 1."""
-        reach = min(t_quantile((1 + confidence) / 2, self.freedom) * self.error if self.error else 0.0, _FARTHEST)
+        reach = min(t_quantile((1 + confidence) / 2, self.freedom) * self.error if self.error else 0.0, FARTHEST)
         ends = (math.exp(self.difference + way * reach) for way in (0, -1, 1))
         value, low, high = ends
         return Ratio(value=value, low=low, high=high, repeats=self.repeats)
@@ -132,7 +120,7 @@ class Welch(Record):
         if not 0 < level <= 1:
             raise ValueError(f"no test at a level of {level}")
         apart = _seen_again(round(self.freedom, 1), level) * self.error if self.error else 0.0
-        return math.exp(min(_log_bound(bound) + apart, _FARTHEST))
+        return math.exp(min(_log_bound(bound) + apart, FARTHEST))
 
 
 class OneSample(Record):
@@ -156,7 +144,7 @@ class OneSample(Record):
 
     def ratio(self, confidence: float = CONFIDENCE) -> Ratio:
         """The geometric mean of the ratios, with the interval that leaves 1 out where p is below 1 - confidence."""
-        reach = min(t_quantile((1 + confidence) / 2, self.repeats - 1) * self.error if self.error else 0.0, _FARTHEST)
+        reach = min(t_quantile((1 + confidence) / 2, self.repeats - 1) * self.error if self.error else 0.0, FARTHEST)
         value, low, high = (math.exp(self.mean + way * reach) for way in (0, -1, 1))
         return Ratio(value=value, low=low, high=high, repeats=self.repeats)
 
@@ -167,7 +155,7 @@ class OneSample(Record):
         """
         if not 0 < level <= 1:
             raise ValueError(f"no test at a level of {level}")
-        return math.exp(min(_beyond_chance(self.repeats - 1.0, level) * self.error, _FARTHEST))
+        return math.exp(min(_beyond_chance(self.repeats - 1.0, level) * self.error, FARTHEST))
 
 
 def one_sample(logs: Sequence[float]) -> OneSample:
@@ -228,29 +216,6 @@ def _signed_rank_p(values: tuple[float, ...]) -> float:
     return min(1.0, float(wilcoxon(values).pvalue))
 
 
-def floor_of_pairs(cells: Sequence[Sequence[float]]) -> tuple[float, float, float]:
-    """What 95 % of the means of such logarithms of pairs, about 0, stay below, as a ratio, and the 95 % interval of that figure.
-
-    A set for each cell, of at least 2. The standard error of a cell's mean is that of its pairs, or that of the cells' own means
-    where these lie farther from 0: what all pairs of a cell share does not average out. Raises ValueError of no pairs.
-    """
-    from scipy.special import chdtri  # noqa: PLC0415 - as the head of the file says
-
-    logs = [value for cell in cells for value in cell]
-    if len(logs) < 2:
-        raise ValueError("a spread of one value is not known")
-    repeats = min(len(cell) for cell in cells)
-    of_pairs = math.fsum(value**2 for value in logs) / len(logs) / repeats
-    of_means = math.fsum(_mean(cell) ** 2 for cell in cells) / len(cells)
-    error = math.sqrt(max(of_pairs, of_means))
-    freedom = len(logs) if of_pairs >= of_means else len(cells)
-    reach = t_quantile((1 + CONFIDENCE) / 2, len(logs)) * error
-    # chdtri(v, p) is what chi-square exceeds with probability p.
-    low, high = (math.sqrt(freedom / float(chdtri(freedom, share))) for share in ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2))
-    value, least, most = (math.exp(min(reach * times, _FARTHEST)) for times in (1.0, low, high))
-    return value, least, most
-
-
 def welch(a: Sequence[float], b: Sequence[float]) -> Welch:
     """Welch's comparison of two sets of at least 2 values, all above 0. Raises ValueError on others."""
     logs_a, logs_b = _logs(a), _logs(b)
@@ -305,7 +270,7 @@ def smallest_ratio(spread: float, repeats: int, *, level: float = LEVEL, bound: 
         raise ValueError(f"no smallest ratio for {repeats} repeats with a spread of {spread}")
     if not 0 < level <= 1:
         raise ValueError(f"no test at a level of {level}")
-    return math.exp(min(_log_bound(bound) + _planned(repeats, level) * spread * math.sqrt(2 / repeats), _FARTHEST))
+    return math.exp(min(_log_bound(bound) + _planned(repeats, level) * spread * math.sqrt(2 / repeats), FARTHEST))
 
 
 @lru_cache(maxsize=1024)
@@ -405,15 +370,6 @@ def next_level(tests: int, claims: int = 0) -> float:
     if tests < 1 or not 0 <= claims <= tests:
         raise ValueError(f"{claims} claims of {tests} tests")
     return LEVEL * min(claims + 1, tests) / tests
-
-
-def claim_confidence(tests: int, claims: int) -> float:
-    """The confidence at which the intervals of so many claims among so many tests leave the truth out of 5 % of them at most.
-
-    Benjamini and Yekutieli's false coverage rate (J. Am. Stat. Assoc. 100, 2005): 1 - LEVEL * claims / tests; without
-    any claim that of the first. Raises ValueError as `next_level`.
-    """
-    return 1 - next_level(tests, max(0, claims - 1))
 
 
 def _logs(values: Sequence[float]) -> list[float]:

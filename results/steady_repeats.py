@@ -11,7 +11,7 @@ too short. What one repeat does and another does not is in the spread of the rep
   the logarithms. Repeats of a trend are not the same measurement.
 - What one step is too noisy to tell, those beside it help to: the other worker counts and operations of the same layout, which had
   the same warm-up. Where the interval of all their moves together lies within MOST, and its own mean does, it is steady too. A
-  drift of MOST in all of them is as seldom called steady as of one; in one alone it takes twice as much to be as sure.
+  drift of MOST in all of them is called steady at most 9 times in 100; in one alone it takes a drift twice as large to be as sure.
 - Else it is not known, and said how large a drift is not ruled out: `Steadiness.most`. The mean of a window that drifts by that
   much is half of it from either end, so a ratio that clears its bound by both sides' halves does so whatever the drift was.
 

@@ -25,6 +25,7 @@ from results.daemons import figure_words
 from results.doubt import Doubt, busy, graves
 from results.interval import Interval, highest, middle
 from results.metrics import METRICS, Metric, Spread
+from results.outlier import outlier_words
 from results.resolved import ResolvedPlan
 from results.statistics import REPEATS_FOR_A_CLAIM, geometric_mean, one_sample
 from results.steadiness import UNTOLD, Steadiness
@@ -240,7 +241,8 @@ def _row(
     beside = [move for key, move in moves.items() if key not in keys]
     told = _steady(shown, beside)
     steady = told.steady
-    head["notes"] = tuple(dict.fromkeys((*notes, *told.notes)))
+    far = outlier_words([(point.repeat, point.throughput_ops_s) for point in shown])
+    head["notes"] = tuple(dict.fromkeys((*notes, *told.notes, *far)))
     return Row(
         **head,
         throughput_ops_s=_middle([point.throughput_ops_s for point in shown]),

@@ -100,6 +100,8 @@ class HostSecond(Record):
     network_faults: Count | None = None
     conductor_cpu_s: NonNegativeFloat | None = None
     """Of the machine: what of `cpu_s` the process used that conducts the run and takes the samples."""
+    kernel_cpu_s: NonNegativeFloat | None = None
+    """Of the machine: what of `cpu_s` its kernel used by itself, for the hosts' disks and network and for everybody else's."""
 
 
 class ProbeSecond(Record):

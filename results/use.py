@@ -109,13 +109,15 @@ class Queue(Record):
 
 
 class Beside(Record):
-    """CPUs of the machine that hosts are containers of, used by anything but them: other programs, and the kernel for all.
+    """CPUs of the machine that hosts are containers of, used by anything but them and the process that conducts the run.
 
-    What the process that conducts the run used is not in it, where it was recorded.
+    The kernel's own interrupts and threads work for the hosts' disks and network more than for anything else: what they used is
+    apart, in `kernel`. In runs that did not record it (None), it is in `cpus` too, and so is the conductor's.
     """
 
     cpus: NonNegativeFloat
     of_cpus: NonNegativeFloat
+    kernel: NonNegativeFloat | None = None
 
     @property
     def share(self) -> float:
@@ -138,7 +140,8 @@ class StepUse(Record):
     """Of each host with a CPU quota whose periods were counted, also where it was never throttled."""
     beside: Beside | None = None
     others: NonNegativeFloat | None = None
-    """Share of the machine, 0 to 1, that others used: neither our hosts nor the conductor. None: not known, or not a lab."""
+    """Share of the machine, 0 to 1, that others used: neither our hosts nor the conductor, nor the kernel by itself where that
+    was recorded. None: not known, or not a lab."""
     told: tuple[Figure, ...] = ()
     """What daemons told of themselves."""
     gaps: tuple[str, ...] = ()
@@ -244,7 +247,8 @@ def beside_words(uses: Sequence[StepUse]) -> str:
     if not known:
         return ""
     cpus, of_cpus = median(one.cpus for one in known), known[0].of_cpus
-    told = f"other programs and the kernel used {show_figure(cpus)} of this machine’s {of_cpus:g} CPUs"
+    who = "other programs" if all(one.kernel is not None for one in known) else "other programs and the kernel"
+    told = f"{who} used {show_figure(cpus)} of this machine’s {of_cpus:g} CPUs"
     return told if cpus >= BESIDE * of_cpus else ""
 
 
@@ -310,8 +314,9 @@ def _beside(
     if machine is None or machine.cpus is None or any(rates[one.host] is None for one in limits):
         return None
     inside = sum(rates[one.host] or 0.0 for one in limits if one is not machine)
-    inside += _mean_rate(seconds[machine.host], "conductor_cpu_s") or 0.0  # not recorded before it was asked for
-    return Beside(cpus=max(0.0, (rates[machine.host] or 0.0) - inside), of_cpus=machine.cpus)
+    conductor, kernel = (_mean_rate(seconds[machine.host], name) for name in ("conductor_cpu_s", "kernel_cpu_s"))
+    inside += (conductor or 0.0) + (kernel or 0.0)
+    return Beside(cpus=max(0.0, (rates[machine.host] or 0.0) - inside), of_cpus=machine.cpus, kernel=kernel)
 
 
 def _resources(limits: HostLimits, seconds: Sequence[HostSecond]) -> Iterable[Resource]:

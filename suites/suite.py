@@ -110,8 +110,9 @@ class Suite(Record):
     cleanup: Literal["after-step", "with-deployment"] = "after-step"
     """When what was written goes: after the step or the workload that wrote it, or with the deployment at the end of a visit. All
     workloads of such a visit are prepared before its first step."""
-    control: bool = False
-    """Whether the first layout is measured twice a block, as two layouts (an A/A control): what differs between them is noise."""
+    control: bool | tuple[Name, ...] = False
+    """Whether the first layout is measured twice a block, as two layouts (an A/A control): what differs between them is noise.
+    Names of workloads: with these alone."""
     further: Further | None = None
     """Blocks that follow those of `repeats` where a difference is not clear; None: none do."""
     bounds: Bounds = Bounds()
@@ -156,4 +157,10 @@ class Suite(Record):
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"two workloads are named {', '.join(twice)}")
+        if isinstance(self.control, tuple):
+            strange = [name for name in self.control if name not in names]
+            if strange or not self.control:
+                raise ValueError(
+                    f"control: no workload {strange[0]!r}" if strange else "control: no workload; say false or leave it out"
+                )
         return self

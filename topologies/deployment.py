@@ -130,7 +130,8 @@ class Deployment:
 
     def facts(self) -> dict[str, str]:
         """What decides results, of hosts and gateway."""
-        return {**self._hosts.facts(), **self.standing.facts}
+        tuned = self.layout.tuned or "none: settings are as shipped, but for what the layout's name says"
+        return {**self._hosts.facts(), **self.standing.facts, "tuned": tuned}
 
     def may_change(self, planned: Planned, scope: Scope) -> None:
         """Raise UsageError where `change` would refuse this; touches nothing."""

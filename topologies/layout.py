@@ -18,5 +18,7 @@ class Layout(Record):
     """Kind of gateway, such as rgw or swift."""
     release: str
     """Release of the gateway, such as ceph-16 or swift-2.30."""
+    tuned: str = ""
+    """What its settings were tuned for, and how that is known; empty: they are as shipped."""
     place: dict[str, Any]
     settings: dict[str, Any] = Field(default_factory=dict)

@@ -9,13 +9,15 @@ from typing import Final
 
 from ground.errors import UsageError
 from ground.record import Record
-from results.statistics import REPEATS_FOR_A_CLAIM, smallest_ratio
+from results.metrics import METRICS
+from results.statistics import REPEATS_FOR_A_CLAIM, next_level, smallest_ratio
 from suites import Suite
 from topologies.deployment import ATTESTED
 from topologies.hardware import Hardware
 from topologies.loader import Planned
 from weighbridge.pace import Pace, show_duration
 from weighbridge.plan import NO_TWINS, Plan, make_plan
+from weighbridge.spread import Spread
 
 SHORTEST_WINDOW_S: Final = 10.0
 """No window is made shorter than this to save time: warm-up and drift are told by its seconds, and ten of them are few."""
@@ -23,8 +25,6 @@ CHECKING_S: Final = 3.0
 """Having the programs of one layout check its configuration, before a run."""
 REPORTING_S: Final = 20.0
 """Table, charts and report, after it."""
-SPREAD: Final = 0.05
-"""How far repeats may vary, for telling what a run could show: their standard deviation as a share, where none is known yet."""
 MOST: Final = 1000
 """Repeats that a suite may have."""
 
@@ -96,7 +96,7 @@ def fit(
     return Budgeted(plan=plan, seconds=beside_s + Pace.of(plan).left_s(), claim_s=claim_s, shortened=_told(suite, shown))
 
 
-def sentences(budgeted: Budgeted, budget_s: float) -> tuple[str, ...]:
+def sentences(budgeted: Budgeted, budget_s: float, spread: Spread) -> tuple[str, ...]:
     """What is going to be done in the time, and what can be claimed of it then, in plain words."""
     plan, repeats = budgeted.plan, budgeted.plan.suite.repeats
     much = "1 repeat" if repeats == 1 else f"{repeats} repeats"
@@ -111,17 +111,33 @@ def sentences(budgeted: Budgeted, budget_s: float) -> tuple[str, ...]:
         found.append(f"windows are shortened to make room: {'; '.join(budgeted.shortened)}")
         found.append("whether a p90 still has the 200 requests that it needs is not known before they are made: the table tells")
     if repeats < REPEATS_FOR_A_CLAIM:
-        return (*found, f"{claim(repeats)}: about {show_duration(budgeted.claim_s)}")
-    return (*found, claim(repeats))
+        return (*found, f"{claim(plan, spread)}: about {show_duration(budgeted.claim_s)}")
+    return (*found, claim(plan, spread))
 
 
-def claim(repeats: int) -> str:
-    """What so many repeats can show, in one sentence."""
+def claim(plan: Plan, spread: Spread, repeats: int | None = None) -> str:
+    """What a plan can show in so many repeats (its own, where none are given) of such a spread, in one sentence.
+
+    By the level that the first claim among all of the plan's tests has to reach: Benjamini and Hochberg's least favourable.
+    """
+    repeats = plan.suite.repeats if repeats is None else repeats
     if repeats < REPEATS_FOR_A_CLAIM:
         return f"n = {repeats}: nothing can be claimed of a difference, which takes {REPEATS_FOR_A_CLAIM} repeats"
-    least = math.ceil((smallest_ratio(SPREAD, repeats) - 1) * 100)
-    spread = f"{SPREAD * 100:g} %"
-    return f"n = {repeats}: where repeats vary by {spread}, differences of about {least} % can be shown 8 times in 10"
+    tests = comparisons_of(plan)
+    if not tests:
+        return f"n = {repeats} of one layout: nothing is compared"
+    bounds = plan.suite.bounds
+    least = smallest_ratio(spread.share, repeats, level=next_level(tests), bound=max(bounds.throughput_ratio, bounds.p90_ratio))
+    shown = f"differences of about {math.ceil((least - 1) * 100)} % would be claimed 8 times in 10"
+    return f"n = {repeats}: {spread.words}, {shown} in each of {tests} tests"
+
+
+def comparisons_of(plan: Plan) -> int:
+    """How many cells a plan compares at the most: of each metric each layout but the first and its twins with the first."""
+    others = len(plan.layouts) - len(plan.twins) - 1
+    ways = plan.passes[plan.layouts[0].name]
+    cells = sum(len(one.workers) * len(one.operations) for way in ways if way.layer is None for one in way.workloads)
+    return others * cells * len(METRICS)
 
 
 def _times(room_s: float, one_s: float) -> int:

@@ -144,6 +144,14 @@ def keys_of(visit: Visit, way: Pass, workload: Workload) -> tuple[StepKey, ...]:
     return tuple(_key(visit, way, workload, workers) for workers in workload.workers)
 
 
+def _control(suite: Suite, passes: Sequence[Pass]) -> tuple[Pass, ...]:
+    """What a twin is measured with: all of it, or the workloads that the suite names for its control."""
+    if not isinstance(suite.control, tuple):
+        return tuple(passes)
+    kept = [[work for work in one.workloads if work.name in suite.control] for one in passes]
+    return tuple(one.model_copy(update={"workloads": tuple(some)}) for one, some in zip(passes, kept, strict=True) if some)
+
+
 def _key(visit: Visit, way: Pass, workload: Workload, workers: int) -> StepKey:
     return StepKey(
         layout=visit.layout,
@@ -200,6 +208,7 @@ def make_plan(
     if unfit:
         raise UsageError("\n".join(unfit), advice="Change `age` of the suite, or leave those layouts out.")
     passes = {one.layout.name: passes_of(suite, one.gateway.layers()) for one in planned}
+    passes |= {name: _control(suite, passes[name]) for name in twins}
     given = [one for one in (suite.order_seed, order_seed, suite.seed) if one is not None]
     row = blocks(names, suite.repeats, given[0]) if suite.repeats > 1 else (tuple(names),)
     visits = [Visit(layout=name, repeat=repeat) for repeat, block in enumerate(row) for name in block]

@@ -63,7 +63,7 @@ class Begun:
 
     def with_further(self, within_s: float) -> Begun:
         """The same, with as many further repeats as fit into a time while not all is clear."""
-        further = Further(blocks=MOST, within=within_s)
+        further = Further(blocks=MOST, within=float(within_s))
         suite = self.plan.suite.model_copy(update={"further": further})
         return replace(self, plan=self.plan.model_copy(update={"suite": suite}))
 

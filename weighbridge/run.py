@@ -7,8 +7,10 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 
@@ -19,6 +21,7 @@ from results.hold import holding
 from results.influx_server import InfluxServer
 from results.manifest import Sheet, State
 from results.profile import Chosen
+from results.run_data import RunData
 from results.step import StepResult
 from results.store import RunStore, StoreError
 from topologies.deployment import Place
@@ -38,8 +41,12 @@ from weighbridge.pace import Pace, show_duration
 from weighbridge.passes import asked_of_hosts, wants_tools
 from weighbridge.plan import Plan
 from weighbridge.profiling import Profiler, able
-from weighbridge.quiet import Quiet
+from weighbridge.quiet import Quiet, see
 from weighbridge.resumption import Begun
+from weighbridge.spread import spread_here, spread_of
+
+LOOK_S: Final = 0.5
+"""How long it is looked before each deployment whether the machine is quiet: the default run has 15 of them."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +120,7 @@ def resume(
     RunStore.open(folder)  # no lock is left in a folder that is no run's
     with interruptible(), holding(folder) as holders, ExitStack() as stack:
         left = resumption.begun(folder)
-        if budget_s is not None:
+        if budget_s is not None and left.done:
             left = left.with_further(budget_s)
         store, plan = left.store, left.plan
         nothing = _nothing_to_do(left, budget_s)
@@ -231,7 +238,7 @@ def _conduct(
                 profiler=profiler,
                 pace=pace,
                 allowance=allowance,
-                quiet=Quiet() if plan.hardware.kind == "lab" else None,
+                quiet=Quiet(look=partial(see, LOOK_S)) if plan.hardware.kind == "lab" else None,
                 further=further,
                 grown=counted.grown,
             ).run()
@@ -245,7 +252,8 @@ def _conduct(
     if why:
         measured = whole(latest.values())
         repeats = sum(all(key in measured for visit in block for key in plan.keys(visit)) for block in plan.blocks())
-        doing.say(f"{why}; {claim(repeats)}")
+        spread = spread_of(RunData(store.folder).rows, store.folder.name) or spread_here(store.folder.parent, plan.hardware)
+        doing.say(f"{why}; {claim(plan, spread, repeats)}")
     lost = sum(step.measurement is None for step in latest.values())
     spoilt = sum(step.spoilt for step in latest.values())
     if lost or spoilt:

@@ -339,6 +339,7 @@ def _grown(first: Counters, last: Counters) -> dict[str, object]:
         "sent_bytes": _more(first.network_sent_bytes, last.network_sent_bytes),
         "network_faults": _more(first.network_faults, last.network_faults),
         "conductor_cpu_s": _more(first.conductor_cpu_s, last.conductor_cpu_s),
+        "kernel_cpu_s": _more(first.kernel_cpu_s, last.kernel_cpu_s),
     }
 
 

@@ -1,8 +1,8 @@
 """A session with the monitors, as a program on the mon host: one connection for all commands of a bring-up.
 
 Each line of stdin is JSON, a list of commands that may run at once, each `{"prefix": ..., ...}`; the answer is one line
-of JSON, a list of `[code, output, message]` in the same order. Ends when stdin does. Each `ceph` process would cost
-0.3 s of CPU instead.
+of JSON, a list of `[code, output, message]` in the same order. A command with `"to": "mgr"` is the mgr's. Ends when stdin
+does. Each `ceph` process would cost 0.3 s of CPU instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ def main() -> None:
     ):
 
         def ask(command: dict[str, object]) -> tuple[int, str, str]:
-            code, output, message = cluster.mon_command(json.dumps(command), b"")
+            send = cluster.mgr_command if command.pop("to", "mon") == "mgr" else cluster.mon_command
+            code, output, message = send(json.dumps(command), b"")
             return code, output.decode(errors="replace"), message
 
         for line in sys.stdin:

@@ -49,11 +49,18 @@ _BYTES = (
 
 
 def facts(
-    gateway: Rgw, osds: Sequence[Ceph], gateways: Sequence[Ceph], mon: Host, *, native: bool, media: Sequence[Media]
+    gateway: Rgw,
+    osds: Sequence[Ceph],
+    gateways: Sequence[Ceph],
+    mon: Host,
+    *,
+    native: bool,
+    media: Sequence[Media],
+    primaries: Mapping[int, int],
 ) -> dict[str, str]:
     """What decides results, in words; values of options as the running daemons give them, not as they were written.
 
-    `media` are what the OSDs take their disks for, one each.
+    `media` are what the OSDs take their disks for, one each; `primaries` are the placement groups whose reads each answers.
 
     Raises ServiceFailed when a daemon does not know an option that the layout sets.
     """
@@ -78,6 +85,7 @@ def facts(
         ),
         "placement groups": ", ".join(f"{name} {count}" for name, count in pools(pool).items() if name in (DATA_POOL, INDEX_POOL))
         + f", others {pool.other_pg_num}",
+        "reads by OSD": spread(primaries),
         **_background(settings),
     }
     if gateway.place.apache is not None and settings.apache.path == "fastcgi":
@@ -93,17 +101,31 @@ def facts(
         for one in gateways[1:]:
             value = _values(one, ["rgw_frontends"])["rgw_frontends"]
             found[f"{one.name}: rgw_frontends"] = value.replace(f"{one.host.address}:", f"{one.host.name}:")
-    found |= _queue(osds, media)
+    found |= _queue(osds, media, settings.osd.objectstore)
     found |= _extra(settings, osds, gateways, mon)
     return found
 
 
-def _queue(osds: Sequence[Ceph], media: Sequence[Media]) -> dict[str, str]:
-    """How OSDs queue what they are asked: by what they take their disks for, which the kernel tells them."""
+def spread(primaries: Mapping[int, int]) -> str:
+    """`osd.0 39 %, osd.1 31 %, osd.2 30 %: whose reads each answers, of the 64 placement groups of objects' data`."""
+    total = sum(primaries.values())
+    shares = ", ".join(f"osd.{number} {100 * count / total:.0f} %" for number, count in sorted(primaries.items()))
+    return f"{shares}: whose reads each answers, of the {total} placement groups of objects' data"
+
+
+def _queue(osds: Sequence[Ceph], media: Sequence[Media], store: str) -> dict[str, str]:
+    """How OSDs queue what they are asked, and which writes they put off: by what they take their disks for.
+
+    The kernel tells them, and takes loop disks for spinning ones. BlueStore then writes what is no larger than
+    `bluestore_prefer_deferred_size_hdd` to its log first; the option `bluestore_debug_enforce_settings` says otherwise.
+    """
     each = Counter(media)
     found = {"disks as Ceph takes them": ", ".join(f"{count} {_MEDIA[one]}" for one, count in sorted(each.items()))}
     one, osd = media[0], osds[0]
     values = _values(osd, ("osd_op_queue", f"osd_op_num_shards_{one}", f"osd_op_num_threads_per_shard_{one}"))
+    if store == "bluestore":
+        names = (f"bluestore_prefer_deferred_size_{one}", f"bluestore_min_alloc_size_{one}", "bluestore_debug_enforce_settings")
+        values |= _values(osd, names)
     if values["osd_op_queue"] == "mclock_scheduler":
         values |= _values(osd, ("osd_mclock_profile", f"osd_mclock_max_capacity_iops_{one}"))
     return found | {f"osd: {name}": value for name, value in values.items()}

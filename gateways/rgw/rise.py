@@ -20,7 +20,7 @@ from gateways.gateway import Below, CephBelow, Endpoint, Say, Standing
 from gateways.host import Host, Service
 from gateways.ports import await_ports
 from gateways.rgw import objectstore
-from gateways.rgw.config import KEYRING, pools, url
+from gateways.rgw.config import DATA_POOL, KEYRING, pools, url
 from gateways.rgw.facts import Media
 from gateways.rgw.monitor import Ceph, Monitor, ask
 from gateways.rgw.releases import RELEASES
@@ -95,7 +95,7 @@ class Rise:
             self._start([Daemon(self.mon_host, Service("mgr", ("ceph-mgr", "-f", "-i", "a")), logs=("mgr.a.log",))])
             self._quieten(monitor)
             self._await_clean(monitor)
-            media = self._media(monitor)
+            media, primaries = self._media(monitor), self._primaries(monitor)
         stores = [Ceph(self.hosts[osd.host], f"osd.{osd.number}") for osd in osds]
         gateways = [Ceph(self.hosts[one.host], one.name) for one in self.roster.radosgws]
         if self.settings.osd.objectstore == "bluestore":
@@ -111,6 +111,7 @@ class Rise:
             store=tuple(one for one in self.started if one not in (*self.gateways, *self.front)),
             osds=tuple(stores),
             media=tuple(media),
+            primaries=primaries,
             radosgws=radosgws,
             front=self.front,
             confs=dict.fromkeys(gateways, conf_of(files)),
@@ -272,6 +273,17 @@ class Rise:
         """What each OSD takes its disk for: options for the one or the other then hold for it."""
         told = json.loads(monitor.ask({"prefix": "osd metadata", "format": "json"})[0])
         return ["hdd" if one["rotational"] == "1" else "ssd" for one in told]
+
+    def _primaries(self, monitor: Monitor) -> dict[int, int]:
+        """How many placement groups of the data pool each OSD answers reads of, by its number."""
+        command = {"prefix": "pg ls-by-pool", "poolstr": DATA_POOL, "format": "json", "to": "mgr"}
+        told = json.loads(monitor.ask(command)[0])
+        # Release 14 tells the bare list.
+        groups = told["pg_stats"] if isinstance(told, dict) else told
+        found = dict.fromkeys((osd.number for osd in self.roster.osds), 0)
+        for group in groups:
+            found[group["acting_primary"]] += 1
+        return found
 
     def _set_back(self, osds: Sequence[Ceph]) -> None:
         """Give the running OSDs the poll interval that BlueStore has by default."""

@@ -37,6 +37,8 @@ class Running:
     """The mon, the mgr and the OSDs, which are left alone."""
     osds: tuple[Ceph, ...]
     media: tuple[Media, ...]
+    primaries: Mapping[int, int]
+    """How many placement groups of the data pool each OSD answers reads of, by its number."""
     radosgws: Mapping[Ceph, Daemon]
     front: tuple[Daemon, ...]
     confs: dict[Ceph, str | None]
@@ -71,6 +73,7 @@ class Running:
             self.hosts[gateway.place.mon],
             native=self.native,
             media=self.media,
+            primaries=self.primaries,
         )
         front = gateway.front(native=self.native)
         if front is not None and gateway.place.front is not None:

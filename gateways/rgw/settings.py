@@ -200,7 +200,11 @@ class OsdSettings(Record):
 
 
 class PoolSettings(Record):
-    """RADOS pools. Their placement groups are fixed: the autoscaler and the balancer are off."""
+    """RADOS pools. Their placement groups are fixed: the autoscaler and the balancer are off.
+
+    The defaults are what three OSDs want by the rule that Ceph's own autoscaler follows (`mon_target_pg_per_osd`, 100): 64 + 16 +
+    5 * 4 = 100 placement groups of three copies are 100 on each OSD. Most of them are the data pool's, where the load is.
+    """
 
     replicas: Count = 3
     """Copies of everything."""
@@ -208,11 +212,11 @@ class PoolSettings(Record):
     """Copies that must be there for a pool to serve at all."""
     failure_domain: Literal["host", "osd"] = "host"
     """What no two copies share."""
-    data_pg_num: PgNum = 32
+    data_pg_num: PgNum = 64
     """Placement groups of the pool of objects' data: a power of two."""
-    index_pg_num: PgNum = 8
+    index_pg_num: PgNum = 16
     """Placement groups of the pool of bucket indexes."""
-    other_pg_num: PgNum = 8
+    other_pg_num: PgNum = 4
     """Placement groups of each of RGW's other pools."""
 
     @model_validator(mode="after")

@@ -35,7 +35,9 @@ for line in sys.stdin:
         osds += what == "osd new"
         output = {{"osd stat": {{"num_up_osds": osds}}, "osd metadata": [{{"rotational": "0"}}] * osds,
                   "status": {{"health": {{"status": "HEALTH_OK", "checks": {{}}}},
-                  "pgmap": {{"num_pgs": 80, "pgs_by_state": [{{"state_name": "active+clean", "count": 80}}]}}}}}}.get(what, "")
+                  "pgmap": {{"num_pgs": 100, "pgs_by_state": [{{"state_name": "active+clean", "count": 100}}]}}}},
+                  "pg ls-by-pool": {{"pg_stats": [{{"acting_primary": one % osds}} for one in range(64)]}}}}.get(what, "")
+        assert (what == "pg ls-by-pool") == (command.get("to") == "mgr")
         answers.append([{refused}.get(what, 0), json.dumps(output) if output else "", "no"])
     print(json.dumps(answers), flush=True)
 """
@@ -85,6 +87,13 @@ class Stage:
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path)
+
+
+def test_whose_reads_each_osd_answers_is_told_and_so_are_writes_that_it_puts_off(stage: Stage) -> None:
+    facts = stage.rgw().facts
+    assert facts["reads by OSD"].startswith("osd.0 17 %, osd.1 17 %, osd.2 17 %, osd.3 17 %, osd.4 16 %, osd.5 16 %: ")
+    assert facts["reads by OSD"].endswith("of the 64 placement groups of objects' data")
+    assert {"osd: bluestore_prefer_deferred_size_ssd", "osd: bluestore_debug_enforce_settings"} <= set(facts)
 
 
 def test_ceph_comes_up_in_the_order_that_makes_it_short(stage: Stage) -> None:

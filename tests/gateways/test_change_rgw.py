@@ -266,7 +266,7 @@ def test_a_store_that_died_is_told_before_anything_is_changed(stage: Stage) -> N
 @pytest.mark.parametrize(
     ("settings", "what"),
     [
-        ({"pools": {"data_pg_num": 64}}, "pools.data_pg_num"),
+        ({"pools": {"data_pg_num": 128}}, "pools.data_pg_num"),
         ({"osd": {"scrub": True}}, "osd.scrub"),
         ({"radosgw": {"port": 8001}}, "radosgw.port"),
         ({"options": {"osd": {"osd_op_num_shards": 2}}}, "options.osd.osd_op_num_shards"),

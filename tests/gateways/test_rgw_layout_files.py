@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from gateways.rgw.config import pools
 from gateways.rgw.rgw import Rgw
 from gateways.rgw.settings import Settings
 from ground.document import DocumentError
 from topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
 from topologies.sites import sites
 
-LAYOUTS = ["rgw-apache-fastcgi", "rgw-apache-proxy", "rgw-beast", "rgw-civetweb", "rgw-haproxy"]
+LAYOUTS = ["rgw-apache-fastcgi", "rgw-apache-proxy", "rgw-beast-tuned", "rgw-beast", "rgw-civetweb", "rgw-haproxy"]
 HARDWARE = load_hardware(shipped_hardware()["lab-small"])
 
 
@@ -47,9 +48,25 @@ def test_layouts_differ_in_their_gateway_and_in_nothing_of_their_store(name: str
     assert mine.settings.options == {}
 
 
-def test_threads_of_all_radosgw_together_are_as_many_in_every_layout() -> None:
-    threads = {name: shipped(name).settings.radosgw for name in LAYOUTS}
+def test_threads_of_all_radosgw_together_are_as_many_in_every_layout_that_is_not_tuned() -> None:
+    threads = {name: shipped(name).settings.radosgw for name in LAYOUTS if not name.endswith("-tuned")}
     assert {one.threads * one.daemons for one in threads.values()} == {512}
+
+
+def test_a_tuned_layout_differs_from_the_one_as_shipped_in_what_it_says_was_tuned_and_nothing_else() -> None:
+    tuned, beast = (load_layout(shipped_layouts()[name], HARDWARE).layout for name in ("rgw-beast-tuned", "rgw-beast"))
+    assert (beast.tuned, tuned.place, tuned.release) == ("", beast.place, beast.release)
+    assert tuned.tuned.startswith("for lab-small by `weighbridge tune rgw-beast`")
+    one, other = shipped("rgw-beast-tuned").settings, shipped("rgw-beast").settings
+    winner = {"threads": 128, "frontend_options": {"request_timeout_ms": 0}}
+    assert one == other.model_copy(update={"radosgw": other.radosgw.model_copy(update=winner)})
+
+
+def test_every_layout_has_as_many_placement_groups_as_its_three_osds_want() -> None:
+    """About 100 on each OSD, copies counted: what Ceph's autoscaler aims at."""
+    for name in LAYOUTS:
+        settings = shipped(name).settings.pools
+        assert sum(pools(settings).values()) * settings.replicas / 3 == 100
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

@@ -121,7 +121,7 @@ def test_one_repeat_is_shaded_by_what_chance_explains_and_several_are_not() -> N
     assert one is not None
     assert two is not None
     assert "shade: how far chance" in one.caption
-    assert "Bold: the median of the repeats’ percentiles" in two.caption
+    assert "Bold: the geometric mean of the repeats’ percentiles" in two.caption
 
 
 def test_two_groups_of_requests_are_told_from_a_wide_spread() -> None:

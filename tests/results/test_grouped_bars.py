@@ -66,7 +66,7 @@ def test_one_repeat_has_no_whiskers_and_makes_no_claim(runs: Path) -> None:
     figure = grouped_bars(rows, styles(run.plan().layouts))
     assert figure is not None
     assert "whiskers" not in figure.caption
-    assert "provisional" in figure.caption
+    assert "no claim" in figure.caption
     assert {bar.high for group in panels(rows) for bar in group.bars} == {None}
 
 

@@ -46,6 +46,9 @@ def changed(run: Weighed, *, sheet: Sheet | None = None, suite: dict[str, Any] |
     return run.model_copy(update={"manifest": run.manifest.model_copy(update={"sheets": tuple(sheets.values())}), "plan": resolved})
 
 
+PERIODS = {"short": 0.01, "long": 0.1, "untold": None}
+
+
 def machine(**facts: str | None) -> Sheet:
     told = {**MACHINE, **{name.replace("__", "."): text for name, text in facts.items()}}
     return Sheet(title="machine", facts={name: text for name, text in told.items() if text is not None})
@@ -60,6 +63,15 @@ def hosts(run: Weighed, name: str, **limits: Any) -> dict[str, Any]:
 def workloads(run: Weighed, **fields: Any) -> dict[str, Any]:
     (one,) = run.plan.suite.model_dump()["workloads"]
     return {"suite": {"workloads": [{**one, **fields}]}}
+
+
+def test_runs_whose_quotas_have_other_periods_are_not_compared_and_neither_is_one_that_does_not_tell(run: Weighed) -> None:
+    hardware = hosts(run, "gateway-1", cpus=0.6)["hardware"]
+    kept = {name: changed(run, hardware=hardware | {"cpu_period": period_s}) for name, period_s in PERIODS.items()}
+    assert guard(kept["short"], kept["short"], PAIRS).unlike == ()
+    for other in ("long", "untold"):
+        with pytest.raises(UsageError, match=r"hosts \(gateway-1\): 0.6 CPU in periods of 10 ms"):
+            guard(kept["short"], kept[other], PAIRS)
 
 
 def test_a_run_is_like_itself_in_everything(run: Weighed) -> None:

@@ -18,7 +18,7 @@ from results.store import RunStore
 from results.summary import summarize
 
 READS = WORKLOADS[0].model_copy(update={"runtime": 3.0})
-FEW = WORKLOADS[2].model_copy(update={"runtime": 3.0})
+FEW = WORKLOADS[2].model_copy(update={"runtime": 0.5, "workers": (1,)})
 SPOILT = Spoilt(erring=(("swift", "small-read", 32),))
 
 

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from results.outlier import outlier
+from results.outlier import outlier, outlier_words
 
 
 def test_the_outlier_of_grubbs_test_is_that_of_the_handbook() -> None:
@@ -34,3 +34,10 @@ def test_a_repeat_at_half_of_the_others_is_found_on_either_side_and_few_or_equal
     assert outlier([7.0] * 5) is None
     with pytest.raises(ValueError, match="math domain"):
         outlier([1.0, 0.0, 2.0])
+
+
+def test_the_repeat_that_lies_far_from_the_others_is_named_as_people_count() -> None:
+    words = ("the throughput of repeat 5 lies far from the others (Grubbs’ test, 1 %)",)
+    assert outlier_words([(0, 100.0), (1, 101.0), (3, 99.0), (4, 50.0), (5, 102.0)]) == words
+    assert outlier_words([(0, 100.0), (1, 101.0), (2, 99.0)]) == ()
+    assert outlier_words([(0, 100.0), (1, 101.0), (2, 99.0), (3, 0.0)]) == ()

@@ -232,4 +232,9 @@ def test_what_others_used_is_a_share_of_the_machine_without_hosts_and_without_th
     seconds = used(machine, cpu_s=1.5, conductor_cpu_s=0.1)
     use = step_use(recorded(seconds, used(GATEWAY, cpu_s=0.6), hosts=(machine, GATEWAY)), 10.0)
     assert use.others == pytest.approx(0.4)
+    assert beside_words([use]).startswith("other programs and the kernel used 0.800")
+    told = used(machine, cpu_s=1.5, conductor_cpu_s=0.1, kernel_cpu_s=0.3)
+    use = step_use(recorded(told, used(GATEWAY, cpu_s=0.6), hosts=(machine, GATEWAY)), 10.0)
+    assert use.others == pytest.approx(0.25)
+    assert beside_words([use]) == "other programs used 0.500 of this machine’s 2 CPUs"
     assert step_use(recorded(used(GATEWAY, cpu_s=0.6)), 10.0).others is None

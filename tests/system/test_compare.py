@@ -96,6 +96,7 @@ def test_a_comparison_measures_every_step_on_both_gateways_and_finds_them_valid(
     assert RunStore.open(run).manifest.state == "done"
     for step in steps:
         assert step.measurement is not None, step.notes
+        assert step.valid, step.notes
         assert not any(tally.errors for tally in step.measurement.tallies)
         assert all(tally.count > 0 for tally in step.measurement.tallies)
 

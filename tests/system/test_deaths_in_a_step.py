@@ -29,6 +29,8 @@ DEATHS: Mapping[str, Mapping[str, Death]] = {
     "swift": {
         # tempauth keeps its tokens there and nowhere else: none of them is good any more, and no new one either
         "memcached": Death(kill("gateway-1", "^memcached "), "memcached on gateway-1 died", frozenset({"http-401"})),
+        # the two others are asked for what it had
+        "object": Death(kill("store-1", "swift-object-server"), "object-server on store-1 died"),
         # two of three replicas are left, and clients see no failure at all: nothing but the look behind the step tells
         "host": Death(take_host("store-2"), "on store-2 died with its host, on which nothing runs any more"),
     },
@@ -39,6 +41,7 @@ DEATHS: Mapping[str, Mapping[str, Death]] = {
     },
     "rgw-apache-fastcgi": {
         "apache": Death(kill("gateway-1", "^[^ ]*apache2 "), "apache on gateway-1 died", frozenset({"connect", "reset"})),
+        "responder": Death(kill("gateway-1", "fastcgi_responder"), "fastcgi-responder on gateway-1 died", frozenset({"http-503"})),
     },
 }
 
@@ -67,7 +70,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 def weighbridge(*words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "weighbridge", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=400)
 
 
 def test_a_step_in_which_a_daemon_died_is_kept_and_not_valid_and_names_the_daemon_its_host_and_its_log(
@@ -86,6 +89,18 @@ def test_a_step_in_which_a_daemon_died_is_kept_and_not_valid_and_names_the_daemo
         assert (ended.store.folder / log).exists(), log
         assert step.measurement is not None, step.notes
         assert death.said in ended.printed.replace("\n", " ")
+
+
+def test_what_the_hosts_that_are_left_used_is_recorded_and_a_host_that_is_gone_is_a_gap(run: tuple[str, Ended]) -> None:
+    layout, ended = run
+    for name in DEATHS[layout]:
+        step = next(step for step in ended.store.steps() if step.key.workload == name)
+        telemetry = ended.store.telemetry(step.key)
+        assert telemetry is not None
+        assert telemetry.tail is not None
+        gaps = [gap for gap in telemetry.tail.gaps if "its counters could not be read" in gap]
+        assert gaps == (["store-2: its counters could not be read"] if name == "host" else [])
+        assert {"gateway-1", "store-1"} <= {one.host for one in telemetry.hosts}
 
 
 def test_failures_that_clients_saw_are_counted_by_class_and_never_as_successes(run: tuple[str, Ended]) -> None:
@@ -137,8 +152,10 @@ def test_a_run_in_which_something_died_can_be_told_of_again_and_gone_on_with(run
     done = weighbridge("resume", "--no-charts", str(folder))
     assert done.returncode in (0, 4), done.stdout + done.stderr  # on a busy machine a step may not be valid
     assert (folder / "steps.jsonl").read_bytes().startswith(lines)
-    spoilt, again = ended.store.steps()
-    assert (spoilt.key, spoilt.spoilt, again.spoilt) == (again.key, True, False)
-    assert again.measurement is not None
-    assert not failures_of(again)
+    steps = ended.store.steps()
+    assert len(steps) == 2 * len(DEATHS[layout])
+    for spoilt, again in zip(steps[: len(steps) // 2], steps[len(steps) // 2 :], strict=True):
+        assert (spoilt.key, spoilt.spoilt, again.spoilt) == (again.key, True, False)
+        assert again.measurement is not None
+        assert not failures_of(again)
     assert left_behind(ended.store) == []

@@ -83,7 +83,7 @@ def test_facts_are_what_the_daemons_say(rgw: Deployment) -> None:
 def test_the_cluster_is_clean_and_stays_as_it_was_laid_out(rgw: Deployment) -> None:
     pools = json.loads(rgw.hosts["store-1"].run(["ceph", "osd", "pool", "ls", "detail", "-f", "json"]).stdout)
     data = next(one for one in pools if one["pool_name"] == "default.rgw.buckets.data")
-    assert (data["size"], data["min_size"], data["pg_num"], data["pg_autoscale_mode"]) == (3, 2, 32, "off")
+    assert (data["size"], data["min_size"], data["pg_num"], data["pg_autoscale_mode"]) == (3, 2, 64, "off")
     assert json.loads(rgw.hosts["store-1"].run(["ceph", "balancer", "status", "-f", "json"]).stdout)["active"] is False
     assert rgw.hosts["store-1"].run(["ceph", "health"]).stdout.strip() == "HEALTH_OK"
 

@@ -274,6 +274,27 @@ def test_the_nic_counts_bytes_and_what_was_dropped_or_broken_and_not_loopback() 
 def test_the_machines_cpu_seconds_leave_out_idle_time_and_guests(tmp_path: Path) -> None:
     stat = tmp_path / "stat"
     stat.write_text("cpu  100 10 50 9999 9999 5 15 7 3 3\ncpu0 1 1 1 1 1 1 1 1 1 1\n")
-    assert Machine().counters(stat).cpu_s == pytest.approx(180 / os.sysconf("SC_CLK_TCK"))
+    assert Machine(tmp_path).counters().cpu_s == pytest.approx(180 / os.sysconf("SC_CLK_TCK"))
     with pytest.raises(TargetError, match="cannot be read"):
-        Machine().counters(tmp_path / "none")
+        Machine(tmp_path / "none").counters()
+
+
+def test_what_the_kernel_does_by_itself_is_counted_apart_and_never_grows_less(tmp_path: Path) -> None:
+    ticks_per_s = os.sysconf("SC_CLK_TCK")
+
+    def process(pid: int, name: str, flags: int, ticks: int) -> None:
+        folder = tmp_path / str(pid)
+        folder.mkdir(exist_ok=True)
+        (folder / "stat").write_text(f"{pid} ({name}) S 2 0 0 0 -1 {flags} 0 0 0 0 {ticks} 0 0 0 20 0 1 0 5 0 0")
+
+    (tmp_path / "stat").write_text("cpu  100 0 80 900 0 5 15 0 0 0\n")
+    process(7, "loop0", 0x00200040, 1000)
+    process(8, "kworker (odd) name", 0x00200040, 10)
+    process(9, "radosgw", 0x00400000, 5000)
+    machine = Machine(tmp_path)
+    first = machine.counters().kernel_cpu_s
+    assert first == pytest.approx(20 / ticks_per_s), "threads count from when they were first seen"
+    process(7, "loop0", 0x00200040, 1030)
+    process(9, "radosgw", 0x00400000, 9000)
+    (tmp_path / "8/stat").unlink()
+    assert machine.counters().kernel_cpu_s == pytest.approx(50 / ticks_per_s)

@@ -94,6 +94,17 @@ def test_a_runc_that_outlives_its_conductor_is_waited_for(tmp_path: Path) -> Non
     timer.join()
 
 
+def test_a_conductor_that_is_letting_go_at_this_moment_is_waited_for(tmp_path: Path) -> None:
+    """It empties the lock's file first, and lets go of it then."""
+    claim = Claim("labtest-a", tmp_path / "a", tmp_path)
+    (tmp_path / "lock").write_text("")
+    timer = threading.Timer(0.2, claim.release)
+    timer.start()
+    with nobody_at_work(tmp_path, wait_s=10):
+        assert claims(tmp_path) == ()
+    timer.join()
+
+
 def test_the_folder_of_a_deployment_that_a_reboot_ended_is_found_and_removed(tmp_path: Path) -> None:
     folder = tmp_path / "home/deployments/labtest-a"
     (folder / "bundles/store-1/upper").mkdir(parents=True)

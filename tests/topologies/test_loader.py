@@ -100,6 +100,19 @@ def test_limits_that_no_host_can_have_are_refused(tmp_path: Path, spec: str) -> 
         loader.load_hardware(tmp_path / "h.yaml")
 
 
+@pytest.mark.parametrize("period", ["10", "0.5ms", "2s"])
+def test_a_period_that_no_kernel_takes_is_refused_and_so_is_one_without_a_unit(tmp_path: Path, period: str) -> None:
+    (tmp_path / "h.yaml").write_text(f"name: h\nkind: lab\ncpu_period: {period}\nhosts: {{client-1: {{}}}}\n")
+    with pytest.raises(DocumentError, match=r"h\.yaml:3:"):
+        loader.load_hardware(tmp_path / "h.yaml")
+
+
+def test_quotas_have_a_short_period_unless_the_file_says_otherwise(tmp_path: Path) -> None:
+    assert loader.load_hardware(loader.shipped_hardware()["lab-small"]).cpu_period == 0.01
+    (tmp_path / "h.yaml").write_text("name: h\nkind: lab\ncpu_period: 5ms\nhosts: {client-1: {}}\n")
+    assert loader.load_hardware(tmp_path / "h.yaml").cpu_period == 0.005
+
+
 def test_hardware_goes_through_json_and_comes_back_the_same() -> None:
     hardware = loader.load_hardware(loader.shipped_hardware()["lab-small"])
     assert Hardware.model_validate_json(hardware.model_dump_json()) == hardware

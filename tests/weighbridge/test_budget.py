@@ -1,14 +1,25 @@
+import math
+import statistics
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from ground.errors import UsageError
-from weighbridge import budget
-from weighbridge.budget import REPORTING_S, SHORTEST_WINDOW_S, Allowance, Budgeted, claim, fit, sentences
+from results.manifest import Sheet
+from results.metrics import METRICS
+from results.run_data import RunData
+from results.statistics import LEVEL, smallest_ratio
+from results.store import RunStore
+from weighbridge.budget import REPORTING_S, SHORTEST_WINDOW_S, Allowance, Budgeted, claim, comparisons_of, fit, sentences
 from weighbridge.command import weighbridge
+from weighbridge.conductor import Conductor
+from weighbridge.facts import facts_of_machine
 from weighbridge.pace import Pace, show_duration
-from weighbridge.testing import SUITE, Run
+from weighbridge.spread import ASSUMED, Spread, spread_here
+from weighbridge.testing import FAKE_DRIVER, SUITE, Run
+
+ASSUME = Spread(share=ASSUMED)
 
 LONG = [{**workload, "runtime": "60s", "warmup": "1s"} for workload in SUITE["workloads"]]
 
@@ -38,7 +49,7 @@ def test_windows_are_shortened_where_fewer_repeats_than_a_claim_needs_would_fit(
     windows = {workload.name: workload.runtime for workload in found.plan.suite.workloads}
     assert all(SHORTEST_WINDOW_S < window < 60 for window in windows.values())
     assert found.seconds <= REPORTING_S + 3 * repeat_s(run)
-    told = sentences(found, 600)
+    told = sentences(found, 600, ASSUME)
     assert any("small from 60 s to" in text for text in told)
     assert any("200 requests" in text for text in told)
     assert {key.workload for visit in found.plan.visits for key in found.plan.keys(visit)} == set(windows)
@@ -51,7 +62,9 @@ def test_windows_keep_their_length_where_shortening_them_would_make_no_claim_pos
     assert found.plan.suite.repeats == 3
     assert not found.shortened
     longer = show_duration(REPORTING_S + 5 * repeat_s(run))
-    assert sentences(found, 600)[-1] == f"n = 3: nothing can be claimed of a difference, which takes 5 repeats: about {longer}"
+    assert (
+        sentences(found, 600, ASSUME)[-1] == f"n = 3: nothing can be claimed of a difference, which takes 5 repeats: about {longer}"
+    )
 
 
 def test_one_repeat_gets_the_longest_windows_that_fit_where_it_fits_by_that_alone(tmp_path: Path) -> None:
@@ -68,10 +81,44 @@ def test_a_budget_that_holds_no_repeat_is_refused_with_what_one_takes(tmp_path: 
         fitted(run, 30)
 
 
-def test_what_can_be_claimed_is_told_by_the_number_of_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "nothing can be claimed" in claim(4)
-    monkeypatch.setattr(budget, "smallest_ratio", lambda spread, repeats: 1.0812 if (spread, repeats) == (0.05, 7) else 9.9)
-    assert claim(7) == "n = 7: where repeats vary by 5 %, differences of about 9 % can be shown 8 times in 10"
+def test_what_can_be_claimed_is_told_by_repeats_spread_and_the_level_that_all_tests_leave(tmp_path: Path) -> None:
+    plan = Run(tmp_path, repeats=7).plan()
+    tests = comparisons_of(plan)
+    # One worker count apart 2 and 1 cells of reads, and 1 of writes, of each metric.
+    assert tests == 4 * len(METRICS)
+    assert "nothing can be claimed" in claim(plan, ASSUME, 4)
+    least = (smallest_ratio(0.14, 7, level=LEVEL / tests, bound=1.1) - 1) * 100
+    told = claim(plan, Spread(share=0.14, cells=24, run="earlier"))
+    shown = f"differences of about {math.ceil(least)} % would be claimed 8 times in 10 in each of {tests} tests"
+    assert told == f"n = 7: as repeats of earlier scatter by 14 % (median of 24 cells), {shown}"
+    assert least > (smallest_ratio(0.14, 7) - 1) * 100 + 10
+    assert "assuming that repeats scatter by 15 % (no earlier run here tells)" in claim(plan, ASSUME)
+
+
+def test_the_spread_of_this_machine_is_that_of_its_newest_run_that_tells_one(tmp_path: Path) -> None:
+    here, run = tmp_path / "runs", Run(tmp_path, repeats=3)
+    assert spread_here(here, run.hardware) == ASSUME
+    (here / "9-no-run").mkdir(parents=True)
+    (here / "9-no-run" / "manifest.json").write_text("{}")
+    sheet = Sheet(title="machine", facts=facts_of_machine(run.hardware))
+    made = []
+    for repeats, facts in ((3, sheet), (1, sheet), (3, sheet.model_copy(update={"facts": {**sheet.facts, "cpu": "another"}}))):
+        one = Run(tmp_path / str(len(made)), repeats=repeats)
+        store = RunStore.create(here, plan_yaml="", plan=one.plan(), suite="trial", sheets=[facts])
+        Conductor(one.plan(), one.planned, store, Unseen(), one.place, driver=FAKE_DRIVER).run()
+        made.append(store.folder.rename(here / f"{len(made)}-run"))
+    told = spread_here(here, run.hardware)
+    rows = RunData(made[0]).rows
+    scatter = [statistics.stdev(math.log(point.throughput_ops_s) for point in row.used) for row in rows]
+    tails = [statistics.stdev(math.log(point.p90_ms) for point in row.used if point.p90_ms) for row in rows]
+    assert (told.run, told.cells) == ("0-run", 2 * len(rows))
+    assert told.share == pytest.approx(statistics.median([*scatter, *tails]))
+
+
+class Unseen:
+    """A display that shows nothing."""
+
+    say = begins = progress = ended = staticmethod(lambda *_: None)
 
 
 def test_an_allowance_keeps_back_what_the_report_takes_and_what_was_spent_before(monkeypatch: pytest.MonkeyPatch) -> None:

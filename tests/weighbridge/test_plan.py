@@ -86,6 +86,21 @@ def test_a_twin_is_a_layout_once_more_under_a_name_of_its_own(run: Run) -> None:
     assert twin_of(replace(run.planned[0], layout=long)).layout.name == "x" * 34 + "-again"
 
 
+def test_a_control_is_measured_with_the_workloads_that_the_suite_names_and_with_all_where_it_names_none(tmp_path: Path) -> None:
+    for control, wanted in ((("small",), {"small"}), (True, {"small", "mixed"}), (False, {"small", "mixed"})):
+        run = Run(tmp_path, control=control)
+        twin = twin_of(run.planned[0])
+        plan = make_plan(run.suite, run.hardware, [*run.planned, twin], twins={twin.layout.name: "rgw-a"})
+        measured = {visit.layout: {key.workload for key in plan.keys(visit)} for visit in plan.visits}
+        assert measured == {"rgw-a": {"small", "mixed"}, "swift-b": {"small", "mixed"}, "rgw-a-again": wanted}
+
+
+@pytest.mark.parametrize(("control", "words"), [(["smal"], "no workload 'smal'"), ([], "say false or leave it out")])
+def test_a_control_of_workloads_that_are_none_of_the_suites_is_refused(tmp_path: Path, control: list[str], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Run(tmp_path, control=control)
+
+
 def test_a_plan_counts_its_steps_and_its_least_seconds(tmp_path: Path) -> None:
     plan = Run(tmp_path, repeats=2).plan()
     assert plan.steps == 2 * 2 * 3

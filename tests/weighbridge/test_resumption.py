@@ -31,7 +31,7 @@ from topologies.deployment import Deployment, Place
 from topologies.hardware import Hardware
 from topologies.lab.claim import Claimed
 from weighbridge import conductor as conducting
-from weighbridge import resumption
+from weighbridge import further, resumption
 from weighbridge import run as running
 from weighbridge.budget import Allowance
 from weighbridge.conductor import Conductor
@@ -512,6 +512,26 @@ def test_the_budget_of_a_run_counts_what_was_spent_before_unless_it_gets_another
     _, steps, went_on = resume(folder, where, budget_s=3600)
     assert went_on
     assert len(steps) == 12
+
+
+@pytest.mark.usefixtures("kinds")
+def test_a_run_that_is_done_goes_on_with_further_repeats_where_it_gets_time_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = [False, False, True]
+    monkeypatch.setattr(further, "clear", lambda _: looks.pop(0))
+    run = Run(tmp_path, repeats=2)
+    begin(run)()
+    folder, (where, said) = only(run), doing(run)
+    assert not resume(folder, where)[2]
+    assert "--budget TIME goes on with further repeats" in said.getvalue()
+    _, steps, went_on = resume(folder, where, budget_s=3600)
+    assert went_on
+    assert {step.key.repeat for step in steps} == {0, 1, 2, 3}
+    assert len(steps) == 4 * 6
+    assert RunStore.open(folder).plan().suite.repeats == 4
+    # What was measured first stays as it was, and a run that is gone on with is whole.
+    assert not resume(folder, where)[2]
 
 
 def test_what_shipped_layouts_and_suites_become_in_a_plan_comes_back_from_its_file_the_same() -> None:

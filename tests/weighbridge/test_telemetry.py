@@ -318,6 +318,7 @@ def test_hosts_are_told_apart_by_what_they_are_for_and_have_the_limits_of_the_ha
     ]
     assert (limits["client-1"].cpus, limits["gateway-1"].nic_bits_s, limits["store-1"].disks[0].iops) == (0.5, 1e9, 50)
     assert limits["gateway-1"].cpus is None
+    assert (limits["client-1"].cpu_period_ms, limits["gateway-1"].cpu_period_ms) == (10.0, None)
 
 
 def test_every_client_is_watched_as_one_that_makes_the_load() -> None:

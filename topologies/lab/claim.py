@@ -176,7 +176,8 @@ def nobody_at_work(state: Path, *, wait_s: float = 60) -> Iterator[None]:
             descriptor = _locked(state / "lock")
             break
         except AtWork as busy:
-            if busy.alive or time.monotonic() > deadline:
+            # Who has not said yet who it is, or does not say it any more, is asked again.
+            if (busy.pid and busy.alive) or time.monotonic() > deadline:
                 raise
         time.sleep(LOOK_AGAIN_S)
     try:

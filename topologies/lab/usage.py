@@ -18,26 +18,59 @@ SECTOR_BYTES = 512
 """What /sys/block/*/stat counts in (Documentation/block/stat.rst)."""
 
 
+_KERNEL_THREAD = 0x00200000
+"""PF_KTHREAD of include/linux/sched.h, in the ninth field of /proc/PID/stat."""
+
+
 class Machine:
-    """The machine that lab hosts are containers of, as far as its CPUs go."""
+    """The machine that lab hosts are containers of, as far as its CPUs go. It remembers which processes are the kernel's own."""
 
     name = "this machine"
     """No host can be called so."""
+
+    def __init__(self, proc: Path = Path("/proc")) -> None:
+        self._proc = proc
+        self._programs: set[str] = set()
+        self._threads: dict[str, int] = {}
+        self._threads_ticks = 0
 
     @property
     def cpus(self) -> int:
         """How many it has."""
         return os.cpu_count() or 1
 
-    def counters(self, stat: Path = Path("/proc/stat")) -> Counters:
-        """What all its programs and its kernel have used, hosts included. Raises TargetError."""
+    def counters(self) -> Counters:
+        """What all its programs and its kernel have used, hosts included, and the kernel alone. Raises TargetError."""
+        stat = self._proc / "stat"
         try:
             fields = [int(word) for word in stat.read_text().partition("\n")[0].split()[1:]]
         except (OSError, ValueError) as error:
             raise TargetError(f"{stat} cannot be read: {error}") from error
         user, nice, system, _idle, _iowait, irq, softirq, *_ = fields  # proc(5); guests are in user already
-        used_s = (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
-        return Counters(cpu_s=used_s, conductor_cpu_s=time.process_time())
+        ticks_per_s = os.sysconf("SC_CLK_TCK")
+        return Counters(
+            cpu_s=(user + nice + system + irq + softirq) / ticks_per_s,
+            conductor_cpu_s=time.process_time(),
+            kernel_cpu_s=(irq + softirq + self._of_threads()) / ticks_per_s,
+        )
+
+    def _of_threads(self) -> int:
+        """Ticks that the kernel's own threads have used since they were first looked at; those that ended keep theirs."""
+        pids = {name for name in os.listdir(self._proc) if name.isdigit()}  # noqa: PTH208 - names are all that is wanted
+        self._programs &= pids  # a number that is free is given again
+        ticks: dict[str, int] = {}
+        for pid in pids - self._programs:
+            try:
+                fields = (self._proc / pid / "stat").read_text().rpartition(")")[2].split()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if int(fields[6]) & _KERNEL_THREAD:
+                ticks[pid] = int(fields[11]) + int(fields[12])
+            else:
+                self._programs.add(pid)
+        self._threads_ticks += sum(max(0, now - self._threads.get(pid, now)) for pid, now in ticks.items())
+        self._threads = ticks
+        return self._threads_ticks
 
 
 @dataclass(frozen=True)

@@ -141,6 +141,7 @@ def compare(
     from weighbridge.outcome import print_outcome  # noqa: PLC0415
     from weighbridge.plan import make_plan, twin_of  # noqa: PLC0415
     from weighbridge.run import Doing, run  # noqa: PLC0415
+    from weighbridge.spread import spread_here  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
 
@@ -157,7 +158,7 @@ def compare(
             advice="Run perf there yourself, or profile the layout on hardware of kind lab.",
         )
     step = None if profile is None else choose(profile, asked)
-    control = asked.control if aa is None else aa
+    control = bool(asked.control) if aa is None else aa
     arms = (*chosen.layouts, twin_of(chosen.layouts[0])) if control else chosen.layouts
     twins = {arms[-1].layout.name: arms[0].layout.name} if control else {}
     if repeats is not None or budget_s is not None:
@@ -171,7 +172,7 @@ def compare(
     else:
         budgeted = fit(asked, chosen.hardware, arms, budget_s, twins=twins, attest=attest, order_seed=drawn)
         plan = budgeted.plan
-        for sentence in sentences(budgeted, budget_s):
+        for sentence in sentences(budgeted, budget_s, spread_here(out, chosen.hardware)):
             screen.print(sentence, markup=False, highlight=False, soft_wrap=True)
     doing = Doing(place(), screen, site, influx, pictures=pictures)
     derived, steps = run(plan, arms, doing, out=out, text=text, attest=attest, profile=step)

@@ -4,8 +4,9 @@ use crate::config::Config;
 use crate::job::{Items, Job};
 use crate::picker::Picker;
 use crate::reactor::Reactor;
-use crate::recorder::{Recorder, ShownSecond, ShownTally};
+use crate::recorder::Recorder;
 use crate::shared::{Order, Shared, lock};
+use crate::shown::{ShownSecond, ShownTally};
 use crate::source::{Source, Step};
 use crate::sys::now_ns;
 use crate::workload::{Operation, Whose};
@@ -310,105 +311,4 @@ impl Drop for Engine {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::null;
-    use serde_json::json;
-    use std::io::{Read as _, Write as _};
-    use std::net::TcpStream;
-
-    fn target() -> null::Server {
-        let config = null::Config::parse(&json!({"seed": 3}).to_string()).expect("a config");
-        let server = null::Server::start(&config).expect("a free port");
-        for container in 0..2 {
-            let mut stream = TcpStream::connect(server.address()).expect("it listens");
-            write!(stream, "PUT /wb-w-{container} HTTP/1.1\r\nConnection: close\r\n\r\n").expect("sent");
-            stream.read_to_end(&mut Vec::new()).expect("answered");
-        }
-        server
-    }
-
-    fn engine(server: &null::Server, operations: &serde_json::Value, size: u64, threads: usize) -> Engine {
-        let workload = json!({"name": "w", "objects": {"size": size, "containers": 2, "per_container": 5},
-            "operations": operations, "pick": "uniform", "rate_per_s": null, "verify": true});
-        let config = json!({"api": "s3", "host": "127.0.0.1", "port": server.address().port(), "tls": false, "ca_file": null,
-            "base_path": "", "access_key": "a", "secret_key": "b", "region": "r", "token": "", "bucket_prefix": "wb",
-            "request_timeout_s": 10.0, "threads": threads, "verify": false, "seed": 3, "workload": workload});
-        Engine::new(Config::parse(&config.to_string()).expect("a config")).expect("an engine")
-    }
-
-    fn idle(engine: &Engine) -> Progress {
-        assert!(engine.shared.wait_idle(Duration::from_secs(20)), "still busy");
-        engine.progress().expect("alive")
-    }
-
-    #[test]
-    fn what_is_written_is_read_whole_and_deleted() {
-        let server = target();
-        for size in [0, 4096, 2_000_000] {
-            let engine = engine(&server, &json!({"read": 2.0, "write": 1.0, "delete": 1.0, "list": 1.0, "head": 1.0}), size, 2);
-            engine.prepare(0, 10, 1, 3).expect("ten objects");
-            assert_eq!(idle(&engine).done, 10);
-            engine.open_window();
-            for worker in 0..4 {
-                engine.add_worker(worker, 4, 0).expect("a new worker");
-            }
-            while engine.progress().expect("alive").done < 200 {
-                std::thread::yield_now();
-            }
-            engine.close_window();
-            assert_eq!(engine.stop(Duration::from_secs(20)), Ok(0));
-            engine.delete("written", 4).expect("a word it knows");
-            idle(&engine);
-            engine.delete("objects", 4).expect("a word it knows");
-            let progress = idle(&engine);
-            assert_eq!((progress.failed, progress.last_error), (0, None));
-            assert!(lock(&engine.shared.ledger).is_empty());
-        }
-    }
-
-    #[test]
-    fn what_completes_after_the_window_is_not_counted_and_what_was_outstanding_is() {
-        let server = target();
-        let engine = engine(&server, &json!({"write": 1.0}), 100, 3);
-        engine.open_window();
-        for worker in 0..6 {
-            engine.add_worker(worker, 6, 0).expect("a new worker");
-        }
-        let done = |more: u64| {
-            let before = engine.progress().expect("alive").done;
-            while engine.progress().expect("alive").done < before + more {
-                std::thread::yield_now();
-            }
-        };
-        done(100);
-        engine.close_window();
-        let closed = serde_json::to_value(engine.snapshot()).expect("JSON");
-        done(1000);
-        engine.close_window();
-        assert_eq!(serde_json::to_value(engine.snapshot()).expect("JSON"), closed);
-        let tally = &closed["tallies"][0];
-        // Each of the six was in the window from its first request to the end: no more and no less than its length.
-        let busy_us = ["sum_us", "outstanding_us"].map(|key| tally[key].as_u64().expect("a count")).iter().sum::<u64>();
-        let window_us = closed["window_s"].as_f64().expect("a length") * 1e6;
-        assert!((busy_us as f64) < 6.0 * window_us + 6000.0, "{busy_us} us in six windows of {window_us} us");
-        assert_eq!((tally["failed_us"].as_u64(), tally["before_us"].as_u64()), (Some(0), Some(0)));
-        assert!(tally["in_flight"].is_string() && tally["in_flight_max_us"].as_u64() <= tally["outstanding_us"].as_u64());
-        assert!(closed["begun"].is_null() && closed["behind_us"].is_null());
-    }
-
-    #[test]
-    fn an_engine_that_is_dropped_at_work_ends_its_threads() {
-        let server = target();
-        let engine = engine(&server, &json!({"write": 1.0}), 100_000, 2);
-        for worker in 0..8 {
-            engine.add_worker(worker, 8, 0).expect("a new worker");
-        }
-        while engine.started() < 8 {
-            std::thread::yield_now();
-        }
-        let shared = Arc::downgrade(&engine.shared);
-        drop(engine);
-        assert!(shared.upgrade().is_none());
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@
 //! door (Python)                what _native.pyi promises; nothing else here knows Python
 //!   engine                     workers on I/O threads, window, snapshot
 //!     reactor -> worker        epoll thread -> one connection with one request outstanding
-//!       request, ring, sign, answer, list, http, link, content, digests, picker, job, source, recorder -> histograms
+//!       request, ring, sign, answer, list, http, link, content, digests, picker, job, source, recorder -> shown, histograms
 //!   null                       a small S3 and Swift server that stores no bodies
 //! sys                          the system calls, all of the unsafe code
 //! ```
@@ -27,6 +27,7 @@ pub mod recorder;
 pub mod request;
 pub mod ring;
 pub mod shared;
+pub mod shown;
 pub mod sign;
 pub mod source;
 pub mod sys;

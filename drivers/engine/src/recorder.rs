@@ -1,9 +1,9 @@
 //! What is counted inside the window, by operation: latencies, bytes, errors by class, and the same second by second.
 
-use crate::histograms::{empty, encoded};
+use crate::histograms::empty;
+use crate::shown::{ShownSecond, ShownTally};
 use crate::workload::Operation;
 use hdrhistogram::Histogram;
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -87,7 +87,7 @@ fn band(us: u64) -> usize {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Cell {
+pub(crate) struct Cell {
     count: u64,
     bytes: u64,
     errors: u64,
@@ -103,22 +103,22 @@ impl Default for Cell {
 }
 
 #[derive(Debug)]
-struct Tally {
-    count: u64,
-    bytes: u64,
-    errors: BTreeMap<Failure, u64>,
-    latency: Histogram<u64>,
-    first_byte: Option<Histogram<u64>>,
-    min_us: u64,
-    max_us: u64,
-    sum_us: u64,
-    failed_us: u64,
-    outstanding_us: u64,
-    before_us: u64,
+pub(crate) struct Tally {
+    pub(crate) count: u64,
+    pub(crate) bytes: u64,
+    pub(crate) errors: BTreeMap<Failure, u64>,
+    pub(crate) latency: Histogram<u64>,
+    pub(crate) first_byte: Option<Histogram<u64>>,
+    pub(crate) min_us: u64,
+    pub(crate) max_us: u64,
+    pub(crate) sum_us: u64,
+    pub(crate) failed_us: u64,
+    pub(crate) outstanding_us: u64,
+    pub(crate) before_us: u64,
     /// Ages of requests that were not seen to end; few operations of few windows have any.
-    in_flight: Option<Box<Histogram<u64>>>,
-    in_flight_max_us: u64,
-    seconds: Vec<Cell>,
+    pub(crate) in_flight: Option<Box<Histogram<u64>>>,
+    pub(crate) in_flight_max_us: u64,
+    pub(crate) seconds: Vec<Cell>,
 }
 
 /// Whole microseconds, rounded, but never 0: a histogram begins at 1.
@@ -313,63 +313,10 @@ impl Recorder {
     }
 }
 
-/// `Tally` of results.measurement.
-#[derive(Debug, Serialize)]
-pub struct ShownTally {
-    operation: Operation,
-    count: u64,
-    bytes: u64,
-    errors: BTreeMap<String, u64>,
-    latency: Option<String>,
-    first_byte: Option<String>,
-    min_us: Option<u64>,
-    max_us: Option<u64>,
-    sum_us: u64,
-    failed_us: u64,
-    outstanding_us: u64,
-    before_us: u64,
-    in_flight: Option<String>,
-    in_flight_max_us: Option<u64>,
-}
-
-impl ShownTally {
-    fn of(operation: Operation, tally: &Tally) -> Self {
-        let some = tally.count > 0;
-        Self {
-            operation,
-            count: tally.count,
-            bytes: tally.bytes,
-            errors: tally.errors.iter().map(|(class, count)| (class.to_string(), *count)).collect(),
-            latency: some.then(|| encoded(&tally.latency)),
-            first_byte: tally.first_byte.as_ref().filter(|histogram| !histogram.is_empty()).map(encoded),
-            min_us: some.then_some(tally.min_us),
-            max_us: some.then_some(tally.max_us),
-            sum_us: tally.sum_us,
-            failed_us: tally.failed_us,
-            outstanding_us: tally.outstanding_us,
-            before_us: tally.before_us,
-            in_flight: tally.in_flight.as_ref().map(|histogram| encoded(histogram)),
-            in_flight_max_us: tally.in_flight.is_some().then_some(tally.in_flight_max_us),
-        }
-    }
-}
-
-/// `Second` of results.measurement.
-#[derive(Debug, Serialize)]
-pub struct ShownSecond {
-    second: usize,
-    operation: Operation,
-    count: u64,
-    bytes: u64,
-    errors: u64,
-    max_us: u64,
-    sum_us: u64,
-    bands: Vec<(usize, u32)>,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::histograms::encoded;
 
     fn sample(latency_ns: u64, bytes: u64) -> Sample {
         Sample { latency_ns, first_byte_ns: Some(latency_ns / 2), bytes, before_ns: 0 }

@@ -1,22 +1,24 @@
 //! A worker: one connection with one request outstanding, as a state machine that an I/O thread drives. Where there are several
 //! servers to ask, it keeps a connection to each and asks one after the other.
 //!
-//! A failed request is counted, never timed. After one the worker rests: 10 ms, and after each further failure to connect
+//! A failed request is no latency: it is counted, and its time is summed up. After one the worker rests: 10 ms, and after each further failure to connect
 //! (or any further failure of a prepare or delete job) twice as long, up to 1 s, so that a dead target is not hammered.
 //! Nothing is sent twice behind the measurement's back: a connection that ends under a request is a `reset`.
 
-use crate::answer::{Answer, Asked, Due, Progress};
-use crate::config::Api;
+use crate::answer::Answer;
 use crate::link::Link;
 use crate::picker::Request;
 use crate::reactor::Bench;
-use crate::recorder::{Failed, Failure, Recorder, Sample};
-use crate::shared::{Moment, Shared};
+use crate::recorder::{Failed, Failure, Sample};
+use crate::shared::Moment;
 use crate::source::{Setback, Source, Step};
 use crate::sys::{Ready, now_ns};
 use crate::workload::Operation;
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
+
+mod census;
+mod receiving;
 
 /// Bytes one worker moves before others get their turn.
 const TURN_BYTES: u64 = 1 << 20;
@@ -139,30 +141,6 @@ impl Worker {
     pub fn leave(&mut self) -> Verdict {
         self.leaving = true;
         if self.is_busy() { Verdict::Wait } else { Verdict::End }
-    }
-
-    /// The window was open from `opened_ns` to `closed_ns`: records how long what it has in hand, and at a rate what it has not
-    /// come to, had been waited for when it closed.
-    pub fn census(&self, recorder: &mut Recorder, opened_ns: u64, closed_ns: u64) {
-        let Source::Step(step) = &self.source else { return };
-        if self.leaving {
-            return;
-        }
-        let busy = self.is_busy();
-        match (&self.request, self.rest) {
-            (Some(request), _) if busy && self.started_ns < closed_ns => {
-                let before_ns = opened_ns.saturating_sub(self.started_ns);
-                recorder.outstanding(request.operation, closed_ns - self.started_ns, before_ns);
-            }
-            (_, Some((since_ns, operation))) if !busy => {
-                recorder.rested(operation, closed_ns.saturating_sub(since_ns.max(opened_ns)));
-            }
-            _ => {}
-        }
-        let drawn = self.request.filter(|_| !busy).map(|request| request.operation);
-        for (operation, age_ns) in step.waiting(drawn, closed_ns) {
-            recorder.waiting(operation, age_ns);
-        }
     }
 
     /// Whether it was told to leave before it ended by itself, having finished a request.
@@ -360,75 +338,6 @@ impl Worker {
         }
     }
 
-    fn receive(&mut self, bench: &mut Bench<'_>) -> Verdict {
-        let mut turn = 0;
-        loop {
-            let (Some(link), Some(request)) = (&mut self.link, &self.request) else { return Verdict::Wait };
-            if turn >= TURN_BYTES {
-                return Verdict::Again;
-            }
-            let asked = Asked { request, content: &bench.shared.content, verify: self.checks };
-            let thrown = if link.discards() { self.answer.unseen(&asked) } else { 0 };
-            let wanted = if thrown > 0 { thrown } else { bench.scratch.len() as u64 };
-            let result = if thrown > 0 { link.discard(thrown as usize) } else { link.recv(bench.scratch) };
-            let count = match result {
-                Ok(count) => count,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Verdict::Wait,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == ErrorKind::InvalidData => {
-                    // TLS broken in its handshake is a connection that was never there.
-                    let class = if self.first_byte_ns == 0 { Failure::Connect } else { Failure::Protocol };
-                    return self.fail(bench, class, &error.to_string());
-                }
-                Err(error) => return self.fail(bench, Failure::Reset, &error.to_string()),
-            };
-            // One look at the clock serves both ends of an answer that comes in one piece.
-            let mut received_ns = None;
-            if self.first_byte_ns == 0 {
-                self.first_byte_ns = now_ns();
-                received_ns = Some(self.first_byte_ns);
-            }
-            let progress = match count {
-                0 => self.answer.end(),
-                _ if thrown > 0 => self.answer.skip(count as u64),
-                _ => self.answer.take(&bench.scratch[..count], &asked),
-            };
-            // Fewer bytes than asked for: the socket is empty, and what comes next is a new event; unless the end of the
-            // stream was part of this one.
-            let drained = (count as u64) < wanted && !self.hung_up && link.discards();
-            match progress {
-                Progress::Whole => return self.answered(bench, received_ns.unwrap_or_else(now_ns)),
-                Progress::Failed(class, what) => return self.fail(bench, class, what),
-                Progress::More if drained => return Verdict::Wait,
-                Progress::More => turn += count as u64,
-            }
-        }
-    }
-
-    /// The answer is whole since `now`.
-    fn answered(&mut self, bench: &mut Bench<'_>, now: u64) -> Verdict {
-        let Some(request) = self.request else { return Verdict::Wait };
-        let early = self.sent < self.to_send;
-        if self.answer.closes() || early || self.hung_up {
-            self.link = None;
-        }
-        let deleting = self.number().is_none() && request.operation == Operation::Delete;
-        match self.answer.judge(&request, &self.due(bench, &request), deleting) {
-            Err((class, what)) => self.fail(bench, class, &what),
-            Ok(()) if early => self.fail(bench, Failure::Protocol, "a success before the whole body was sent"),
-            Ok(()) => self.succeed(bench, &request, now),
-        }
-    }
-
-    fn due(&self, bench: &Bench<'_>, request: &Request) -> Due {
-        let Shared { config, content, digests, .. } = bench.shared;
-        match request.operation {
-            Operation::Write => Due { md5: digests.of(content, request.size, self.checks), ..Due::default() },
-            Operation::List => Due { xml: config.api == Api::S3, least_listed: config.workload.least_listed(), ..Due::default() },
-            _ => Due::default(),
-        }
-    }
-
     fn succeed(&mut self, bench: &mut Bench<'_>, request: &Request, now: u64) -> Verdict {
         let bytes = match request.operation {
             Operation::Read | Operation::List => self.answer.received(),
@@ -487,20 +396,6 @@ impl Worker {
             return Verdict::End;
         }
         Verdict::Rest(now + (REST_NS << doubled).min(LONGEST_REST_NS))
-    }
-
-    /// Where in the window something of this worker that ended at `now` is recorded, if at all.
-    fn moment(&self, bench: &Bench<'_>, now: u64) -> Option<Moment> {
-        let counts = self.number().is_some() && !self.leaving;
-        counts.then(|| bench.shared.window.moment(now)).flatten()
-    }
-
-    /// A request ended outside of the window: where that was between its closing and the census, it was outstanding.
-    fn late(&self, bench: &mut Bench<'_>, operation: Operation) {
-        let Some((opened_ns, closed_ns)) = bench.shared.window.closed() else { return };
-        if opened_ns != bench.counted_ns && self.started_ns < closed_ns && self.number().is_some() && !self.leaving {
-            bench.recorder.outstanding(operation, closed_ns - self.started_ns, opened_ns.saturating_sub(self.started_ns));
-        }
     }
 
     fn finished(&mut self, bench: &Bench<'_>) {

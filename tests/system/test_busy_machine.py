@@ -1,0 +1,112 @@
+"""What a comparison concludes beside programs that burn CPUs of this machine, and on a quiet one: the command, by its outcome."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from results.run_data import RunData
+
+sys.path.insert(0, str(Path(__file__).parent))
+from standing import left_over
+
+pytestmark = [pytest.mark.system, pytest.mark.alone]
+
+SUITE = """
+name: delays
+about: One target that waits 20 ms before each answer, and one that waits 60
+api: [swift]
+repeats: 5
+cache: none
+cleanup: with-deployment
+workloads:
+  - name: small-read
+    objects: {size: 4KiB, containers: 1, per_container: 8}
+    operations: {read: 100}
+    workers: [4]
+    runtime: 2s
+    warmup: 500ms
+"""
+LAYOUTS = "null:delay_ms=60,null:delay_ms=20"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a comparison came to: exit status, what was printed, and its folder."""
+
+    code: int
+    printed: str
+    data: RunData
+
+    @property
+    def verdicts(self) -> set[str]:
+        """Of throughput and p90, over all numbers of workers and at each."""
+        return {one.verdict for one in self.data.comparison.effects if one.metric in ("throughput", "p90")}
+
+
+def compare(folder: Path) -> Outcome:
+    (folder / "delays.yaml").write_text(SUITE)
+    command = ("compare", "--suite", f"{folder}/delays.yaml", "--layouts", LAYOUTS, "--hardware", "lab-small", "--no-attest")
+    done = subprocess.run(
+        [sys.executable, "-m", "weighbridge", *command, "--no-charts", "--out", str(folder / "runs")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=400,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    runs = list((folder / "runs").iterdir())
+    assert len(runs) == 1, done.stdout + done.stderr
+    return Outcome(done.returncode, done.stdout, RunData(runs[0]))
+
+
+@contextmanager
+def burning() -> Iterator[None]:
+    """Programs that use half of this machine's CPUs: one of two."""
+    burners = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(max(1, (os.cpu_count() or 1) // 2))]
+    try:
+        yield
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+
+
+def test_beside_a_program_that_burns_a_core_it_says_so_first_ranks_nothing_and_exits_with_4(tmp_path: Path) -> None:
+    with burning():
+        found = compare(tmp_path)
+    lines = found.printed.splitlines()
+    said = next(number for number, line in enumerate(lines) if "of this machine's CPUs (" in line)
+    assert "waiting up to 60 s for a quiet machine" in lines[said]
+    assert "python" in lines[said]
+    assert not any("step 1/" in line for line in lines[:said]), "before anything is measured"
+    assert any("what is measured now is provisional" in line for line in lines)
+    assert found.verdicts == {"not comparable"}
+    assert {doubt.what for one in found.data.comparison.effects for doubt in one.doubts} >= {"machine busy"}
+    assert not any(row.ranked for row in found.data.rows)
+    assert found.code == 4, found.printed
+    assert not any("leads" in line for line in lines)
+    assert left_over() == []
+
+
+def test_on_a_quiet_machine_it_concludes_and_exits_with_0(tmp_path: Path) -> None:
+    found = compare(tmp_path)
+    assert found.code == 0, found.printed
+    (throughput,) = (one for one in found.data.comparison.effects if one.metric == "throughput" and one.workers == 4)
+    assert (throughput.verdict, throughput.doubts) == ("better", ()), (throughput.text, found.printed)
+    assert throughput.ratio is not None
+    # Four workers in a closed loop that wait 20 instead of 60 ms: three times, but for what an answer itself takes.
+    assert throughput.ratio.low is not None
+    assert throughput.ratio.high is not None
+    assert 2 < throughput.ratio.low <= throughput.ratio.high < 3.1
+    (p90,) = (one for one in found.data.comparison.effects if one.metric == "p90" and one.workers == 4)
+    assert p90.verdict == "better", p90.text
+    assert left_over() == []

@@ -1,0 +1,136 @@
+"""What a step is ordered to do, how its measurement is judged, and what is deleted behind it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drivers import fake
+from drivers.order import Cleanup, Order, Prepare, Setup, Step, Target
+from results.measurement import Measurement
+from results.step import Pass, StepResult
+from results.testing import fake_measurement
+from suites import Suite
+from weighbridge import conductor
+from weighbridge.conductor import Conductor
+from weighbridge.opening import Opened
+from weighbridge.testing import SUITE, Run
+
+WORKLOAD = {**SUITE["workloads"][0], "workers": [1, 4]}
+
+
+class Quiet:
+    """A display that shows nothing."""
+
+    def __getattr__(self, _name: str) -> Callable[..., None]:
+        return lambda *_, **__: None
+
+
+class Asked:
+    """A driver that remembers its orders; `give` is what a step gives, by its order; None: what the fake driver makes up."""
+
+    def __init__(self, give: Callable[[Step], Measurement] | None = None) -> None:
+        self.orders: list[Order] = []
+        self._give = give
+        self._setup: Setup | None = None
+
+    @contextmanager
+    def opened(self, _deployment: object, suite: Suite, _one: Pass, **_named: object) -> Iterator[Opened]:
+        target = Target(api="swift", url="http://here", user="u", key="k")
+        self._setup = Setup(target=target, bucket_prefix="wb-test", seed=suite.seed)
+        yield Opened(self, {})  # type: ignore[arg-type]  # what the conductor does not ask of a driver that is open
+
+    def _answer(self, order: Prepare | Step | Cleanup) -> Any:
+        self.orders.append(order)
+        made: Any = fake.answer(self._setup, order, lambda event: None)
+        if isinstance(order, Step) and self._give is not None:
+            made = made.model_copy(update={"measurement": self._give(order)})
+        return made
+
+    def prepare(self, order: Prepare, heard: object = None) -> Any:
+        return self._answer(order)
+
+    def step(self, order: Step, heard: object = None) -> Any:
+        return self._answer(order)
+
+    def cleanup(self, order: Cleanup, heard: object = None) -> Any:
+        return self._answer(order)
+
+
+def measured(folder: Path, patch: pytest.MonkeyPatch, driver: Asked, **suite: Any) -> tuple[StepResult, ...]:
+    """The steps of a run of one workload on the first of two layouts, by this driver."""
+    patch.setattr(conductor, "opened", driver.opened)
+    run = Run(folder, **{"workloads": [WORKLOAD], **suite})
+    store = run.store()
+    Conductor(run.plan(), run.planned, store, Quiet(), run.place, driver=()).run()
+    return tuple(step for step in store.steps() if step.key.layout == "rgw-a")
+
+
+def test_each_step_is_ordered_with_its_own_workers_and_the_number_of_its_repeat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = Asked()
+    steps = measured(tmp_path, monkeypatch, driver, repeats=3)
+    ordered = {(order.workers, order.repeat) for order in driver.orders if isinstance(order, Step)}
+    assert ordered == {(step.key.workers, step.key.repeat) for step in steps}
+    assert ordered == {(workers, repeat) for workers in (1, 4) for repeat in range(3)}
+
+
+def test_what_a_step_wrote_is_deleted_behind_it_and_what_the_workload_works_on_when_it_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = Asked()
+    measured(tmp_path, monkeypatch, driver)
+    did = [order.what if isinstance(order, Cleanup) else order.kind for order in driver.orders]
+    assert did[: len(did) // 2] == ["prepare", "step", "written", "step", "written", "all"]
+
+
+@pytest.mark.parametrize(("bound", "valid"), [(0.001, False), (0.5, True)])
+def test_failures_are_judged_by_the_bound_of_the_suite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: float, valid: bool
+) -> None:
+    failing = Asked(lambda order: fake_measurement(workload="small", workers=order.workers, window_s=5, errors={"http-503": 50}))
+    steps = measured(tmp_path, monkeypatch, failing, bounds={"error_share": bound})
+    assert [step.valid for step in steps] == [valid, valid]
+    assert all(any("http-503: 50" in note for note in step.notes) for step in steps)
+
+
+@pytest.mark.parametrize(("rate_per_s", "valid"), [(None, False), (200.0, True), (300.0, False)])
+def test_at_a_rate_workers_may_be_idle_in_a_closed_loop_they_may_not_and_the_rate_is_the_workloads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rate_per_s: float | None, valid: bool
+) -> None:
+    """Four workers of which two are busy: 1000 requests of 10 ms in 5 s."""
+    idle = Asked(
+        lambda order: fake_measurement(workload="small", workers=2, window_s=5).model_copy(update={"workers": order.workers})
+    )
+    steps = measured(tmp_path, monkeypatch, idle, workloads=[{**WORKLOAD, "workers": [4], "rate_per_s": rate_per_s}])
+    assert [step.valid for step in steps] == [valid], [step.notes for step in steps]
+
+
+def test_caches_that_are_to_be_dropped_again_and_again_are_dropped_while_a_step_runs_and_no_more_when_it_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The step lasts until the third drop; a drop that comes once and no more leaves it at its deadline."""
+    run = Run(tmp_path, workloads=[{**WORKLOAD, "workers": [4]}], cache={"every": "1s"})
+    gateway, never = run.gateways["rgw-a"], threading.Event()
+    drops: list[int] = []
+
+    def waiting(order: Step) -> Measurement:
+        deadline = time.monotonic() + 60
+        while gateway.did.count("drop") < 3 and time.monotonic() < deadline:
+            never.wait(0.02)
+        drops.append(gateway.did.count("drop"))
+        return fake_measurement(workload="small", workers=order.workers, window_s=5)
+
+    monkeypatch.setattr(conductor, "opened", Asked(waiting).opened)
+    run.planned = run.planned[:1]
+    store = run.store()
+    Conductor(run.plan(), run.planned, store, Quiet(), run.place, driver=()).run()
+    assert drops[0] >= 3
+    assert gateway.did.count("drop") <= drops[0] + 1
