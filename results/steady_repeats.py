@@ -89,7 +89,7 @@ def steady_over_repeats(
     if faults:
         return Steadiness(steady=False, notes=tuple(f"not steady: {fault}" for fault in faults), most=most)
     others = [move for move in beside if move is not None]
-    if others and most > MOST and abs(within.mean) <= MOST:
+    if others and most > MOST:
         most = min(most, max(abs(within.mean), _farthest(one_sample([*known, *others]))))
     if most <= MOST:
         return Steadiness(steady=True, most=most)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from results.findings import findings_of, headline
 from results.run_data import RunData
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -23,7 +24,6 @@ SUITE = """
 name: delays
 about: One target that waits 20 ms before each answer, and one that waits 60
 api: [swift]
-repeats: 5
 cache: none
 cleanup: with-deployment
 workloads:
@@ -51,11 +51,11 @@ class Outcome:
         return {one.verdict for one in self.data.comparison.effects if one.metric in ("throughput", "p90")}
 
 
-def compare(folder: Path) -> Outcome:
+def compare(folder: Path, *, repeats: int) -> Outcome:
     (folder / "delays.yaml").write_text(SUITE)
     command = ("compare", "--suite", f"{folder}/delays.yaml", "--layouts", LAYOUTS, "--hardware", "lab-small", "--no-attest")
     done = subprocess.run(
-        [sys.executable, "-m", "weighbridge", *command, "--no-charts", "--out", str(folder / "runs")],
+        [sys.executable, "-m", "weighbridge", *command, "--no-charts", "--repeats", str(repeats), "--out", str(folder / "runs")],
         capture_output=True,
         text=True,
         check=False,
@@ -82,7 +82,7 @@ def burning() -> Iterator[None]:
 
 def test_beside_a_program_that_burns_a_core_it_says_so_first_ranks_nothing_and_exits_with_4(tmp_path: Path) -> None:
     with burning():
-        found = compare(tmp_path)
+        found = compare(tmp_path, repeats=1)
     lines = found.printed.splitlines()
     said = next(number for number, line in enumerate(lines) if "of this machine's CPUs (" in line)
     assert "waiting up to 60 s for a quiet machine" in lines[said]
@@ -93,20 +93,26 @@ def test_beside_a_program_that_burns_a_core_it_says_so_first_ranks_nothing_and_e
     assert {doubt.what for one in found.data.comparison.effects for doubt in one.doubts} >= {"machine busy"}
     assert not any(row.ranked for row in found.data.rows)
     assert found.code == 4, found.printed
-    assert not any("leads" in line for line in lines)
+    answer = headline(findings_of(found.data.comparison))
+    assert f"{answer}." in found.printed
+    assert answer.startswith("Nothing may be ranked")
+    assert "other programs used" in found.printed
+    assert " leads in " not in found.printed
     assert left_over() == []
 
 
 def test_on_a_quiet_machine_it_concludes_and_exits_with_0(tmp_path: Path) -> None:
-    found = compare(tmp_path)
+    found = compare(tmp_path, repeats=5)
     assert found.code == 0, found.printed
     (throughput,) = (one for one in found.data.comparison.effects if one.metric == "throughput" and one.workers == 4)
     assert (throughput.verdict, throughput.doubts) == ("better", ()), (throughput.text, found.printed)
+    assert f"{headline(findings_of(found.data.comparison))}." in found.printed
+    assert " leads in " in found.printed
     assert throughput.ratio is not None
     # Four workers in a closed loop that wait 20 instead of 60 ms: three times, but for what an answer itself takes.
     assert throughput.ratio.low is not None
     assert throughput.ratio.high is not None
-    assert 2 < throughput.ratio.low <= throughput.ratio.high < 3.1
+    assert 2 < throughput.ratio.low <= throughput.ratio.high < 3.3
     (p90,) = (one for one in found.data.comparison.effects if one.metric == "p90" and one.workers == 4)
     assert p90.verdict == "better", p90.text
     assert left_over() == []

@@ -1,0 +1,38 @@
+"""What whole runs claim, by fewer runs of the same program that makes the tables of docs/statistics.md."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from benchmarks.claims import REGIMES, Tally, add, alone, day, worse
+
+RUNS = 120
+
+
+@pytest.mark.parametrize("number", [0, 2, 6])
+def test_runs_of_a_layout_against_itself_claim_little_and_what_they_say_of_themselves_is_true(number: int) -> None:
+    regime, tally = REGIMES[number], Tally()
+    for run in range(RUNS):
+        add(tally, regime, np.random.default_rng([7, number, run]))
+    assert tally.claiming <= 0.05 * RUNS, regime.name
+    assert 0.92 <= tally.held / tally.intervals <= 0.98, regime.name
+    # 80 in 100, and what chance adds or takes in so few
+    assert 0.68 <= tally.shown / tally.told <= 0.92, regime.name
+    assert tally.equivalent <= 0.05 * tally.at_bound, regime.name
+
+
+def test_days_that_differ_are_no_regression_where_earlier_runs_tell_how_much_they_do() -> None:
+    draw, pairs, lone, known, found = np.random.default_rng(8), 60, 0, 0, 0
+    for _ in range(pairs):
+        a, b, slow = day(draw, 0.10), day(draw, 0.10), day(draw, 0.10, slower=math.log(2))
+        earlier = [day(draw, 0.10) for _ in range(4)]
+        lone += alone(a, b)
+        known += worse(a, b, earlier)
+        found += worse(a, slow, earlier)
+        assert not worse(a, slow, earlier[:1])  # neither found nor ruled out
+    assert lone >= 0.2 * pairs
+    assert known <= 0.05 * pairs
+    assert found >= 0.7 * pairs
