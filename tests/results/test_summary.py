@@ -6,7 +6,9 @@ import math
 
 import pytest
 
+from results.doubt import Doubt
 from results.histogram import Histogram
+from results.metrics import Spread
 from results.resolved import ResolvedPlan
 from results.step import Pass, StepKey, StepResult
 from results.store import RunStore
@@ -243,3 +245,27 @@ def test_intervals_stand_where_figures_do_in_the_table_and_are_sorted_by_their_u
     assert {len(line.cells), len(line.values)} == {len(titles)}
     assert (line.cells[titles.index("p90")], line.values[titles.index("p90")]) == ("(10, 20]", 20)
     assert line.cells[titles.index("Driver")] == "COSBench"
+
+
+def test_the_csv_tells_first_bytes_intervals_over_repeats_and_what_is_in_doubt() -> None:
+    row = Row(
+        layout="a",
+        api="s3",
+        workload="small",
+        operation="read",
+        object_size_bytes=64_000,
+        workers=4,
+        repeats=5,
+        first_byte_ms=12.5,
+        spreads=(Spread(metric="first-byte", low=11, high=14),),
+        doubts=(Doubt(what="set by the CPU limit", grade="grave", words="the quota ran out", metrics=("p90",)),),
+        valid=True,
+        steady=True,
+    )
+    (line,) = csv.DictReader(io.StringIO(summary_csv([row])))
+    assert (line["first_byte_ms"], line["first_byte_over_repeats_low_ms"], line["first_byte_over_repeats_high_ms"]) == (
+        "12.500",
+        "11",
+        "14",
+    )
+    assert (line["provisional"], line["doubts"]) == ("yes", "grave (p90): set by the CPU limit: the quota ran out")
