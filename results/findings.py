@@ -179,7 +179,7 @@ def headline(findings: Sequence[Finding]) -> str:
         return "One layout was weighed: there is nothing to compare it with"
     leads: dict[str, list[tuple[float, ...]]] = {}
     ahead: dict[str, list[tuple[float, ...]]] = {}
-    doubts: dict[str, None] = {}
+    doubts: dict[Doubt, None] = {}
     close = apart = lacking = 0
     for told in kinds.values():
         known = [one for one in told if one is not None]
@@ -189,7 +189,7 @@ def headline(findings: Sequence[Finding]) -> str:
         elif len(leaders) > 1:
             apart += 1
         elif (leader := known[0].layout) is not None:
-            found = [doubt.words for one in known for doubt in one.doubts]
+            found = [doubt for one in known for doubt in one.doubts]
             (ahead if found else leads).setdefault(leader, []).append(tuple(one.margin for one in known))
             doubts.update(dict.fromkeys(found))
         else:
@@ -200,11 +200,17 @@ def headline(findings: Sequence[Finding]) -> str:
     rest += [f"in {apart} the drivers do not agree"] * bool(apart)
     rest += [f"{lacking} could not be compared{_graves(findings)}"] * bool(lacking)
     provisional = _counted(ahead, len(kinds), "does more")
-    why = "; ".join(doubts)
+    why = _why(list(doubts))
     if not leads:
         return f"Provisional: {', '.join([*provisional, *rest])} ({why})" if ahead else f"No layout leads: {', '.join(rest)}"
     rest += [f"{sum(map(len, ahead.values()))} provisional ({why})"] * bool(ahead)
     return ", ".join([*_counted(leads, len(kinds), "leads"), *rest])
+
+
+def _why(doubts: Sequence[Doubt]) -> str:
+    """A lone reason in its own words; of several what each is about, since a headline has no room for more."""
+    words = list(dict.fromkeys(one.words for one in doubts))
+    return words[0] if len(words) == 1 else ", ".join(dict.fromkeys(one.what for one in doubts))
 
 
 def _counted(leads: Mapping[str, Sequence[tuple[float, ...]]], kinds: int, verb: str) -> list[str]:
@@ -227,12 +233,12 @@ def _nothing(findings: Sequence[Finding]) -> str:
 
 
 def _graves(findings: Sequence[Finding]) -> str:
-    """The gravest reason in brackets; of several how many more there are."""
+    """The gravest reason, to end a clause with; of several how many more there are."""
     found = list(dict.fromkeys(doubt for one in findings if one.ratio is None for doubt in graves(one.doubts)))
     if not found:
         return ""
     more = f"; and {len(found) - 1} more" if len(found) > 1 else ""
-    return f" ({doubt_words(found[:1])}{more})"
+    return f", since {doubt_words(found[:1])}{more}"
 
 
 def _scores(pairs: Sequence[Finding]) -> dict[str, Ratio]:

@@ -317,7 +317,7 @@ def test_a_mild_doubt_makes_a_cell_provisional_and_a_grave_one_not_comparable_wh
     assert headline(find(rows(MILD))) == (
         "Provisional: b does more in the requests replayed, by 2.0× (other programs used 14 % of this machine’s CPUs)"
     )
-    assert headline(find(rows(GRAVE))) == ("Nothing may be ranked (machine busy: other programs used 14 % of this machine’s CPUs)")
+    assert headline(find(rows(GRAVE))) == ("Nothing may be ranked, since machine busy: other programs used 14 % of this machine’s CPUs")
 
 
 def test_a_doubt_about_one_metric_leaves_the_others_alone() -> None:
@@ -333,7 +333,7 @@ def test_hosts_that_differ_between_two_layouts_make_those_two_not_comparable_and
     found = compare(rows, between=[PairDoubt(layouts=("b", "a"), doubt=differ)])
     assert {(one.subject, one.verdict) for one in found.effects} == {("b", "not comparable"), ("c", "better")}
     lone = find(rows[:2], between=[PairDoubt(layouts=("a", "b"), doubt=differ)])
-    assert headline(lone) == f"Nothing may be ranked (hosts differ: {differ.words})"
+    assert headline(lone) == f"Nothing may be ranked, since hosts differ: {differ.words}"
 
 
 def test_every_metric_that_is_known_is_compared_by_the_repeats_own_figures() -> None:

@@ -98,7 +98,7 @@ def test_a_quiet_run_of_enough_repeats_does_claim_something(tmp_path: Path) -> N
 
 def test_a_card_of_what_is_not_comparable_has_no_ratio_and_says_why(grave: RunStore) -> None:
     first = talk(evidence(grave)).slides[0]
-    assert first.title.startswith("Nothing may be ranked (hosts differ: CPU of gateway-1 gave 245 events/s under swift")
+    assert first.title.startswith("Nothing may be ranked, since hosts differ: CPU of gateway-1 gave 245 events/s under swift")
     assert [card.figure for card in first.cards] == ["–", "–"]
     assert all("not comparable" in card.text and card.detail.startswith("hosts differ: CPU of gateway-1") for card in first.cards)
 

@@ -108,9 +108,9 @@ def test_a_period_that_no_kernel_takes_is_refused_and_so_is_one_without_a_unit(t
 
 
 def test_quotas_have_a_short_period_unless_the_file_says_otherwise(tmp_path: Path) -> None:
-    assert loader.load_hardware(loader.shipped_hardware()["lab-small"]).cpu_period == 0.01
-    (tmp_path / "h.yaml").write_text("name: h\nkind: lab\ncpu_period: 5ms\nhosts: {client-1: {}}\n")
-    assert loader.load_hardware(tmp_path / "h.yaml").cpu_period == 0.005
+    assert loader.load_hardware(loader.shipped_hardware()["lab-small"]).cpu_period == 0.005
+    (tmp_path / "h.yaml").write_text("name: h\nkind: lab\nhosts: {client-1: {}}\n")
+    assert loader.load_hardware(tmp_path / "h.yaml").cpu_period == 0.01
 
 
 def test_hardware_goes_through_json_and_comes_back_the_same() -> None:
