@@ -10,7 +10,6 @@ What this does to the error rate: benchmarks/first_run_claims.py, table in docs/
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from results.comparison import Comparison, Effect
@@ -21,8 +20,6 @@ from results.trial_book import TrialBook
 from weighbridge.pace import Pace, show_duration, units
 from weighbridge.plan import Plan
 
-NAMED: Final = 4
-"""So many cells that are left open are named."""
 STRICT: Final = 0.001
 """How small the corrected p-value of every cell must be for a run to end before its last look."""
 
@@ -57,18 +54,6 @@ def next_block(plan: Plan, store: RunStore, pace: Pace, left_s: float) -> Next |
     count = len(unclear(found))
     told = f"{count} cell{'s' * (count != 1)} of throughput and p90 {'is' if count == 1 else 'are'} not clear"
     return Next(grown, f"{told} after {repeat - 1} repeats: repeat {repeat} follows")
-
-
-def left_open(comparison: Comparison, folder: Path) -> str:
-    """What a run leaves open, and the command that goes on with it; empty where it leaves nothing open."""
-    cells = [one for one in comparison.effects if one.workers is not None and one.metric in ALWAYS and one.ratio is not None]
-    open_cells = [one for one in cells if not one.claimed]
-    if not open_cells:
-        return ""
-    named = dict.fromkeys(f"{one.metric} of {one.about} at {one.workers} worker{'s' * (one.workers != 1)}" for one in open_cells)
-    what = "; ".join(list(named)[:NAMED]) + (f" and {len(named) - NAMED} more" if len(named) > NAMED else "")
-    head = f"Nothing is claimed in {len(open_cells)} of {len(cells)} cells ({what})."
-    return f"{head} More repeats may tell: weighbridge resume {folder} --budget 10m"
 
 
 def unclear(comparison: Comparison) -> tuple[Effect, ...]:

@@ -15,7 +15,7 @@ from results.store import RunStore
 from weighbridge import further
 from weighbridge.budget import Allowance
 from weighbridge.conductor import FURTHER, Conductor
-from weighbridge.further import STRICT, clear, left_open, unclear
+from weighbridge.further import STRICT, clear, unclear
 from weighbridge.plan import Plan
 from weighbridge.testing import FAKE_DRIVER, SUITE, Run
 
@@ -53,13 +53,6 @@ def test_a_run_is_clear_where_every_cell_of_throughput_and_p90_is_shown_at_the_s
     assert clear(comparison(shown, *beside))
     assert not clear(comparison(*beside[:1]))
     assert not clear(comparison())
-
-
-def test_what_is_left_open_is_said_once_with_the_command_that_goes_on() -> None:
-    assert left_open(comparison(effect(0.001), effect(0.04, verdict="too small to matter")), Path("runs/x")) == ""
-    said = left_open(comparison(effect(0.001), effect(0.3, verdict="not shown", metric="p90", workers=1)), Path("runs/x"))
-    assert said.startswith("Nothing is claimed in 1 of 2 cells (p90 of 4 KiB reads at 1 worker).")
-    assert said.endswith("weighbridge resume runs/x --budget 10m")
 
 
 class Grown:

@@ -137,7 +137,6 @@ def compare(
     from results.profile import choose  # noqa: PLC0415
     from weighbridge import selection  # noqa: PLC0415
     from weighbridge.budget import fit, sentences  # noqa: PLC0415
-    from weighbridge.further import left_open  # noqa: PLC0415
     from weighbridge.outcome import print_outcome  # noqa: PLC0415
     from weighbridge.plan import make_plan, twin_of  # noqa: PLC0415
     from weighbridge.run import Doing, run  # noqa: PLC0415
@@ -177,9 +176,6 @@ def compare(
     doing = Doing(place(), screen, site, influx, pictures=pictures)
     derived, steps = run(plan, arms, doing, out=out, text=text, attest=attest, profile=step)
     print_outcome(derived, screen)
-    still_open = left_open(derived.comparison, derived.report.parents[1])
-    if still_open:
-        screen.print(still_open, markup=False, highlight=False, soft_wrap=True)
     return exit_code(steps, comparable=derived.comparable)
 
 

@@ -74,7 +74,6 @@ def resume(
     """
     from results.store import RunStore  # noqa: PLC0415 - heavy rooms are imported by what needs them
     from results.trial_book import TrialBook  # noqa: PLC0415
-    from weighbridge.further import left_open  # noqa: PLC0415
     from weighbridge.outcome import print_outcome  # noqa: PLC0415
     from weighbridge.run import Doing  # noqa: PLC0415
     from weighbridge.run import resume as go_on  # noqa: PLC0415
@@ -92,7 +91,4 @@ def resume(
     doing = Doing(place(), screen, site, influx, pictures=pictures)
     derived, steps, went_on = go_on(folder, doing, despite=despite, budget_s=budget_s)
     print_outcome(derived, screen)
-    still_open = left_open(derived.comparison, derived.report.parents[1])
-    if still_open:
-        screen.print(still_open, markup=False, highlight=False, soft_wrap=True)
     return exit_code(steps, comparable=derived.comparable) if went_on else EXIT_FINE
