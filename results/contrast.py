@@ -135,18 +135,18 @@ def over_all(cells: Sequence[Contrast], *, in_blocks: bool = False) -> Contrast:
     by_count = tuple((cell.subject.workers, cell.ratio.value) for cell in usable if cell.ratio is not None)
     sub, base = (_by_repeat(rows, metric) for rows in ([cell.subject for cell in usable], [cell.baseline for cell in usable]))
     lacking = tuple(cell.subject.workers for cell in cells if cell not in usable)
-    told = [doubt for cell in usable for doubt in cell.doubts]
+    worries = [doubt for cell in usable for doubt in cell.doubts]
     if lacking:
         counts = f"{', '.join(map(str, lacking))} worker{'s' * (lacking != (1,))}"
-        told.append(Doubt(what="not whole", grade="mild", words=f"not comparable at {counts}"))
+        worries.append(Doubt(what="not whole", grade="mild", words=f"not comparable at {counts}"))
     lone = few(min(len(sub), len(base)))
-    told += [lone] if lone is not None else []
+    worries += [lone] if lone is not None else []
     head = Contrast(
         metric=metric,
         baseline=usable[-1].baseline,
         subject=usable[-1].subject,
         workers=None,
-        doubts=touching(told, metric.key),
+        doubts=touching(worries, metric.key),
         by_count=by_count,
         drift=max(cell.drift for cell in usable),
         lacking=lacking,
