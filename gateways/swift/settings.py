@@ -82,6 +82,13 @@ class ProxySettings(Record):
     memcached_memory: Annotated[Bytes, Field(ge=64 * 2**20)] = 256 * 2**20
     """Memory of each memcached, of which there is one on every proxy host."""
 
+    @model_validator(mode="after")
+    def _ports(self) -> ProxySettings:
+        # Here, before anything is made of each of them: a number of twenty digits is refused like any other.
+        if self.port + self.daemons - 1 > 65535:
+            raise ValueError(f"{self.daemons} daemons from port {self.port} on: there is no port above 65535")
+        return self
+
 
 class StorageSettings(Record):
     """Account and container servers."""

@@ -65,8 +65,6 @@ class Swift(Gateway):
             wanted.append((self.place.haproxy, settings.haproxy.port, "haproxy"))
         taken: dict[tuple[str, int], str] = {}
         for host, port, who in wanted:
-            if port > 65535:
-                raise ValueError(f"{host}: there is no port {port} for {who}: they count up from {settings.proxy.port}")
             if (host, port) in taken:
                 raise ValueError(f"{host}: port {port} of {who} is taken by {taken[host, port]}")
             taken[host, port] = who

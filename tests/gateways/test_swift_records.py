@@ -134,7 +134,7 @@ def test_fewer_hosts_than_replicas_are_refused() -> None:
         ("swift-2.35", {"haproxy": "p"}, {"haproxy": {"port": 8080}}, "p: port 8080 of haproxy is taken by the proxy"),
         ("swift-2.35", {"haproxy": "p"}, {"haproxy": {"port": 11211}}, "p: port 11211 of haproxy is taken by memcached"),
         ("swift-2.35", {"haproxy": "a"}, {"haproxy": {"port": 6200}}, "a: port 6200 of haproxy is taken by the object server"),
-        ("swift-2.35", {"haproxy": "p"}, {"proxy": {"port": 65535, "daemons": 2}}, "there is no port 65536"),
+        ("swift-2.35", {"haproxy": "p"}, {"proxy": {"port": 65535, "daemons": 2}}, "there is no port above 65535"),
         ("swift-2.30", {}, {"object": {"etag_validate_pct": 50}}, "checks the MD5 of every read; swift-2.35, swift-2.38 have"),
     ],
 )
@@ -144,6 +144,12 @@ def test_what_does_not_fit_together_is_refused(
     placed = Place.model_validate({"proxy": ["p"], "storage": ["a", "b", "c"], **place})
     with pytest.raises(ValueError, match=message):
         Swift(release, placed, Settings.model_validate(settings))
+
+
+@pytest.mark.parametrize("daemons", [57_457, 2**63, 10**20])
+def test_more_proxies_than_there_are_ports_are_refused_before_any_is_counted_out(daemons: int) -> None:
+    with pytest.raises(ValueError, match=f"{daemons} daemons from port 8080 on: there is no port above 65535"):
+        Settings.model_validate({"proxy": {"daemons": daemons}})
 
 
 def test_every_proxy_has_one_list_of_memcacheds_so_that_they_share_tokens() -> None:
