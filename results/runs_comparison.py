@@ -10,16 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from ground.document import did_you_mean
 from ground.errors import UsageError
 from results.comparing import contrasts, effect, judge
-from results.comparison import Comparison, Effect
-from results.contrast import Contrast
+from results.comparison import Comparison, Effect, Verdict
+from results.contrast import ALWAYS, Contrast, at_workers, comparable, reason, workers_words
 from results.doubt import Doubt
 from results.guard import Guarded, planned_differences
 from results.guard import guard as hold
 from results.kinds import Kind, kind_of, subjects
+from results.metrics import METRICS
 from results.noise import floors
 from results.run_scatter import RUNS, across_runs
 from results.summary import Row
@@ -27,6 +29,9 @@ from results.weighed import Weighed
 
 Place = tuple[Kind, str, int | None, str]
 """What runs of the same thing have in common: kind of requests, layout, worker count (None: all), key of the metric."""
+
+OPEN: Final[tuple[Verdict, ...]] = ("provisional", "not comparable")
+"""Verdicts with which nothing is claimed and nothing ruled out."""
 
 
 def match(a: Weighed, b: Weighed, asked: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
@@ -160,17 +165,25 @@ def regressions(comparison: Comparison) -> tuple[Effect, ...]:
 
 def claims(comparison: Comparison) -> bool:
     """Whether any verdict was possible at all: somewhere both sides were ranked, with enough repeats for a claim."""
-    return any(one.verdict not in ("provisional", "not comparable") for one in comparison.effects)
+    return any(one.verdict not in OPEN for one in comparison.effects)
 
 
 def lost(a: Weighed, b: Weighed, pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """What is valid in A and was measured in B as well, but is not valid there: where, and why not."""
+    """What can be compared in A and was measured in B as well, but cannot be compared there: where, and why not."""
     of_b = {(row.layout, kind_of(row), row.workers): row for row in b.rows}
     found = []
     for one, other in pairs:
         for row in a.rows:
             after = of_b.get((other, kind_of(row), row.workers))
-            if row.layout == one and row.valid and after is not None and not after.valid:
-                why = next((note for note in after.notes if note != "not valid"), "not valid").splitlines()[0]
-                found.append(f"{called(other, 'B')}, {row.workload}, {row.workers} workers: {why}")
+            if row.layout == one and comparable(row) and after is not None and not comparable(after):
+                found.append(f"{called(other, 'B')}, {row.workload}, {workers_words(row.workers)}: {reason(after)}")
     return tuple(dict.fromkeys(found))
+
+
+def unjudged(a: Weighed, comparison: Comparison) -> tuple[Effect, ...]:
+    """Cells of throughput and p90 in which A has a figure to compare with, and in which no regression could have been shown."""
+    rows: dict[tuple[str, Kind, int | None], Row] = {(row.layout, kind_of(row), row.workers): row for row in _rows(a, "A")}
+    left = [one for one in comparison.effects if one.verdict in OPEN and one.metric in ALWAYS and one.workers is not None]
+    cells = [(one, rows[one.baseline, kind_of(one), one.workers]) for one in left]
+    # Where A cannot even be set against itself, B loses nothing.
+    return tuple(one for one, row in cells if at_workers(METRICS[one.metric], row, row).ratio is not None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ from click.testing import CliRunner, Result
 
 from ground.errors import UsageError
 from results.fake_run import WORKLOADS, Spoilt, fake_run
+from results.store import RunStore
+from results.testing import fake_measurement
 from weighbridge.command import weighbridge
 
 SMALL = WORKLOADS[0].model_copy(update={"workers": (1, 32), "runtime": 10.0})
@@ -41,6 +43,20 @@ def earlier(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
     """Arguments that name four earlier runs of the same thing as `whole`."""
     folders = [another(tmp_path_factory.mktemp("runs"), seed) for seed in (1, 2, 3, 4)]
     return tuple(part for folder in folders for part in ("--history", str(folder)))
+
+
+def slowed(run: Path, to: Path, stalled: Collection[int]) -> Path:
+    """A copy of a run whose swift takes 8 times as long with 32 workers, and in these repeats serves nothing for 4 s."""
+    store = RunStore.open(shutil.copytree(run, to))
+    for key, step in store.latest().items():
+        if (key.layout, key.workers) == ("swift", 32):
+            assert step.measurement is not None
+            mean_ms = 8000 * step.measurement.window_s * 32 / step.measurement.tallies[0].count
+            slow = fake_measurement(window_s=10, workers=32, mean_ms=mean_ms, seed=key.repeat)
+            gap = {3, 4, 5, 6} if key.repeat in stalled else {}
+            seconds = tuple(one.model_copy(update={"count": 0}) if one.second in gap else one for one in slow.seconds)
+            store.append(step.model_copy(update={"measurement": slow.model_copy(update={"seconds": seconds})}))
+    return store.folder
 
 
 @pytest.fixture
@@ -155,8 +171,46 @@ def test_what_is_not_valid_any_more_does_not_pass_as_no_regression(whole: Path, 
     broken = fake_run(tmp_path, workloads=[SMALL], telemetry=False, spoilt=Spoilt(absent=(("swift", "small-read", 32),))).folder
     done = run(whole, broken, *earlier, "--fail-on", "regression")
     assert done.return_value == 4
-    assert "valid in A and not in B: swift (B), small-read, 32 workers: not measured" in done.output
+    assert "comparable in A and not in B: swift (B), small-read, 32 workers: not measured" in done.output
     assert run(whole, broken).return_value == 0
+
+
+def test_a_regression_that_is_claimed_ends_with_1_whatever_else_is_left_open(
+    whole: Path, earlier: tuple[str, ...], tmp_path: Path
+) -> None:
+    done = run(whole, slowed(whole, tmp_path / "b", ()), *earlier, "--fail-on", "regression")
+    assert (done.return_value, "provisional" in done.output) == (1, False)
+    done = run(whole, slowed(whole, tmp_path / "c", {2}), "--layouts", WORSE, *earlier, "--fail-on", "regression")
+    assert (done.return_value, "provisional" in done.output) == (1, True)
+
+
+def test_a_regression_with_a_repeat_that_stalls_does_not_pass(whole: Path, earlier: tuple[str, ...], tmp_path: Path) -> None:
+    slow = slowed(whole, tmp_path / "b", {2})
+    done = run(whole, slow, *earlier, "--fail-on", "regression")
+    assert done.return_value == 4
+    assert "B is worse than A" not in done.output
+    assert "2 comparisons that A has figures for are provisional or not comparable" in done.output
+    _, _, named = done.output.partition("that B is not worse cannot be said.")
+    assert re.findall(r"at (\d+) workers.* provisional, ", named) == ["32", "32"]
+    assert "1 of 5 repeats were not steady" in named
+    assert run(whole, slow, *earlier).return_value == 0
+
+
+def test_a_regression_that_stalls_in_all_repeats_does_not_pass(whole: Path, earlier: tuple[str, ...], tmp_path: Path) -> None:
+    done = run(whole, slowed(whole, tmp_path / "b", range(5)), *earlier, "--fail-on", "regression")
+    assert done.return_value == 4
+    assert "comparable in A and not in B: swift (B), small-read, 32 workers: " in done.output
+    assert "2 comparisons that A has figures for are provisional or not comparable" in done.output
+    assert "cannot be compared at 32 workers" in done.output
+
+
+def test_what_could_not_be_compared_in_a_already_does_not_keep_b_from_passing(
+    whole: Path, earlier: tuple[str, ...], tmp_path: Path
+) -> None:
+    stalling = slowed(whole, tmp_path / "a", range(5))
+    done = run(stalling, whole, *earlier, "--fail-on", "regression")
+    assert done.return_value == 0
+    assert "not comparable" in done.output
 
 
 def test_where_nothing_can_be_compared_it_ends_with_4(whole: Path, changed: Callable[..., Path]) -> None:
