@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ground.errors import UsageError
+from results.attestation import Attested, Kind, Unit
 from results.fake_run import WORKLOADS, Spoilt, fake_run
 from results.store import RunStore
 from results.testing import fake_measurement
@@ -56,6 +57,17 @@ def slowed(run: Path, to: Path, stalled: Collection[int]) -> Path:
             gap = {3, 4, 5, 6} if key.repeat in stalled else {}
             seconds = tuple(one.model_copy(update={"count": 0}) if one.second in gap else one for one in slow.seconds)
             store.append(step.model_copy(update={"measurement": slow.model_copy(update={"seconds": seconds})}))
+    return store.folder
+
+
+def attested(run: Path, to: Path, value: float, *, kind: Kind = "cpu", what: str = "CPU", unit: Unit = "events/s") -> Path:
+    """A copy of a run in which gateway-1 gave this figure under swift, and one that is always the same under rgw-beast."""
+    store = RunStore.open(shutil.copytree(run, to))
+    gave = {"swift": value, "rgw-beast": 1000.0}
+    store.attest(
+        Attested(layout=layout, repeat=0, host="gateway-1", kind=kind, what=what, value=of, unit=unit)
+        for layout, of in gave.items()
+    )
     return store.folder
 
 
@@ -272,3 +284,32 @@ def test_many_settings_that_only_one_of_two_layouts_has_are_counted_and_few_are_
     lines = [line.split() for line in run(whole, changed("plan.resolved.json", layouts=layouts)).output.splitlines()]
     assert ["rgw-beast", "settings", "of", "one", "alone", "0", "13"] in lines
     assert ["swift", "proxy.workers", "–", "4"] in lines
+
+
+def test_a_layout_whose_hosts_could_do_less_in_b_is_not_compared(whole: Path, earlier: tuple[str, ...], tmp_path: Path) -> None:
+    fast, slow = (attested(whole, tmp_path / str(value), value) for value in (1395, 245))
+    done = run(fast, slow, *earlier, "--fail-on", "regression")
+    assert done.return_value == 4
+    differ = "(hosts differ: CPU of gateway-1 gave 245 events/s under swift (B) and 1,395 events/s under swift (A) (82 % apart"
+    lines = [line for line in done.output.splitlines() if line.startswith("•")]
+    assert [differ in line for line in lines] == ["swift" in line for line in lines]
+    assert "4 comparisons that A has figures for are provisional or not comparable" in done.output
+    done = run(fast, slow, "--layouts", "swift")
+    assert (done.return_value, "Nothing could be compared." in done.output) == (4, True)
+    near = attested(whole, tmp_path / "near", 1300)
+    assert run(fast, near, *earlier, "--fail-on", "regression").return_value == 0
+
+
+def test_an_earlier_run_whose_hosts_could_do_something_else_tells_no_scatter(whole: Path, tmp_path: Path) -> None:
+    fast, slow = (attested(whole, tmp_path / str(value), value) for value in (1395, 245))
+    before = attested(another(tmp_path / "runs", 1), tmp_path / "before", 245)
+    with pytest.raises(UsageError, match="same thing as A: its hosts were not the same: CPU of gateway-1 gave "):
+        run(fast, fast, "--history", before)
+    assert run(slow, slow, "--history", before).return_value == 0
+    assert run(fast, fast, "--layouts", "rgw-beast", "--history", before).return_value == 0
+
+
+def test_osds_that_do_something_else_in_b_are_what_is_compared(whole: Path, tmp_path: Path) -> None:
+    before, after = (attested(whole, tmp_path / str(v), v, kind="osd", what="osd.0 write", unit="B/s") for v in (100e6, 400e6))
+    done = run(before, after)
+    assert (done.return_value, "hosts differ" in done.output) == (0, False)
