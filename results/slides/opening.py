@@ -74,7 +74,7 @@ def _repeats(evidence: Evidence) -> str:
     planned, (fewest, most) = evidence.plan.suite.repeats, evidence.repeats
     if not fewest:
         return "Nothing was measured."
-    order = ", in random order" if planned > 1 else ""
+    order = ", in balanced order" if evidence.plan.balanced else ""
     told = f"{counted(planned, 'repeat')} of every step{order} ({rests_on(most)})"
     return f"{told}{f'; of some figures only {fewest} count' if fewest < planned else ''}."
 
