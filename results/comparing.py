@@ -20,7 +20,7 @@ from results.contrast import ALWAYS, Contrast, Pair, at_workers, comparable, fig
 from results.doubt import PairDoubt, graves
 from results.kinds import Kind, kind_of, subjects
 from results.metrics import METRICS
-from results.noise import floor_of, floors
+from results.noise import floor_of, floors, unused
 from results.sentence import Judged, sentence
 from results.statistics import LEVEL, corrected, next_level
 from results.summary import Row
@@ -49,7 +49,9 @@ def compare(
     judged, tests = judge(contrasts(own, sides, between, in_blocks=True), bounds or Bounds(), found)
     names = subjects(own)
     effects = tuple(effect(names[kind_of(one.contrast.baseline)], one) for one in judged)
-    return Comparison(baseline=layouts[0], subjects=layouts[1:], effects=effects, noise=found, tests=tests)
+    return Comparison(
+        baseline=layouts[0], subjects=layouts[1:], effects=effects, noise=found, unused=unused(rows, twins, found), tests=tests
+    )
 
 
 def contrasts(

@@ -114,6 +114,8 @@ class Comparison(Record):
     subjects: tuple[str, ...]
     effects: tuple[Effect, ...]
     noise: tuple[NoiseFloor, ...] = ()
+    unused: tuple[str, ...] = ()
+    """Why controls that were made give no noise floor, a sentence each."""
     tests: NonNegativeInt
     """How many tests of cells there were, of all metrics; those of a metric are corrected for their number."""
     unlike: tuple[str, ...] = ()

@@ -118,7 +118,7 @@ class ResolvedPlan(_Part):
 
     @property
     def balanced(self) -> bool:
-        """Whether several layouts were to stand at each place of their blocks equally often, but for one; no where that is not told."""
+        """Whether each of several layouts was to stand at each place of a block equally often, but for once; no where not told."""
         blocks: dict[int, list[str]] = {}
         for one in self.visits:
             blocks.setdefault(one.repeat, []).append(one.layout)

@@ -36,7 +36,7 @@ def _limits(evidence: Evidence) -> Slide:
     return Slide(
         key="limits",
         title=_title(evidence),
-        lines=(*shown, *([f"{would.says}."] if would is not None else []), hosts, *loop_words(evidence)),
+        lines=(*shown, *([f"{would.says.removesuffix('.')}."] if would is not None else []), hosts, *loop_words(evidence)),
         notes=(
             *faults,
             *_lacking(evidence),

@@ -81,6 +81,8 @@ def _repeats(evidence: Evidence) -> str:
 
 def _noise(evidence: Evidence) -> str:
     floors = evidence.comparison.noise
+    if not floors and evidence.comparison.unused:
+        return " ".join(evidence.comparison.unused)
     if not floors:
         return "The noise floor of this machine is not known: no layout was measured against itself."
     return f"Noise floor, {floors[0].layout} beside itself: {listed([_floor(one) for one in floors])}."
