@@ -53,6 +53,8 @@ def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -
     wanted = _wanted(open_ones, plan.suite.bounds)
     if whats & set(_QUIET):
         needs.append("a quiet machine")
+    if "hosts not attested" in whats:
+        needs.append("all hosts attested")
     if "few repeats" in whats and plan.suite.repeats < REPEATS_FOR_A_CLAIM:
         changes["--repeats"] = str(REPEATS_FOR_A_CLAIM)
         needs.append(f"{REPEATS_FOR_A_CLAIM} repeats")

@@ -117,6 +117,11 @@ class ResolvedPlan(_Part):
         return self
 
     @property
+    def own(self) -> tuple[str, ...]:
+        """Names of the layouts without controls, in order."""
+        return tuple(layout.name for layout in self.layouts if layout.name not in self.twins)
+
+    @property
     def balanced(self) -> bool:
         """Whether each of several layouts was to stand at each place of a block equally often, but for once; no where not told."""
         blocks: dict[int, list[str]] = {}
