@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 from statistics import median
 from typing import Annotated, Final, Literal
@@ -132,11 +132,14 @@ class Sameness(Record):
     """How far apart is still called the same, by kind, in words."""
 
 
-def sameness(attested: Sequence[Attested], layouts: Sequence[str]) -> Sameness:
-    """What the report shows; of a run without attestation, that it has none."""
+def sameness(attested: Sequence[Attested], layouts: Sequence[str], twins: Collection[str] = ()) -> Sameness:
+    """What the report shows; of a run without attestation, that it has none. `twins` are those of the layouts that are controls: a
+    control stands on its layout's own hosts and is not attested by itself.
+    """
+    own = [layout for layout in layouts if layout not in twins]
     bounds = {"CPU" if kind == "cpu" else kind: _percent(bound) for kind, bound in BOUNDS.items()}
     bounds["what no limit holds"] = _percent(FREE_BOUND)
-    return Sameness(verdict=verdict(attested), warnings=warnings(attested), lines=lines(attested, layouts), bounds=bounds)
+    return Sameness(verdict=verdict(attested, own), warnings=warnings(attested), lines=lines(attested, layouts), bounds=bounds)
 
 
 def compare(attested: Sequence[Attested]) -> tuple[Compared, ...]:
@@ -149,8 +152,9 @@ def compare(attested: Sequence[Attested]) -> tuple[Compared, ...]:
     )
 
 
-def between(attested: Sequence[Attested]) -> tuple[PairDoubt, ...]:
-    """A grave doubt about each two layouts whose hosts gave figures farther apart than their bound; the worst figure of each two.
+def between(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> tuple[PairDoubt, ...]:
+    """A grave doubt about each two layouts whose hosts gave figures farther apart than their bound, by the worst figure; a mild
+    one about each two of `layouts` of which one alone was attested.
 
     Of several deployments of a layout the middle figure counts, so that one odd deployment does not make hosts differ.
     """
@@ -166,9 +170,27 @@ def between(attested: Sequence[Attested]) -> tuple[PairDoubt, ...]:
                 gave = f"{show(low, one.unit)} under {slow} and {show(high, one.unit)} under {fast}"
                 worst.pop((fast, slow), None)
                 worst[slow, fast] = (apart, f"{_about(one)} gave {gave} ({_percent(apart)} apart, bound {_percent(one.bound)})")
-    return tuple(
+    apart_ones = (
         PairDoubt(layouts=pair, doubt=Doubt(what="hosts differ", grade="grave", words=words)) for pair, (_, words) in worst.items()
     )
+    known = {one.layout for one in attested}
+    halves = (pair for pair in combinations(layouts, 2) if len(known.intersection(pair)) == 1)
+    return (*apart_ones, *(PairDoubt(layouts=pair, doubt=_unknown(_lacking(known, pair))) for pair in halves))
+
+
+def _unknown(lacking: Sequence[str]) -> Doubt:
+    return Doubt(what="hosts not attested", grade="mild", words=_not_attested(lacking))
+
+
+def _lacking(known: Collection[str], layouts: Sequence[str]) -> list[str]:
+    return [layout for layout in layouts if layout not in known]
+
+
+def _not_attested(lacking: Sequence[str]) -> str:
+    """`b was not attested: whether its hosts were the same is not known`."""
+    one = len(lacking) == 1
+    names = lacking[0] if one else f"{', '.join(lacking[:-1])} and {lacking[-1]}"
+    return f"{names} {'was' if one else 'were'} not attested: whether {'its' if one else 'their'} hosts were the same is not known"
 
 
 def warnings(attested: Sequence[Attested]) -> tuple[str, ...]:
@@ -210,25 +232,32 @@ def _percent(part: float) -> str:
     return f"{100 * part:.0f} %"
 
 
-def verdict(attested: Sequence[Attested]) -> str:
-    """One sentence: whether the hosts were the same for all layouts."""
+def verdict(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> str:
+    """One sentence: whether the hosts were the same for all of `layouts`, controls aside, and of which that is not known."""
     if not attested:
         return "The hosts were not attested"
+    lacking = _lacking({one.layout for one in attested}, layouts)
+    return f"{_verdict(attested, whole=not lacking)}{f'; {_not_attested(lacking)}' if lacking else ''}"
+
+
+def _verdict(attested: Sequence[Attested], *, whole: bool) -> str:
+    """The same of the deployments that were attested; `whole`: there was one of each layout."""
     compared = compare(attested)
     deployments = len({(one.layout, one.repeat) for one in attested})
     if deployments == 1:
         return f"One deployment was attested, by {len(compared)} figures: there is nothing to compare it with"
     beyond = [one for one in compared if one.differs]
     if not beyond:
-        return f"The hosts were the same within the bounds in all {deployments} deployments, by {len(compared)} figures"
+        of = f"all {deployments} deployments" if whole else f"the {deployments} deployments that were attested"
+        return f"The hosts were the same within the bounds in {of}, by {len(compared)} figures"
     return f"{len(beyond)} of {len(compared)} figures of the hosts differ beyond their bound over {deployments} deployments"
 
 
-def summary(attested: Sequence[Attested], *, most: int = 5) -> tuple[str, ...]:
-    """What a terminal shows: the verdict and the worst `most` warnings. The report has them all."""
+def summary(attested: Sequence[Attested], layouts: Sequence[str] = (), *, most: int = 5) -> tuple[str, ...]:
+    """What a terminal shows: the verdict on these layouts and the worst `most` warnings. The report has them all."""
     told = warnings(attested)
     rest = (f"and {len(told) - most} more: the report has them all",) if len(told) > most else ()
-    return (verdict(attested), *told[:most], *rest)
+    return (verdict(attested, layouts), *told[:most], *rest)
 
 
 def lines(attested: Sequence[Attested], layouts: Sequence[str]) -> tuple[Line, ...]:

@@ -21,7 +21,7 @@ from results.contrast import ALWAYS, Contrast, Pair, at_workers, comparable, fig
 from results.doubt import PairDoubt, graves
 from results.kinds import Kind, kind_of, subjects
 from results.metrics import METRICS
-from results.noise import floor_of, floors
+from results.noise import floor_of, floors, unused
 from results.sentence import Judged, sentence
 from results.statistics import LEVEL, corrected, next_level
 from results.summary import Row
@@ -59,6 +59,7 @@ def compare(
         effects=effects[: len(made)],
         rivals=effects[len(made) :],
         noise=found,
+        unused=unused(rows, twins, found),
         tests=tests,
     )
 

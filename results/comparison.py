@@ -116,6 +116,8 @@ class Comparison(Record):
     rivals: tuple[Effect, ...] = ()
     """Throughput over all worker counts of each two layouts of which neither is the baseline: they decide who leads, too."""
     noise: tuple[NoiseFloor, ...] = ()
+    unused: tuple[str, ...] = ()
+    """Why controls that were made give no noise floor, a sentence each."""
     tests: NonNegativeInt
     """How many tests of cells there were, of all metrics; those of a metric are corrected for their number."""
     unlike: tuple[str, ...] = ()

@@ -135,7 +135,7 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
         agreement=sentences(agreed, findings),
         replayed=replayed,
         stairs=stairs.sentences if stairs is not None else (),
-        hosts=told(attested),
+        hosts=told(attested, plan.own),
         reasons=why,
         remedy=would,
     )

@@ -16,6 +16,7 @@ Grade = Literal["grave", "mild"]
 
 What = Literal[
     "hosts differ",
+    "hosts not attested",
     "machine busy",
     "set by the CPU limit",
     "not steady",

@@ -14,19 +14,36 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from statistics import fmean
+from typing import Final
 
 from results.comparison import NoiseFloor
-from results.contrast import Contrast, comparable
+from results.contrast import Contrast, comparable, reason
 from results.kinds import kind_of
 from results.metrics import METRICS, Metric
 from results.statistics import CONFIDENCE, FARTHEST, LEVEL, corrected, one_sample, t_quantile
 from results.summary import Row
+
+REASONS: Final = 2
+"""As many are told of why a control could not be used."""
 
 
 def floors(rows: Sequence[Row], twins: Mapping[str, str]) -> tuple[NoiseFloor, ...]:
     """The noise floor of each metric, by each control; nothing where no cell of the two could be compared."""
     found = (_floor(rows, metric, layout, twin) for twin, layout in twins.items() for metric in METRICS.values())
     return tuple(floor for floor in found if floor is not None)
+
+
+def unused(rows: Sequence[Row], twins: Mapping[str, str], found: Sequence[NoiseFloor]) -> tuple[str, ...]:
+    """A sentence for each control that was made and gives no floor, with why."""
+    return tuple(_why(rows, layout, twin) for twin, layout in twins.items() if all(floor.twin != twin for floor in found))
+
+
+def _why(rows: Sequence[Row], layout: str, twin: str) -> str:
+    sides = [row for row in rows if row.layout in (layout, twin) and not comparable(row)]
+    told = list(dict.fromkeys(f"{row.layout}: {reason(row)}" for row in sides))
+    more = f"; and {len(told) - REASONS} more" if len(told) > REASONS else ""
+    why = f"{'; '.join(told[:REASONS])}{more}" if told else "it needs two repeats of each, in the same blocks"
+    return f"The rig’s noise floor is not known: {twin}, the control of {layout}, could not be used ({why})."
 
 
 def floor_of(noise: Sequence[NoiseFloor], one: Contrast) -> float | None:

@@ -25,7 +25,7 @@ Standing = Literal["not valid", "not comparable", "provisional"]
 Cell = tuple[str, Kind, int]
 """Layout, kind of requests, worker count."""
 
-_BETWEEN: Final = ("hosts differ", "few repeats")
+_BETWEEN: Final = ("hosts differ", "hosts not attested", "few repeats")
 """What is doubted of two layouts beside each other, and so stands in no row."""
 _ORDER: Final[tuple[Standing, ...]] = ("not comparable", "not valid", "provisional")
 _NUMBER: Final = re.compile(r"(?<![\w.-])\d[\d,]*(?:\.\d+)?")

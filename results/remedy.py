@@ -50,17 +50,23 @@ def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -
     quiet = {doubt.what for one in open_ones if not _noisy(one) for doubt in one.doubts}
     changes: dict[str, str] = {}
     needs = []
+    wanted = _wanted(open_ones, plan.suite.bounds)
     if whats & set(_QUIET):
         needs.append("a quiet machine")
+    if "hosts not attested" in whats:
+        needs.append("all hosts attested")
     if "few repeats" in whats and plan.suite.repeats < REPEATS_FOR_A_CLAIM:
         changes["--repeats"] = str(REPEATS_FOR_A_CLAIM)
         needs.append(f"{REPEATS_FOR_A_CLAIM} repeats")
     elif quiet & set(_SHORT) and plan.suite.name != LONG_SUITE:
         changes["--suite"] = LONG_SUITE
         needs.append("longer windows")
-    elif (repeats := _repeats(open_ones, plan.suite.bounds)) is not None:
+    elif wanted and min(wanted) <= MOST_REPEATS:
+        repeats = max(one for one in wanted if one <= MOST_REPEATS)
         changes["--repeats"] = str(repeats)
         needs.append(f"about {repeats} repeats")
+    if not needs and wanted:
+        return Remedy(says=f"{head}; it would take more than {MOST_REPEATS} repeats to show what is not shown.")
     if not needs:
         return Remedy(says=f"{head}; neither more repeats nor a quieter machine would change that: see the reasons above.")
     return Remedy(says=f"{head}. What would: {' and '.join(needs)}", command=shlex.join(_changed(plan, command, changes)))
@@ -70,13 +76,13 @@ def _noisy(one: Effect) -> bool:
     return any(doubt.what in _QUIET for doubt in one.doubts)
 
 
-def _repeats(effects: Sequence[Effect], bounds: Bounds) -> int | None:
-    """How many repeats would settle the cells that are not shown, of those that MOST_REPEATS would; None where there are none.
+def _wanted(effects: Sequence[Effect], bounds: Bounds) -> list[float]:
+    """How many repeats would settle each of the cells that are not shown; infinite where none would.
 
     Errors fall with the root of the repeats. A difference beyond the threshold is to be as far beyond it as the smallest that is
     shown 8 times in 10; one within it is to have all of its interval there.
     """
-    wanted = []
+    wanted: list[float] = []
     for one in effects:
         ratio = one.ratio
         if one.verdict != "not shown" or ratio is None or ratio.low is None or ratio.high is None or one.smallest is None:
@@ -84,10 +90,9 @@ def _repeats(effects: Sequence[Effect], bounds: Bounds) -> int | None:
         bound = math.log(METRICS[one.metric].bound_of(bounds))
         far = abs(math.log(ratio.value)) - bound
         now = max(math.log(one.smallest) - bound, 0.0) if far > 0 else math.log(ratio.high / ratio.low) / 2
-        repeats = math.ceil(ratio.repeats * (now / abs(far)) ** 2) if far else MOST_REPEATS + 1
-        if repeats <= MOST_REPEATS:
-            wanted.append(max(repeats, ratio.repeats + 1))
-    return max(wanted, default=None)
+        repeats = math.ceil(ratio.repeats * (now / abs(far)) ** 2) if far else math.inf
+        wanted.append(max(repeats, ratio.repeats + 1))
+    return wanted
 
 
 def _changed(plan: ResolvedPlan, command: Sequence[str], changes: dict[str, str]) -> list[str]:

@@ -105,7 +105,7 @@ def report(
         strips={strip.key: strip for strip in resources.strips if strip.recorded},
         unsampled=_gaps(events),
         caches=_caches(plan, events),
-        attested=sameness(attested, [layout.name for layout in plan.layouts]),
+        attested=sameness(attested, [layout.name for layout in plan.layouts], plan.twins),
         agreement=agreement_table(agreement, findings, layout_facts(manifest)),
         several_drivers=len({row.driver for row in rows}) > 1,
         drivers=DRIVERS,

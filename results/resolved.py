@@ -116,6 +116,26 @@ class ResolvedPlan(_Part):
                 raise ValueError(f"on {layout} {strange[0]!r} is replayed, which is no workload of the suite")
         return self
 
+    @property
+    def own(self) -> tuple[str, ...]:
+        """Names of the layouts without controls, in order."""
+        return tuple(layout.name for layout in self.layouts if layout.name not in self.twins)
+
+    @property
+    def balanced(self) -> bool:
+        """Whether each of several layouts was to stand at each place of a block equally often, but for once; no where not told."""
+        blocks: dict[int, list[str]] = {}
+        for one in self.visits:
+            blocks.setdefault(one.repeat, []).append(one.layout)
+        names = {one.layout for one in self.visits}
+        if len(names) < 2 or len(blocks) < 2:
+            return False
+        for at_place in zip(*blocks.values(), strict=False):
+            counts = [at_place.count(name) for name in names]
+            if max(counts) - min(counts) > 1:
+                return False
+        return True
+
     def passes_of(self, layout: str) -> tuple[Pass, ...]:
         """What was to be replayed on a layout, in order."""
         return self.passes.get(layout) or tuple(Pass(api=api, workloads=self.suite.workloads) for api in self.suite.api)

@@ -121,7 +121,7 @@ class RunData:
         """Every layout against the first; of a tuning its ledger, whose trials were set against the baseline beside them."""
         if self.ledger is not None:
             return compared(self.ledger)
-        return compare(self.rows, self.plan.twins, self.plan.suite.bounds, between(self.attested))
+        return compare(self.rows, self.plan.twins, self.plan.suite.bounds, between(self.attested, self.plan.own))
 
     @cached_property
     def attested(self) -> tuple[Attested, ...]:

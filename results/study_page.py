@@ -54,7 +54,7 @@ def study_page(store: RunStore, plan: ResolvedPlan, rows: Sequence[Row], atteste
     run = study_of(store.folder)
     if run is None:
         return None
-    found = outcome(run, plan, rows, between(attested))
+    found = outcome(run, plan, rows, between(attested, plan.own))
     return StudyPage(outcome=found, chart=recap_chart(found.recaps))
 
 

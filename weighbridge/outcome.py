@@ -68,7 +68,7 @@ def print_outcome(derived: Derived, console: Console) -> None:
     for finding in derived.findings:
         if finding.workers is None and not finding.rival:
             console.print(f"• {_brief(finding, derived.reasons)}", markup=False, highlight=False, soft_wrap=True)
-    for line in (*verdict_words(derived.comparison), *noise_words(derived.comparison.noise)):
+    for line in (*verdict_words(derived.comparison), *noise_words(derived.comparison.noise), *derived.comparison.unused):
         console.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
     for sentence in derived.stairs:
         console.print(f"↗ {sentence}", markup=False, highlight=False, soft_wrap=True)
@@ -98,7 +98,7 @@ def verdict_words(comparison: Comparison) -> tuple[str, ...]:
     told = ", ".join(f"{found[verdict]} {verdict}" for verdict in get_args(Verdict) if found[verdict])
     against = f" against {comparison.baseline}" if len(comparison.subjects) > 1 else ""
     words = f"Of {found.total()} cells{against}: {told}."
-    unmeasured = not comparison.noise and (found["better"] or found["worse"])
+    unmeasured = not comparison.noise and not comparison.unused and (found["better"] or found["worse"])
     return (words, "The rig’s noise floor was not measured: compare --aa.") if unmeasured else (words,)
 
 

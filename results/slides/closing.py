@@ -32,11 +32,11 @@ def _limits(evidence: Evidence) -> Slide:
     more = len(faults) - LINES
     shown = (*faults[:LINES], f"{more} more: see the notes.") if more > 0 else faults
     would = evidence.remedy
-    hosts = f"{verdict(evidence.attested)}." if evidence.attested else "The hosts were not attested."
+    hosts = f"{verdict(evidence.attested, evidence.layouts)}." if evidence.attested else "The hosts were not attested."
     return Slide(
         key="limits",
         title=_title(evidence),
-        lines=(*shown, *([f"{would.says}."] if would is not None else []), hosts, *loop_words(evidence)),
+        lines=(*shown, *([f"{would.says.removesuffix('.')}."] if would is not None else []), hosts, *loop_words(evidence)),
         notes=(
             *faults,
             *_lacking(evidence),

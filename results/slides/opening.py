@@ -74,13 +74,15 @@ def _repeats(evidence: Evidence) -> str:
     planned, (fewest, most) = evidence.plan.suite.repeats, evidence.repeats
     if not fewest:
         return "Nothing was measured."
-    order = ", in random order" if planned > 1 else ""
+    order = ", in balanced order" if evidence.plan.balanced else ""
     told = f"{counted(planned, 'repeat')} of every step{order} ({rests_on(most)})"
     return f"{told}{f'; of some figures only {fewest} count' if fewest < planned else ''}."
 
 
 def _noise(evidence: Evidence) -> str:
     floors = evidence.comparison.noise
+    if not floors and evidence.comparison.unused:
+        return " ".join(evidence.comparison.unused)
     if not floors:
         return "The noise floor of this machine is not known: no layout was measured against itself."
     return f"Noise floor, {floors[0].layout} beside itself: {listed([_floor(one) for one in floors])}."

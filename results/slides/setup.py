@@ -130,7 +130,7 @@ def _common(evidence: Evidence) -> Iterator[tuple[str, str]]:
     limits = "; ".join(_hosts(plan.hardware.hosts))
     yield "hosts", limits or plan.hardware.about or plan.hardware.name
     if evidence.attested:
-        yield "attestation", verdict(evidence.attested)
+        yield "attestation", verdict(evidence.attested, evidence.layouts)
     yield "load", _load(evidence)
     yield "caches", _caches(suite)
 

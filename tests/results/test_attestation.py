@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from results.attestation import Attested, Kind, Unit, between, compare, lines, show, summary, verdict, warnings
+from results.attestation import Attested, Kind, Unit, between, compare, lines, sameness, show, summary, verdict, warnings
 from results.store import RunStore
 
 
@@ -50,6 +50,25 @@ def test_a_difference_within_the_bound_is_not_told() -> None:
     assert warnings(close) == ()
     assert verdict(close) == "The hosts were the same within the bounds in all 2 deployments, by 1 figures"
     assert len(warnings((figure("rgw-beast", 200e6), figure("swift", 178e6)))) == 1
+
+
+def test_a_layout_that_was_not_attested_is_not_said_to_have_had_the_same_hosts() -> None:
+    of = [figure("rgw-beast", 200e6, repeat=repeat) for repeat in range(5)]
+    unknown = "swift was not attested: whether its hosts were the same is not known"
+    assert verdict(of, ("rgw-beast", "swift")) == (
+        f"The hosts were the same within the bounds in the 5 deployments that were attested, by 1 figures; {unknown}"
+    )
+    assert verdict(of, ("rgw-beast", "a", "b")).endswith(
+        "; a and b were not attested: whether their hosts were the same is not known"
+    )
+    assert summary(of, ("rgw-beast", "swift"))[0].endswith(unknown)
+    assert sameness(of, ("rgw-beast", "again"), twins={"again": "rgw-beast"}).verdict.endswith("in all 5 deployments, by 1 figures")
+    (one,) = between(of, ("rgw-beast", "swift"))
+    assert (one.layouts, one.doubt.what, one.doubt.grade) == (("rgw-beast", "swift"), "hosts not attested", "mild")
+    assert one.doubt.words == unknown
+    # Where none of the two was attested nobody said that they were the same, and where both were there is a figure.
+    assert between(of, ("a", "b")) == ()
+    assert between((*of, figure("swift", 200e6)), ("rgw-beast", "swift")) == ()
 
 
 def test_what_no_limit_holds_has_a_wider_bound() -> None:

@@ -78,6 +78,13 @@ def test_a_difference_that_no_sensible_number_of_repeats_would_show_is_not_chase
     found = remedy(comparison("not shown", ratio=ratio, smallest=1.3), plan, ARGV[:4])
     assert found is not None
     assert not found.command
+    assert found.says.endswith("; it would take more than 30 repeats to show what is not shown.")
+
+
+def test_what_has_no_interval_is_not_said_to_want_repeats(plan: ResolvedPlan) -> None:
+    found = remedy(comparison("not comparable", "set by the CPU limit"), plan, ARGV[:4])
+    assert found is not None
+    assert "neither more repeats nor a quieter machine" in found.says
 
 
 def test_a_run_that_was_resumed_is_asked_for_again_by_its_plan(plan: ResolvedPlan, tmp_path: Path) -> None:

@@ -40,6 +40,9 @@ def test_a_comparison_of_which_nothing_is_comparable_ends_with_4_and_a_provision
         return derive(store.folder, pictures=False), list(store.steps())
 
     monkeypatch.setattr("weighbridge.run.run", run)
+    monkeypatch.setattr("weighbridge.run.resume", lambda *_, **__: (*run(), False))
+    again = CliRunner().invoke(weighbridge, ["resume", str(store.folder)], standalone_mode=False)
+    assert (again.exception, again.return_value) == (None, code)  # also of a run that was done already
     done = CliRunner().invoke(weighbridge, ["compare", "--out", str(tmp_path / "runs")], standalone_mode=False)
     assert done.exception is None
     assert done.return_value == code

@@ -9,8 +9,10 @@ from rich.console import Console
 
 from results import derive
 from results.derivation import Derived
-from results.fake_run import WORKLOADS, fake_run
+from results.fake_run import WORKLOADS, Spoilt, fake_run
 from results.reasons import reasons
+from results.slides.evidence import evidence
+from results.slides.talk import talk
 from weighbridge.outcome import print_outcome
 
 SMALL = WORKLOADS[0].model_copy(update={"workers": (1, 32), "runtime": 2.0})
@@ -114,6 +116,25 @@ def test_a_layout_weighed_against_itself_gives_its_noise_floor_and_no_finding(tm
     assert "•" not in text
     assert "Noise floor of throughput: swift beside itself" in derived.report.read_text()
     assert "not measured: compare --aa" not in text
+
+
+def test_a_control_that_failed_is_not_said_not_to_have_been_made(tmp_path: Path) -> None:
+    store = fake_run(
+        tmp_path,
+        layouts=["swift", "rgw-beast", "swift-again"],
+        workloads=[SMALL],
+        telemetry=False,
+        spoilt=Spoilt(absent=tuple(("swift-again", "small-read", workers) for workers in SMALL.workers)),
+    )
+    plan = json.loads((store.folder / "plan.resolved.json").read_text())
+    (store.folder / "plan.resolved.json").write_text(json.dumps({**plan, "twins": {"swift-again": "swift"}}))
+    derived = derive(store.folder, pictures=False)
+    said = "The rig’s noise floor is not known: swift-again, the control of swift, could not be used (swift-again: not measured)"
+    first = talk(evidence(store)).slides[0]
+    for text in ("\n".join(printed(derived, 140)), derived.report.read_text(), "\n".join(first.lines)):
+        assert said in text
+        for denied in ("compare --aa", "no layout was measured against itself"):
+            assert denied not in text
 
 
 def test_a_row_that_was_not_steady_is_shown_as_not_ranked_with_the_reason(derived: Derived) -> None:

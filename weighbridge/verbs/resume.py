@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ground.errors import EXIT_FINE
 from weighbridge.verbs.options import influx, pictures, seconds
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ def resume(
     influx: InfluxServer | None = None,
     pictures: bool = True,
 ) -> int:
-    """Go on with a run and print what it came to; returns the exit code: 0 for one that was done already, else as compare.
+    """Go on with a run and print what it came to; returns the exit code, as compare does; also of one that was done already.
 
     Raises as `weighbridge.run.resume` does.
     """
@@ -89,6 +88,6 @@ def resume(
     lab = plan.hardware.kind == "lab"
     site = cosbench_site(cosbench, cosbench_archive, lab=lab) if plan.suite.driver != "locust" else None
     doing = Doing(place(), screen, site, influx, pictures=pictures)
-    derived, steps, went_on = go_on(folder, doing, despite=despite, budget_s=budget_s)
+    derived, steps, _ = go_on(folder, doing, despite=despite, budget_s=budget_s)
     print_outcome(derived, screen)
-    return exit_code(steps, comparable=derived.comparable) if went_on else EXIT_FINE
+    return exit_code(steps, comparable=derived.comparable)

@@ -10,7 +10,7 @@ from results.fake_run import WORKLOADS, Spoilt, fake_run
 from results.figures import show_ratio
 from results.findings import headline
 from results.manifest import Sheet
-from results.resolved import PlannedLayout
+from results.resolved import PlannedLayout, PlannedVisit
 from results.slides.evidence import Evidence, evidence
 from results.slides.slide import BarChart, Deck, LineChart, ScatterChart, Slide
 from results.slides.talk import talk
@@ -65,6 +65,17 @@ def test_the_first_slide_answers_in_one_sentence_with_ratios_intervals_and_repea
         assert card.figure == show_ratio(pair.ratio.value)
         assert "n = 5" in card.detail
     assert "noise floor of this machine is not known" in text_of(first)
+
+
+def test_the_order_of_blocks_is_called_balanced_only_where_the_plan_has_it_so(told: Evidence) -> None:
+    def ordered(*blocks: str) -> Evidence:
+        names = {"r": "rgw-beast", "s": "swift"}
+        visits = tuple(PlannedVisit(layout=names[one], repeat=place) for place, block in enumerate(blocks) for one in block)
+        return told.model_copy(update={"plan": told.plan.model_copy(update={"visits": visits})})
+
+    assert "in balanced order" in text_of(talk(ordered("rs", "sr", "sr", "rs", "sr")).slides[0])
+    for plain in (told, ordered("rs", "rs", "rs", "rs", "rs")):
+        assert " order" not in text_of(talk(plain).slides[0])
 
 
 def test_titles_of_results_are_sentences_with_figures_and_notes_name_every_repeat(told: Evidence) -> None:
