@@ -11,6 +11,7 @@ with it alone, for the noise floor.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from types import MappingProxyType
 from typing import Final
 
@@ -46,11 +47,20 @@ def compare(
         raise ValueError("a table without rows compares nothing")
     found = floors(rows, twins)
     sides = [(layouts[0], other) for other in layouts[1:]]
-    judged, tests = judge(contrasts(own, sides, between, in_blocks=True), bounds or Bounds(), found)
+    made = contrasts(own, sides, between, in_blocks=True)
+    rivals = contrasts(own, list(combinations(layouts[1:], 2)), between, in_blocks=True)
+    rivals = [one for one in rivals if one.workers is None and one.metric.key == "throughput"]
+    judged, tests = judge([*made, *rivals], bounds or Bounds(), found)
     names = subjects(own)
     effects = tuple(effect(names[kind_of(one.contrast.baseline)], one) for one in judged)
     return Comparison(
-        baseline=layouts[0], subjects=layouts[1:], effects=effects, noise=found, unused=unused(rows, twins, found), tests=tests
+        baseline=layouts[0],
+        subjects=layouts[1:],
+        effects=effects[: len(made)],
+        rivals=effects[len(made) :],
+        noise=found,
+        unused=unused(rows, twins, found),
+        tests=tests,
     )
 
 

@@ -113,6 +113,8 @@ class Comparison(Record):
     baseline: str
     subjects: tuple[str, ...]
     effects: tuple[Effect, ...]
+    rivals: tuple[Effect, ...] = ()
+    """Throughput over all worker counts of each two layouts of which neither is the baseline: they decide who leads, too."""
     noise: tuple[NoiseFloor, ...] = ()
     unused: tuple[str, ...] = ()
     """Why controls that were made give no noise floor, a sentence each."""

@@ -96,8 +96,15 @@ def at_workers(
     `in_blocks`: each repeat of the one is compared with that of the other in its block (`results.blocks`).
     """
     doubts = _doubts(metric, baseline, subject, between)
-    drift = math.prod(1 + (row.drift or 0.0) / 2 for row in (baseline, subject))
-    head = Contrast(metric=metric, baseline=baseline, subject=subject, workers=subject.workers, doubts=doubts, drift=drift)
+    head = Contrast(
+        metric=metric,
+        baseline=baseline,
+        subject=subject,
+        workers=subject.workers,
+        doubts=doubts,
+        values=(_middle(baseline, metric), _middle(subject, metric)),
+        drift=_drift(baseline.drift or 0.0, subject.drift or 0.0),
+    )
     if not comparable(baseline, subject):
         reasons = "; ".join(f"{row.layout}: {reason(row)}" for row in (baseline, subject) if not comparable(row))
         return replace(head, reasons=reasons)
@@ -109,8 +116,7 @@ def at_workers(
     if not base or not sub:
         lack = "; ".join(f"{row.layout}: too few samples" for row, values in ((baseline, base), (subject, sub)) if not values)
         return replace(head, reasons=lack)
-    values = (geometric_mean(list(base.values())), geometric_mean(list(sub.values())))
-    return replace(_tested(head, sub, base, in_blocks=in_blocks), values=values)
+    return _tested(head, sub, base, in_blocks=in_blocks)
 
 
 def over_all(cells: Sequence[Contrast], *, in_blocks: bool = False) -> Contrast:
@@ -127,22 +133,40 @@ def over_all(cells: Sequence[Contrast], *, in_blocks: bool = False) -> Contrast:
         doubts = tuple(dict.fromkeys(doubt for cell in cells for doubt in cell.doubts))
         return Contrast(metric=metric, baseline=last.baseline, subject=last.subject, workers=None, doubts=doubts, reasons=reasons)
     by_count = tuple((cell.subject.workers, cell.ratio.value) for cell in usable if cell.ratio is not None)
+    sub, base = (_by_repeat(rows, metric) for rows in ([cell.subject for cell in usable], [cell.baseline for cell in usable]))
+    lacking = tuple(cell.subject.workers for cell in cells if cell not in usable)
+    worries = [doubt for cell in usable for doubt in cell.doubts]
+    if lacking:
+        counts = f"{', '.join(map(str, lacking))} worker{'s' * (lacking != (1,))}"
+        worries.append(Doubt(what="not whole", grade="mild", words=f"not comparable at {counts}"))
+    lone = few(min(len(sub), len(base)))
+    worries += [lone] if lone is not None else []
     head = Contrast(
         metric=metric,
         baseline=usable[-1].baseline,
         subject=usable[-1].subject,
         workers=None,
-        doubts=tuple(dict.fromkeys(doubt for cell in usable for doubt in cell.doubts)),
+        doubts=touching(worries, metric.key),
         by_count=by_count,
         drift=max(cell.drift for cell in usable),
-        lacking=tuple(cell.subject.workers for cell in cells if cell not in usable),
+        lacking=lacking,
     )
     middle = geometric_mean([value for _, value in by_count])
-    sub, base = (_by_repeat(rows, metric) for rows in ([cell.subject for cell in usable], [cell.baseline for cell in usable]))
     if not sub or not base:
         return replace(head, ratio=Ratio(value=middle, repeats=1))
     # The value is of all valid repeats, the tests of those that are whole: keep both about the same middle.
     return _tested(head, sub, base, middle=middle, in_blocks=in_blocks)
+
+
+def _middle(row: Row, metric: Metric) -> float | None:
+    """The geometric mean of the repeats' own figures; None where one of them is unknown."""
+    known = list(figures(row, metric).values())
+    return geometric_mean(known) if known else None
+
+
+def _drift(one: float, other: float) -> float:
+    """By how much at most a ratio is off where windows moved by such shares of their means from end to end, either way."""
+    return max((1 + a / 2) / (1 - min(b, 1.0) / 2) for a, b in ((one, other), (other, one)))
 
 
 def workers_words(count: int) -> str:

@@ -6,6 +6,7 @@ and the same sentences. A headline counts only what those verdicts allow.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -68,6 +69,8 @@ class Finding(Record):
     doubts: tuple[Doubt, ...] = ()
     """What there is to doubt of it, the grave first."""
     text: str
+    rival: bool = False
+    """Whether neither of the two is the baseline."""
 
     @property
     def shown(self) -> bool:
@@ -89,11 +92,12 @@ def find(
 
 
 def findings_of(comparison: Comparison) -> tuple[Finding, ...]:
-    """The findings of a comparison, in its order."""
-    return tuple(_finding(effect) for effect in comparison.effects if effect.metric == "throughput")
+    """The findings of a comparison, in its order; then those of two layouts of which neither is the baseline."""
+    rivals = tuple(_finding(effect, rival=True) for effect in comparison.rivals)
+    return (*(_finding(effect) for effect in comparison.effects if effect.metric == "throughput"), *rivals)
 
 
-def _finding(effect: Effect) -> Finding:
+def _finding(effect: Effect, *, rival: bool = False) -> Finding:
     up = effect.ratio is not None and effect.ratio.value > 1
     faster, slower = (effect.subject, effect.baseline) if up else (effect.baseline, effect.subject)
     measure = effect.ratio if up or effect.ratio is None else effect.ratio.inverted
@@ -118,6 +122,7 @@ def _finding(effect: Effect) -> Finding:
         brief=brief,
         doubts=effect.doubts,
         text=effect.text,
+        rival=rival,
     )
 
 
@@ -130,41 +135,37 @@ class Lead(Record):
     """Of the side that has the fewest."""
     doubts: tuple[Doubt, ...] = ()
     """Why it is provisional: the layout did more, and nobody may say that it leads. Empty where it is a claim."""
+    excluded: tuple[str, ...] = ()
+    """Layouts that could not be compared."""
 
 
-def lead(pairs: Sequence[Finding]) -> Lead | None:
+def lead(pairs: Sequence[Finding], rivals: Sequence[Finding] = ()) -> Lead | None:
     """Which layout leads by the findings over all worker counts of one kind of requests; None where nothing could be compared.
 
-    Too close to call are leads of less than NEAR, and those that are not shown. Between two layouts that were both compared with a
-    third a lead is shown where their intervals against it do not overlap, which is more than is needed. A lead that a doubt touches
-    is provisional.
+    `rivals` are those of two layouts of which neither is the baseline. The first leads the second where the finding about these two
+    shows it: by the same test, threshold and noise floor as any other. One that a doubt touches is provisional.
     """
     scores = _scores(pairs)
     if len(scores) < 2:
         return None
+    excluded = tuple(pair.slower if pair.faster == pair.baseline else pair.faster for pair in pairs if pair.ratio is None)
     (leader, best), (other, second) = sorted(scores.items(), key=lambda item: -item[1].value)[:2]
-    doubts = tuple(dict.fromkeys(doubt for pair in pairs if {pair.faster, pair.slower} & {leader, other} for doubt in pair.doubts))
-    if best.value >= second.value * (1 + NEAR) and (doubts or _ahead(pairs, (leader, best), (other, second))):
-        repeats = min(best.repeats, second.repeats)
-        return Lead(layout=leader, margin=best.value / second.value, repeats=repeats, doubts=doubts)
-    return Lead(layout=None)
-
-
-def _ahead(pairs: Sequence[Finding], leader: tuple[str, Ratio], other: tuple[str, Ratio]) -> bool:
-    """Whether the one may be said to lead the other, where nothing is in doubt."""
-    names = {leader[0], other[0]}
-    direct = next((pair for pair in pairs if {pair.faster, pair.slower} == names), None)
-    if direct is not None:
-        return direct.shown
-    best, second = leader[1], other[1]
-    return best.low is not None and second.high is not None and best.low > second.high
+    direct = next((one for one in (*pairs, *rivals) if {one.faster, one.slower} == {leader, other}), None)
+    if direct is None or direct.ratio is None or direct.faster != leader or not (direct.shown or direct.verdict == "provisional"):
+        return Lead(layout=None, excluded=excluded)
+    if direct.verdict == "provisional" and direct.ratio.value < 1 + NEAR:
+        return Lead(layout=None, excluded=excluded)
+    repeats = min(best.repeats, second.repeats)
+    return Lead(layout=leader, margin=direct.ratio.value, repeats=repeats, doubts=direct.doubts, excluded=excluded)
 
 
 def leads_by_driver(findings: Sequence[Finding]) -> dict[tuple[str, Operation, Api], tuple[Lead | None, ...]]:
     """Who leads in each kind of requests, by each of the drivers that made them."""
     found: dict[tuple[str, Operation, Api], tuple[Lead | None, ...]] = {}
-    for (workload, operation, api, _), pairs in overall(findings).items():
-        found[workload, operation, api] = (*found.get((workload, operation, api), ()), lead(pairs))
+    rivals = overall([finding for finding in findings if finding.rival], rivals=True)
+    for kind, pairs in overall(findings).items():
+        workload, operation, api, _ = kind
+        found[workload, operation, api] = (*found.get((workload, operation, api), ()), lead(pairs, rivals.get(kind, ())))
     return found
 
 
@@ -180,10 +181,12 @@ def headline(findings: Sequence[Finding]) -> str:
     leads: dict[str, list[tuple[float, ...]]] = {}
     ahead: dict[str, list[tuple[float, ...]]] = {}
     doubts: dict[Doubt, None] = {}
+    excluded: Counter[str] = Counter()
     close = apart = lacking = 0
     for told in kinds.values():
         known = [one for one in told if one is not None]
         leaders = {one.layout for one in known}
+        excluded.update({name for one in known for name in one.excluded})
         if len(known) < len(told):
             lacking += 1
         elif len(leaders) > 1:
@@ -199,6 +202,7 @@ def headline(findings: Sequence[Finding]) -> str:
     rest = [f"{close} too close to call"] * bool(close)
     rest += [f"in {apart} the drivers do not agree"] * bool(apart)
     rest += [f"{lacking} could not be compared{_graves(findings)}"] * bool(lacking)
+    rest += [f"{name} could not be compared{f' in {count}' if len(kinds) > 1 else ''}" for name, count in excluded.items()]
     provisional = _counted(ahead, len(kinds), "does more")
     why = _why(list(doubts))
     if not leads:
@@ -253,10 +257,10 @@ def _scores(pairs: Sequence[Finding]) -> dict[str, Ratio]:
     return scores
 
 
-def overall(findings: Sequence[Finding]) -> dict[Kind, list[Finding]]:
-    """The findings that go over all worker counts, by kind of requests."""
+def overall(findings: Sequence[Finding], *, rivals: bool = False) -> dict[Kind, list[Finding]]:
+    """The findings against the baseline that go over all worker counts, by kind of requests; of `rivals` those of two others."""
     kinds: dict[Kind, list[Finding]] = {}
     for finding in findings:
-        if finding.workers is None:
+        if finding.workers is None and finding.rival == rivals:
             kinds.setdefault(kind_of(finding), []).append(finding)
     return kinds

@@ -60,7 +60,7 @@ def strength(judged: Judged) -> str:
         text += f": equivalent, less than the {_matter(judged)} apart that matter"
     elif judged.verdict == "not shown":
         text += f": no difference shown{_why(judged)}"
-    if one.drift > 1 and judged.verdict in ("better", "worse"):
+    if one.drift > 1 and one.metric.key == "throughput" and judged.verdict in ("better", "worse"):
         text += "; no drift within the windows that they leave open would undo it"
     return f"{text}; the rig’s noise floor is {show_ratio(floor)}" if floor is not None else text
 

@@ -14,6 +14,7 @@ from typing import Final
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat
 
 from ground.record import Record
+from results.doubt import graves, touching
 from results.figures import show_figure
 from results.summary import Row
 
@@ -94,7 +95,7 @@ def _stop(row: Row) -> Stop:
         low_ms=within.low_ms if within is not None else min(latencies, default=None),
         high_ms=within.high_ms if within is not None else max(latencies, default=None),
         valid=row.valid,
-        ranked=row.ranked,
+        ranked=may_rank(row, "p90"),
         repeats=row.repeats,
         note="; ".join(row.notes),
     )
@@ -137,10 +138,15 @@ def most_within(points: Sequence[tuple[float, float | None]], bound_ms: float) -
     return Most(ops_s=rate, at_ms=latency, more=more) if rate > 0 else None
 
 
+def may_rank(row: Row, metric: str) -> bool:
+    """Whether a metric of a row may be ranked: nothing puts the row, or that metric of it, in grave doubt."""
+    return row.ranked and not graves(touching(row.doubts, metric))
+
+
 def served(layout: str, cells: Sequence[Row], bound_ms: float) -> Served:
     """What a layout serves within the bound, by its rows of one kind of requests."""
     rows = sorted(cells, key=lambda row: row.workers)
-    medians = [(row.throughput_ops_s or 0.0, row.p90_ms if row.ranked else None) for row in rows]
+    medians = [(row.throughput_ops_s or 0.0, row.p90_ms if may_rank(row, "p90") else None) for row in rows]
     whole = most_within(medians, bound_ms)
     if whole is None:
         return Served(layout=layout, ops_s=None, known=any(latency is not None for _, latency in medians))
@@ -161,7 +167,8 @@ def _path_of(rows: Sequence[Row], repeat: int) -> list[tuple[float, float | None
     """The path of one repeat; a step of it that does not count breaks it."""
     points = [(row, next((one for one in row.used if one.repeat == repeat), None)) for row in rows]
     return [
-        (0.0, None) if point is None else (point.throughput_ops_s, point.p90_ms if row.ranked else None) for row, point in points
+        (0.0, None) if point is None else (point.throughput_ops_s, point.p90_ms if may_rank(row, "p90") else None)
+        for row, point in points
     ]
 
 

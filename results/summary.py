@@ -22,7 +22,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt
 
 from ground.record import Record
 from results.daemons import figure_words
-from results.doubt import Doubt, busy, graves
+from results.doubt import Doubt, Grade, busy, graves
 from results.interval import Interval, highest, middle
 from results.metrics import METRICS, Metric, Spread
 from results.outlier import outlier_words
@@ -255,7 +255,7 @@ def _row(
         first_byte_ms=_middle([point.first_byte_ms for point in shown]),
         spreads=tuple(_spreads(shown)),
         at_least=tuple(dict.fromkeys(key for point in shown for key in point.at_least)),
-        doubts=tuple(_doubts(found, points, known, told)),
+        doubts=tuple(_doubts(found, points, shown, known, told)),
         drift=told.most if steady is None else None,
         max_ms=max((point.max_ms for point in shown if point.max_ms is not None), default=None),
         p50_in=_over([point.p50_in for point in shown], middle),
@@ -339,16 +339,24 @@ def _spreads(shown: Sequence[Point]) -> Iterator[Spread]:
         if len(known) == len(values) >= 2:
             found = one_sample([math.log(value) for value in known]).ratio()
             if found.low is not None:
-                yield Spread(metric=metric.key, low=found.low, high=found.high)
+                # What took as long or longer has no upper end.
+                bounded_above = not any(metric.key in point.at_least for point in shown)
+                yield Spread(metric=metric.key, low=found.low, high=found.high if bounded_above else None)
 
 
-def _doubts(found: Sequence[Visit], points: Sequence[Point], known: Sequence[StepUse], told: Steadiness) -> Iterator[Doubt]:
+def _doubts(
+    found: Sequence[Visit], points: Sequence[Point], shown: Sequence[Point], known: Sequence[StepUse], told: Steadiness
+) -> Iterator[Doubt]:
     """What there is to doubt of the figures of a row, by what was measured beside them and by what was left out."""
     if any(point.valid for point in points):
-        left = sum(one.valid and not one.ranked for one in found)
-        if left and any(point.ranked for point in points):
-            words = f"{left} of {len(found)} repeats were not steady, and those that are left favour who stalls"
-            yield Doubt(what="repeats left out", grade="mild", words=words)
+        kinds = (
+            ("not steady", "who stalls", sum(one.valid and not one.ranked for one in found)),
+            ("not valid", "who fails", sum(not one.valid for one in found)),
+        )
+        for what, who, left in kinds:
+            if left and any(point.ranked for point in points):
+                words = f"{left} of {len(found)} repeats were {what}, and those that are left favour {who}"
+                yield Doubt(what="repeats left out", grade="mild", words=words)
         if told.steady is None and (told.most is None or told.most > DRIFT_MOST):
             said = (*told.notes, *(note for point in points for note in point.notes if note.startswith(UNTOLD)))
             words = next((note.removeprefix(f"{UNTOLD}: ") for note in said), "it was not judged")
@@ -356,18 +364,19 @@ def _doubts(found: Sequence[Visit], points: Sequence[Point], known: Sequence[Ste
     doubt = busy(others(known))
     if doubt is not None:
         yield doubt
-    of = {point.repeat: point for point in points}
+    of = {point.repeat: point for point in shown}
     uses = [(one.use, of[one.key.repeat]) for one in found if one.use is not None and one.key.repeat in of]
     for metric in METRICS.values():
-        low = sum(metric.key in point.at_least for point in points if point.ranked)
+        low = sum(metric.key in point.at_least for point in shown)
         if low:
-            ends = f"in {low} of {len(points)} repeats" if len(points) > 1 else "in it"
+            ends = f"in {low} of {len(shown)} repeats" if len(shown) > 1 else "in it"
             words = f"{ends} requests that were not seen to end took as long or longer: it is a lower bound"
             yield Doubt(what="lower bound", grade="mild", words=words, metrics=(metric.key,))
         if metric.percent is not None:
             held = [limit for use, point in uses if (limit := _limited(metric, use, point))]
-            if 2 * len(held) > len(uses):
-                yield Doubt(what="set by the CPU limit", grade="grave", words=held[len(held) // 2], metrics=(metric.key,))
+            if held:
+                grade: Grade = "grave" if 2 * len(held) > len(uses) else "mild"
+                yield Doubt(what="set by the CPU limit", grade=grade, words=held[len(held) // 2], metrics=(metric.key,))
 
 
 def _limited(metric: Metric, use: StepUse, point: Point) -> str | None:

@@ -49,7 +49,7 @@ def next_block(plan: Plan, store: RunStore, pace: Pace, left_s: float) -> Next |
     found = RunData(store.folder).comparison
     if clear(found):
         pace.drop(repeat - 1)
-        return Next(None, f"every difference of throughput and p90 is clear after {repeat - 1} repeats")
+        return Next(None, f"every difference of throughput and p90 that can be compared is clear after {repeat - 1} repeats")
     TrialBook(store.folder).replan(grown)
     count = len(unclear(found))
     told = f"{count} cell{'s' * (count != 1)} of throughput and p90 {'is' if count == 1 else 'are'} not clear"
@@ -59,7 +59,11 @@ def next_block(plan: Plan, store: RunStore, pace: Pace, left_s: float) -> Next |
 def unclear(comparison: Comparison) -> tuple[Effect, ...]:
     """The cells of throughput and p90 that can be compared and are not clear: at one worker count each."""
     cells = (one for one in comparison.effects if one.workers is not None and one.metric in ALWAYS)
-    return tuple(one for one in cells if one.ratio is not None and (one.q is None or one.q > STRICT))
+    return tuple(one for one in cells if one.ratio is not None and not (one.verdict in ("better", "worse") and _strict(one)))
+
+
+def _strict(one: Effect) -> bool:
+    return one.q is not None and one.q <= STRICT
 
 
 def clear(comparison: Comparison) -> bool:

@@ -65,7 +65,7 @@ def print_outcome(derived: Derived, console: Console) -> None:
     for reason in derived.reasons:
         console.print(f"{reason.mark}  {reason.text}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     for finding in derived.findings:
-        if finding.workers is None:
+        if finding.workers is None and not finding.rival:
             console.print(f"• {_brief(finding, derived.reasons)}", markup=False, highlight=False, soft_wrap=True)
     for line in (*verdict_words(derived.comparison), *noise_words(derived.comparison.noise), *derived.comparison.unused):
         console.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)

@@ -277,8 +277,8 @@ def test_without_rows_there_is_nothing_to_compare() -> None:
 # ---- findings over several layouts
 
 
-def test_between_two_layouts_that_were_both_compared_with_a_third_a_lead_needs_intervals_apart() -> None:
-    rows = [row("a", rates=times(100)), row("b", rates=times(150, WIDE)), row("c", rates=times(165, WIDE))]
+def test_between_two_layouts_that_were_both_compared_with_a_third_a_lead_needs_their_own_test() -> None:
+    rows = [row("a", rates=times(100)), row("b", rates=times(150, WIDE)), row("c", rates=times(165, WIDE[::-1]))]
     assert headline(find(rows)) == "No layout leads: 1 too close to call"
     rows = [row("a", rates=times(100)), row("b", rates=times(150)), row("c", rates=times(165))]
     assert headline(find(rows)) == "c leads in the requests replayed, by 1.1×"
@@ -356,6 +356,50 @@ def test_every_metric_that_is_known_is_compared_by_the_repeats_own_figures() -> 
     }
     assert cell(found, "max").text == "b’s max of 1 MB reads at 8 workers is 1.5× (1.5–1.5) a’s: 135 against 90 ms; n = 5."
     assert cell(found, "max").subject_value == pytest.approx(135, rel=1e-3)
+
+
+def test_a_lead_over_a_runner_up_that_is_not_the_baseline_is_shown_by_those_two() -> None:
+    differ = Doubt(what="hosts differ", grade="grave", words="CPU of gateway-1 gave 780 events/s under b and 1,250 under c")
+    rows = [row("a"), row("b", rates=times(1.5)), row("c", rates=times(2.1))]
+    assert headline(find(rows)) == "c leads in the requests replayed, by 1.4×"
+    apart = find(rows, between=[PairDoubt(layouts=("b", "c"), doubt=differ)])
+    assert headline(apart) == "No layout leads: 1 too close to call"
+    # What is within the noise of the control is no lead, between whichever two.
+    near = [row("a"), row("b", rates=times(2.0)), row("c", rates=times(2.2)), row("t", rates=times(1.1))]
+    assert headline(find(near, {"t": "a"})) == "No layout leads: 1 too close to call"
+
+
+def test_a_layout_that_could_not_be_compared_is_named_and_does_not_make_others_provisional() -> None:
+    gone = [row("a"), row("b", rates=times(5.0), valid=False), row("c", rates=times(2.0))]
+    assert headline(find(gone)) == "c leads in the requests replayed, by 2.0×, b could not be compared"
+    doubted = [row("a"), row("b", doubts=(MILD,)), row("c", rates=times(2.0))]
+    assert headline(find(doubted)) == "c leads in the requests replayed, by 2.0×"
+
+
+def test_what_is_comparable_at_some_worker_counts_alone_is_provisional_over_all_of_them() -> None:
+    rows = [row("a", 1), row("b", 1, times(2.0)), row("a", 8), row("b", 8, times(2.0), doubts=(GRAVE,))]
+    found = compare(rows)
+    assert (cell(found, workers=1).verdict, cell(found, workers=None).verdict) == ("better", "provisional")
+    assert headline(find(rows)) == "Provisional: b does more in the requests replayed, by 2.0× (not comparable at 8 workers)"
+
+
+def test_over_worker_counts_too_few_common_repeats_make_no_claim() -> None:
+    whole = row("b", 1, [2.0, 2.02, 1.98, 2.01, 2.0, 1.99, 2.0, 2.0])
+    rows = [row("a", 1, (*FIVE, 1.0, 1.01, 0.99)), row("a", 8, (*FIVE, 1.0, 1.01, 0.99)), whole]
+    early, late = whole.points[:5], whole.points[3:]
+    rows[2] = whole.model_copy(update={"points": early})
+    rows.append(whole.model_copy(update={"points": late, "workers": 8}))
+    found = compare(rows)
+    assert cell(found, workers=8).verdict == "better"
+    assert cell(found, workers=None).verdict == "provisional"
+    assert "a claim needs 5 repeats" in cell(found, workers=None).text
+
+
+def test_a_drift_that_is_left_open_widens_what_a_claim_has_to_clear() -> None:
+    # Windows that move by half of their mean, one up and one down, may put a ratio off by 1.25 / 0.75.
+    rows = [row("a", drift=0.5), row("b", rates=times(1.7), drift=0.5)]
+    assert cell(compare(rows)).verdict == "not shown"
+    assert cell(compare([rows[0], row("b", rates=times(1.8), drift=0.5)])).verdict == "better"
 
 
 # ---- how often it is wrong

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from results.doubt import BUSY_GRAVE, BUSY_MILD
+from results.histogram import Histogram
 from results.manifest import RunEvent
 from results.measurement import Measurement
 from results.resolved import ResolvedPlan
@@ -20,6 +21,16 @@ from suites import Objects, Suite, Workload
 
 WORKLOAD = Workload(name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=20.0)
 REPEATS = 5
+HELD = Throttled(
+    host="gateway-1",
+    tier="gateway",
+    quota_cpus=0.6,
+    share_of_periods=0.9,
+    share_of_time=0.5,
+    period_ms=100.0,
+    stall_ms=54.0,
+    stalls=180,
+)
 
 
 def key(repeat: int) -> StepKey:
@@ -86,24 +97,50 @@ def test_short_windows_that_all_do_the_same_are_judged_over_their_repeats() -> N
 
 
 def test_a_percentile_that_a_cpu_limit_may_have_made_is_in_grave_doubt_and_no_other_figure() -> None:
-    held = Throttled(
-        host="gateway-1",
-        tier="gateway",
-        quota_cpus=0.6,
-        share_of_periods=0.9,
-        share_of_time=0.5,
-        period_ms=100.0,
-        stall_ms=54.0,
-        stalls=180,
-    )
     measured = [steady(seed) for seed in range(REPEATS)]
-    limited = row(measured, {number: StepUse(throttled=(held,)) for number in range(REPEATS)})
+    limited = row(measured, {number: StepUse(throttled=(HELD,)) for number in range(REPEATS)})
     assert {one.grade for one in limited.doubts} == {"grave"}
     assert {metric for one in limited.doubts for metric in one.metrics} == {"p90", "p99", "max"}
     assert limited.ranked  # its throughput may be compared
     assert "throttled in 90 % of its periods of 100 ms" in limited.doubts[0].words
-    once = row(measured, {number: StepUse(throttled=(held,) if number == 0 else ()) for number in range(REPEATS)})
-    assert once.doubts == ()
+    once = row(measured, {number: StepUse(throttled=(HELD,) if number == 0 else ()) for number in range(REPEATS)})
+    assert {one.grade for one in once.doubts} == {"mild"}
+
+
+def test_a_cpu_limit_is_judged_by_the_repeats_that_count_alone() -> None:
+    # As many repeats that count for nothing, in which nothing was throttled, do not dilute it.
+    found = row(
+        [*(steady(seed) for seed in range(REPEATS)), *(falling() for _ in range(REPEATS))],
+        {number: StepUse(throttled=(HELD,) if number < REPEATS else ()) for number in range(2 * REPEATS)},
+    )
+    assert {(one.grade, one.metrics) for one in found.doubts if one.metrics} == {("grave", (key,)) for key in ("p90", "p99", "max")}
+
+
+def test_repeats_that_were_left_out_as_not_valid_are_a_doubt_too() -> None:
+    suite = Suite(name="s", about="a", workloads=(WORKLOAD,), repeats=6)
+    plan = ResolvedPlan.model_validate(
+        {"suite": suite.model_dump(), "hardware": {"name": "h"}, "layouts": [{"name": "swift", "gateway": "swift"}]}
+    )
+    steps = [StepResult(key=key(number), measurement=steady(number), valid=number > 0, order=number) for number in range(6)]
+    (found,) = summarize(plan, steps)
+    assert (found.repeats, [one.words for one in found.doubts]) == (
+        5,
+        ["1 of 6 repeats were not valid, and those that are left favour who fails"],
+    )
+
+
+def test_the_interval_of_a_lower_bound_has_no_upper_end() -> None:
+    whole = [steady(seed) for seed in range(REPEATS)]
+    more = {"in_flight": Histogram.of([500_000] * 4).encode(), "in_flight_max_us": 500_000}
+    (tally,) = whole[0].tallies
+    late = whole[0].model_copy(update={"tallies": (tally.model_copy(update=more),)})
+    found = row([late, *whole[1:]])
+    spread = found.spread("max")
+    assert spread is not None
+    assert (spread.high, found.at_least) == (None, ("max",))
+    other = found.spread("p90")
+    assert other is not None
+    assert other.high is not None
 
 
 def test_percentiles_in_bins_do_not_escape_the_cpu_limit() -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from results.doubt import Doubt
 from results.fake_run import fake_run
 from results.service_level import Served, Stop, most_within, path, served, stretches, telling_bound_ms
 from results.summary import Row, summarize
@@ -91,8 +92,17 @@ def test_one_repeat_has_no_range(tmp_path: Path) -> None:
     assert found.words.startswith("≥ ")
 
 
+ABOVE = Doubt(what="above its ceiling", grade="grave", words="above its layer")
+
+
+def test_a_row_whose_p90_is_not_comparable_serves_nothing_within_a_bound_on_it(tmp_path: Path) -> None:
+    doubt = ABOVE.model_copy(update={"what": "set by the CPU limit", "metrics": ("p90",)})
+    rows = [row.model_copy(update={"doubts": (doubt,)}) for row in rows_of(tmp_path) if row.layout == "swift"]
+    assert served("swift", rows, 1000.0) == Served(layout="swift", ops_s=None, known=False)
+
+
 def test_a_row_that_is_not_ranked_serves_nothing(tmp_path: Path) -> None:
-    rows = [row.model_copy(update={"doubt": "above its layer"}) for row in rows_of(tmp_path) if row.layout == "swift"]
+    rows = [row.model_copy(update={"doubts": (ABOVE,)}) for row in rows_of(tmp_path) if row.layout == "swift"]
     assert served("swift", rows, 1000.0) == Served(layout="swift", ops_s=None, known=False)
     assert not any(one.joined for one in path(rows))
 

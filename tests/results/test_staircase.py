@@ -263,10 +263,11 @@ def test_rows_above_a_layer_below_say_so_in_their_notes_and_others_are_left_as_t
 def test_a_figure_that_is_not_believable_is_not_ranked_and_one_from_memory_is() -> None:
     rows = [row(400, 8), row(5000, 8, operation="write")]
     read, written = doubted(rows, staircases(plan(), rows, [], hosts()))
-    assert (read.doubt, read.ranked) == ("", True)
-    assert written.doubt
+    assert (read.doubts, read.ranked) == ((), True)
+    (doubt,) = written.doubts
+    assert (doubt.what, doubt.grade) == ("above its ceiling", "grave")
     assert not written.ranked
-    assert written.notes == (f"not believable: {written.doubt}",)
+    assert written.notes == (doubt.words,)
 
 
 def test_a_row_that_was_not_steady_is_no_step() -> None:

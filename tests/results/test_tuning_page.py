@@ -43,7 +43,8 @@ def page(tuned_run: RunStore) -> str:
 
 def test_the_headline_says_what_helps_by_how_much_and_that_it_held(tuned_run: RunStore) -> None:
     result = tuned(tuned_run)
-    gain = r"gives \d+ % more throughput and \d+ % shorter p90, confirmed on fresh deployments"
+    # Of p90 the interval reaches into the 10 % that do not matter: nothing is said of it.
+    gain = r"gives \d+ % more throughput, confirmed on fresh deployments"
     assert re.fullmatch(rf"radosgw\.max_concurrent_requests 1024 → 64 {gain}", result.headline)
     assert result.confirmation_words.startswith("Confirmed on fresh deployments: throughput of 64 kB reads at 16 workers +")
 
