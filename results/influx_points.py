@@ -26,11 +26,12 @@ from typing import Final
 from ground.errors import InvalidMeasurement
 from results.line_protocol import Point
 from results.measurement import Second, Tally
+from results.metrics import SHOWN
 from results.resolved import ResolvedPlan
 from results.step import StepKey, StepResult
 from results.store import RunStore
 from results.telemetry import DiskSecond, HostLimits, HostSecond, Telemetry
-from results.use import step_use
+from results.use import StepUse, step_use
 from results.visit import Point as Figures
 from results.visit import visit
 
@@ -56,11 +57,13 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "bandwidth_bytes_s",
             *(f"{name}{end}_ms" for name in ("p50", "p90", "p99", "max") for end in ("", "_low", "_high")),
             "first_byte_ms",
+            *(f"{name}_at_least" for name in ("p50", "p90", "p99", "max", "first_byte")),
             "mean_ms",
             "samples",
             "errors",
             "valid",
             "steady",
+            "others_share",
             "window_s",
         ),
         "weighbridge_host": (
@@ -77,7 +80,9 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "weighbridge_live": ("ops_s", "bytes_s", "errors"),
     }
 )
-"""Every measurement with its fields. Counts and bytes are integers, as are `valid` and `steady` (1 or 0); all else is a float."""
+"""Every measurement with its fields. Counts and bytes are integers, as are `valid`, `steady` and those that end in `at_least`
+(1 or 0; 1: the figure is a lower bound, since requests that were not seen to end took as long or longer); all else is a float.
+`others_share` is what other programs used of the machine's CPUs, 0 to 1."""
 
 
 def last_results(store: RunStore) -> frozenset[int]:
@@ -126,7 +131,7 @@ class RunPoints:
         use = None if telemetry is None else step_use(telemetry, measurement.window_s)
         found = visit(step, use, closed_loop=step.key.workload not in self._at_rate)
         for tally in measurement.tallies:
-            yield from _lines(_step(tags, tally, found.points[tally.operation], measurement.window_s, began_ms))
+            yield from _lines(_step(tags, tally, found.points[tally.operation], use, measurement.window_s, began_ms))
         if telemetry is not None:
             yield from _host_lines(tags, telemetry, began_ms)
 
@@ -177,8 +182,11 @@ def _second(tags: Mapping[str, str | None], second: Second, began_ms: int) -> Po
     )
 
 
-def _step(tags: Mapping[str, str | None], tally: Tally, found: Figures, window_s: float, began_ms: int) -> Point:
+def _step(
+    tags: Mapping[str, str | None], tally: Tally, found: Figures, use: StepUse | None, window_s: float, began_ms: int
+) -> Point:
     within = {"p50": found.p50_in, "p90": found.p90_in, "p99": found.p99_in, "max": found.max_in}
+    bounded = {key: one.of(found) for key, one in SHOWN.items() if one.percent is not None}
     return Point(
         measurement="weighbridge_step",
         tags={**tags, "operation": tally.operation},
@@ -192,11 +200,17 @@ def _step(tags: Mapping[str, str | None], tally: Tally, found: Figures, window_s
             **{f"{name}_low_ms": one.low_ms for name, one in within.items() if one is not None},
             **{f"{name}_high_ms": one.high_ms for name, one in within.items() if one is not None},
             "first_byte_ms": found.first_byte_ms,
+            **{
+                f"{key.replace('-', '_')}_at_least": int(key in found.at_least)
+                for key, known in bounded.items()
+                if known is not None
+            },
             "mean_ms": found.total_ms / found.samples if found.total_ms is not None and found.samples else None,
             "samples": found.samples,
             "errors": found.errors,
             "valid": int(found.valid),
             "steady": None if found.steady is None else int(found.steady),
+            "others_share": None if use is None else use.others,
             "window_s": window_s,
         },
         at_ms=began_ms + round(window_s * 1000),

@@ -101,6 +101,27 @@ METRICS: Final[Mapping[str, Metric]] = MappingProxyType({one.key: one for one in
 """Every metric by its key, in the order in which they are shown."""
 
 
+P50: Final = Metric(
+    key="p50",
+    name="p50",
+    unit="ms",
+    rising_is_better=False,
+    field="p50_ms",
+    bins="p50_in",
+    percent=50,
+    bound="p90_ratio",
+    about="Half of the operations that succeeded took at most so long.",
+)
+"""Shown beside them, and not compared."""
+SHOWN: Final[Mapping[str, Metric]] = MappingProxyType({P50.key: P50, **METRICS})
+"""All of which there may be an interval, by key."""
+
+
+def showable(key: str) -> str:
+    """The key, where it is one of SHOWN. Raises ValueError where it is not."""
+    return key if key == P50.key else known(key)
+
+
 def known(key: str) -> str:
     """The key, where there is such a metric. Raises ValueError where there is none."""
     if key not in METRICS:
@@ -111,10 +132,13 @@ def known(key: str) -> str:
 MetricKey = Annotated[str, AfterValidator(known)]
 
 
+ShownKey = Annotated[str, AfterValidator(showable)]
+
+
 class Spread(Record):
     """The 95 % interval of one figure of a row, over its repeats; in the unit of the metric."""
 
-    metric: MetricKey
+    metric: ShownKey
     low: NonNegativeFloat
     high: NonNegativeFloat | None
     """None: nothing is known of its upper end."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from results.figures import UNKNOWN, show_figure
 from results.interval import Interval
-from results.metrics import METRICS, Metric, MetricKey, Spread
+from results.metrics import SHOWN, Metric, MetricKey, ShownKey, Spread
 from results.summary import Row
 
 ALIKE: Final = 1.25
@@ -26,13 +26,13 @@ def spread_end(row: Row, metric: MetricKey, *, high: bool) -> float | None:
     return None if found is None else found.high if high else found.low
 
 
-def shown(row: Row, key: MetricKey, *, spread: bool = True) -> str:
+def shown(row: Row, key: ShownKey, *, spread: bool = True) -> str:
     """A metric of a row as people read it: its bin where the driver counts in bins; `≥ 2,000` where it is a lower bound; else with
     the spread of its repeats, or of one repeat with few samples the interval of its order statistics: `87 [61-140]`.
 
     `spread`: whether there is room for that.
     """
-    metric = METRICS[key]
+    metric = SHOWN[key]
     within: Interval | None = getattr(row, metric.bins) if metric.bins else None
     if within is not None:
         return str(within)

@@ -380,8 +380,12 @@ def _doubts(
 
 
 def _limited(metric: Metric, use: StepUse, point: Point) -> str | None:
-    """Which CPU limit may have made a percentile or the maximum of a repeat, in words; None where none has."""
-    value = metric.of(point)
+    """Which CPU limit may have made a percentile or the maximum of a repeat, in words; None where none has.
+
+    Of one that is told in a bin its upper end is judged, and of the last bin, which has none, its lower.
+    """
+    within: Interval | None = getattr(point, metric.bins) if metric.bins else None
+    value = metric.of(point) if within is None else within.low_ms if within.high_ms is None else within.high_ms
     return None if value is None or metric.percent is None else quota_touches(use, metric.percent, value)
 
 

@@ -48,13 +48,14 @@ COLUMNS: Final = (
     "valid",
     "ranked",
     "provisional",
+    "lower_bounds",
     *(spread_column(metric, high=high) for metric in METRICS.values() for high in (False, True)),
     "doubts",
     "notes",
 )
 """Columns of `derived/summary.csv`, in order. Those with low and high are the ends of intervals; the last bin has no high one.
 Those `over_repeats` are the ends of the 95 % interval of what the repeats say of a metric. `doubts` says what is in doubt, and how
-gravely.
+gravely; `lower_bounds` names the latencies of which the figure is a lower bound, also of rows that are not ranked.
 """
 
 INTERVALS: Final = {"p50_in": "p50", "p90_in": "p90", "p99_in": "p99", "max_in": "max"}
@@ -67,7 +68,8 @@ def summary_csv(rows: Iterable[Row], columns: Sequence[str] = COLUMNS) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:
-        cells = interval_ends(row) | spread_ends(row) | {"doubts": tuple(doubt_text(one) for one in row.doubts)}
+        told = {"doubts": tuple(doubt_text(one) for one in row.doubts), "lower_bounds": row.at_least}
+        cells = interval_ends(row) | spread_ends(row) | told
         writer.writerow([csv_cell(cells[column] if column in cells else getattr(row, column)) for column in columns])
     return out.getvalue()
 

@@ -8,7 +8,7 @@ from ground.quantities import show_bytes
 from ground.record import Record
 from results.figures import UNKNOWN, show_figure, show_ms
 from results.findings import DRIVERS
-from results.interval import Interval, show_latency
+from results.interval import Interval
 from results.reasons import Reason, marks
 from results.spreads import shown
 from results.summary import Row
@@ -162,8 +162,7 @@ def _line(row: Row, doubts: str) -> Line:
             row.layout,
             shown(row, "throughput"),
             show_figure(row.bandwidth_mb_s),
-            show_latency(row.p50_ms, row.p50_in),
-            *(shown(row, key) for key in ("p90", "p99", "max", "first-byte")),
+            *(shown(row, key) for key in ("p50", "p90", "p99", "max", "first-byte")),
             show_ms(row.mean_ms),
             *(UNKNOWN if count is None else f"{count:,}" for count in counts),
             *(show_figure(value) for value in cpu_s),

@@ -18,7 +18,7 @@ from results.censoring import bounded, highest_ms, order_statistic_interval
 from results.histogram import Histogram
 from results.interval import Interval, percentile
 from results.measurement import Tally
-from results.metrics import METRICS, Spread
+from results.metrics import Spread
 from results.resolved import ResolvedPlan
 from results.steadiness import Steadiness, steadiness
 from results.steady_repeats import window_move
@@ -219,7 +219,7 @@ def _latencies(tally: Tally) -> _Latencies:
             continue
         found[f"p{percent}_ms"] = min(known[0], longest[0])
         at_least += [f"p{percent}"] * (known[1] is None)
-        if not enough_samples(tally.count, percent) and f"p{percent}" in METRICS:
+        if not enough_samples(tally.count, percent):
             low, high = order_statistic_interval(latency, percent, in_flight=in_flight)
             ranges.append(Spread(metric=f"p{percent}", low=low, high=high))
     if tally.first_byte is not None:

@@ -18,7 +18,6 @@ from results.derivation import Derived
 from results.doubt import doubt_words, graves
 from results.figures import UNKNOWN, show_figure
 from results.findings import DRIVERS, Finding, headline
-from results.interval import show_latency
 from results.reasons import Reason, marks
 from results.spreads import shown
 from results.summary import Row
@@ -188,7 +187,7 @@ class _Shown:
         limit = "none" if row.resources and not saturated(row.resources) else limit_brief(row.resources)
         rates = {"op/s": shown(row, "throughput", spread=spread), self.unit or "bandwidth": self._bandwidth(row.bandwidth_mb_s)}
         errors = UNKNOWN if row.errors is None else f"{row.errors:,}"
-        latencies = (show_latency(row.p50_ms, row.p50_in), shown(row, "p90", spread=spread), shown(row, "max"), errors)
+        latencies = (shown(row, "p50", spread=spread), shown(row, "p90", spread=spread), shown(row, "max"), errors)
         uses = (show_figure(row.gateway_cpu_s_per_1000_ops), show_figure(row.storage_cpu_s_per_1000_ops), limit or UNKNOWN)
         return rates | dict(zip((*_RATES, *_USES), (*latencies, *uses), strict=True))
 

@@ -11,10 +11,9 @@ from typing import Final
 from ground.record import Record
 from results.comparison import Comparison, Effect
 from results.figures import UNKNOWN, show_figure
-from results.interval import Interval, show_latency
+from results.interval import Interval
 from results.kinds import kind_of, subjects
 from results.manifest import Manifest
-from results.metrics import METRICS
 from results.reasons import reasons
 from results.run_data import RunData
 from results.spreads import shown
@@ -135,8 +134,7 @@ def _percentile(row: Row, percent: int) -> str:
     within: Interval | None = getattr(row, f"p{percent}_in")
     if value is None and within is None and _too_few(row, percent):
         return f"n<{least_samples(percent)}"
-    key = f"p{percent}"
-    return shown(row, key) if key in METRICS else show_latency(value, within)
+    return shown(row, f"p{percent}")
 
 
 def _mark(row: Row) -> str:

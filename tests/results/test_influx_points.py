@@ -6,10 +6,12 @@ import pytest
 
 from ground.errors import InvalidMeasurement
 from results.fake_run import WORKLOADS, Spoilt, fake_run
+from results.histogram import Histogram
 from results.influx_points import FIELDS, TAGS, RunPoints
 from results.store import RunStore
 from results.summary import summarize
 from results.testing import fake_measurement
+from results.use import StepUse
 
 SMALL = (WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 3.0}),)
 LONG = (*SMALL, WORKLOADS[1].model_copy(update={"workers": (4,), "runtime": 12.0}))
@@ -49,8 +51,24 @@ def test_a_run_makes_nothing_but_the_measurements_tags_and_fields_that_are_named
     assert {name: tags for name, (tags, _) in seen.items()} == {
         name: set(TAGS[name]) for name in TAGS if name != "weighbridge_live"
     }
-    # No made-up driver tells when first bytes came.
-    assert {name: fields for name, (_, fields) in seen.items()} == {name: {*FIELDS[name]} - {"first_byte_ms"} for name in seen}
+    # No made-up driver tells when first bytes came, and no made-up machine what else it ran.
+    untold = {"first_byte_ms", "first_byte_at_least", "others_share"}
+    assert {name: fields for name, (_, fields) in seen.items()} == {name: {*FIELDS[name]} - untold for name in seen}
+
+
+def test_a_lower_bound_says_that_it_is_one_and_a_step_what_others_used_beside_it(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = next(step for step in store.steps() if step.measurement is not None and step.key.driver == "locust")
+    assert step.measurement is not None
+    (tally,) = step.measurement.tallies
+    stalled = {"in_flight": Histogram.of([9_000_000] * (tally.count // 4)).encode(), "in_flight_max_us": 9_000_000}
+    measurement = step.measurement.model_copy(update={"tallies": (tally.model_copy(update=stalled),)})
+    monkeypatch.setattr("results.influx_points.step_use", lambda *_: StepUse(others=0.42))
+    told = RunPoints(store).step(step.model_copy(update={"measurement": measurement}))
+    (fields,) = (fields for name, _, fields, _ in map(split, told) if name == "weighbridge_step")
+    assert [fields[f"{name}_at_least"] for name in ("p50", "p90", "p99", "max")] == ["0i", "1i", "1i", "1i"]
+    assert float(fields["others_share"]) == 0.42
 
 
 def test_the_points_of_a_step_are_the_figures_of_the_table(store: RunStore) -> None:

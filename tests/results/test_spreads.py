@@ -30,8 +30,10 @@ def test_one_repeat_has_no_spread() -> None:
 def test_a_percentile_of_few_samples_has_what_order_statistics_allow_and_a_lower_bound_its_sign() -> None:
     row = Row(
         layout="a", api="s3", workload="large", operation="write", object_size_bytes=8e6, workers=4, repeats=1, p90_ms=87.0,
-        max_ms=2000.0, spreads=(Spread(metric="p90", low=61, high=140),), at_least=("max",), valid=True,
+        p50_ms=40.0, max_ms=2000.0, spreads=(Spread(metric="p50", low=35, high=70), Spread(metric="p90", low=61, high=140)),
+        at_least=("p50", "max"), valid=True,
     )  # fmt: skip
     assert shown(row, "p90") == "87.0 [61.0–140]"
+    assert shown(row, "p50") == "≥ 40.0 [35.0–70.0]"
     assert shown(row, "p90", spread=False) == "87.0"
     assert shown(row, "max") == "≥ 2,000"

@@ -168,6 +168,12 @@ def test_cpu_seconds_are_for_1000_operations_of_all_kinds_that_succeeded_and_the
         assert row.saturated is None
 
 
+def test_the_csv_names_lower_bounds_also_of_rows_that_are_not_ranked(run: RunStore) -> None:
+    row = summarize(run.plan(), run.steps())[0].model_copy(update={"steady": False, "at_least": ("p90", "max")})
+    (line,) = csv.DictReader(io.StringIO(summary_csv([row])))
+    assert (line["ranked"], line["lower_bounds"]) == ("no", "p90; max")
+
+
 def test_the_csv_has_exactly_the_columns_of_the_study_and_empty_cells_for_unknown(run: RunStore) -> None:
     text = summary_csv(summarize(run.plan(), run.steps()))
     lines = list(csv.DictReader(io.StringIO(text)))
@@ -175,7 +181,7 @@ def test_the_csv_has_exactly_the_columns_of_the_study_and_empty_cells_for_unknow
         "layout,api,driver,workload,operation,object_size_bytes,workers,repeats,throughput_ops_s,bandwidth_mb_s,"
         "p50_ms,p90_ms,p99_ms,max_ms,first_byte_ms,mean_ms,"
         "p50_low_ms,p50_high_ms,p90_low_ms,p90_high_ms,p99_low_ms,p99_high_ms,max_low_ms,max_high_ms,"
-        "samples,errors,gateway_cpu_s_per_1000_ops,storage_cpu_s_per_1000_ops,saturated,steady,valid,ranked,provisional,"
+        "samples,errors,gateway_cpu_s_per_1000_ops,storage_cpu_s_per_1000_ops,saturated,steady,valid,ranked,provisional,lower_bounds,"
         "throughput_over_repeats_low_ops_s,throughput_over_repeats_high_ops_s,p90_over_repeats_low_ms,p90_over_repeats_high_ms,"
         "p99_over_repeats_low_ms,p99_over_repeats_high_ms,max_over_repeats_low_ms,max_over_repeats_high_ms,"
         "first_byte_over_repeats_low_ms,first_byte_over_repeats_high_ms,doubts,notes"
