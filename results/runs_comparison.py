@@ -146,7 +146,8 @@ def _hosts(a: Weighed, other: Weighed, side: str, pairs: Sequence[tuple[str, str
         # What an OSD does is of the store, which may be what changed, as much as of its host.
         if figure.kind != "osd"
     ]
-    return tuple(doubt for doubt in between(attested) if any(doubt.about(*names) for names in sides))
+    found = between(attested, list(dict.fromkeys(name for names in sides for name in names)))
+    return tuple(doubt for doubt in found if any(doubt.about(*names) for names in sides))
 
 
 def _figures(a: Weighed, history: Sequence[Weighed], layouts: Sequence[str]) -> Mapping[Place, Sequence[float]]:
