@@ -45,7 +45,9 @@ def test_a_study_of_object_stores_is_replayed_on_a_real_cluster_and_stands_besid
         timeout=900,
         env={**os.environ, "COLUMNS": "200"},
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    # Other tests may use this machine meanwhile: then nothing of it may be ranked, and it says so.
+    busy = done.returncode == 4 and "machine busy" in done.stdout
+    assert done.returncode == 0 or busy, done.stdout + done.stderr
     (run,) = (tmp_path / "runs").iterdir()
     store = RunStore.open(run)
     assert [step.valid for step in store.steps()] == [True] * 8
