@@ -55,7 +55,8 @@ def test_a_study_of_object_stores_is_replayed_on_a_real_cluster_and_stands_besid
     assert "FileStore on xfs" in facts["xfs"]["object store"]
     assert facts["bluestore"]["osd: osd_objectstore"] == "bluestore"
     cells = list(csv.DictReader((run / "derived" / "charts" / "recap.csv").read_text().splitlines()))
-    assert {(cell["kind"], cell["verdict"]) for cell in cells} == {("write", "provisional"), ("read", "provisional")}
+    verdict = "missing" if busy else "provisional"
+    assert {(cell["kind"], cell["verdict"]) for cell in cells} == {("write", verdict), ("read", verdict)}
     (published,) = (run / "derived" / "study").glob("published-*.csv")
     lines = list(csv.DictReader(published.read_text().splitlines()))
     assert [float(line["IOPS: published"]) for line in lines] == [19.17, 118.38, 203.124, 209.33]
