@@ -371,8 +371,14 @@ def _doubts(found: Sequence[Visit], points: Sequence[Point], known: Sequence[Ste
 
 
 def _limited(metric: Metric, use: StepUse, point: Point) -> str | None:
-    """Which CPU limit may have made a percentile or the maximum of a repeat, in words; None where none has."""
+    """Which CPU limit may have made a percentile or the maximum of a repeat, in words; None where none has.
+
+    Of one that is told as an interval its upper end counts, the longest that it may be; of one without an upper end the lower.
+    """
     value = metric.of(point)
+    within: Interval | None = getattr(point, metric.bins) if metric.bins else None
+    if value is None and within is not None:
+        value = within.low_ms if within.high_ms is None else within.high_ms
     return None if value is None or metric.percent is None else quota_touches(use, metric.percent, value)
 
 

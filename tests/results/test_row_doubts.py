@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import pytest
 
@@ -20,6 +21,16 @@ from suites import Objects, Suite, Workload
 
 WORKLOAD = Workload(name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=20.0)
 REPEATS = 5
+HELD: Final = Throttled(
+    host="gateway-1",
+    tier="gateway",
+    quota_cpus=0.6,
+    share_of_periods=0.9,
+    share_of_time=0.5,
+    period_ms=100.0,
+    stall_ms=54.0,
+    stalls=180,
+)
 
 
 def key(repeat: int) -> StepKey:
@@ -86,24 +97,26 @@ def test_short_windows_that_all_do_the_same_are_judged_over_their_repeats() -> N
 
 
 def test_a_percentile_that_a_cpu_limit_may_have_made_is_in_grave_doubt_and_no_other_figure() -> None:
-    held = Throttled(
-        host="gateway-1",
-        tier="gateway",
-        quota_cpus=0.6,
-        share_of_periods=0.9,
-        share_of_time=0.5,
-        period_ms=100.0,
-        stall_ms=54.0,
-        stalls=180,
-    )
     measured = [steady(seed) for seed in range(REPEATS)]
-    limited = row(measured, {number: StepUse(throttled=(held,)) for number in range(REPEATS)})
+    limited = row(measured, {number: StepUse(throttled=(HELD,)) for number in range(REPEATS)})
     assert {one.grade for one in limited.doubts} == {"grave"}
     assert {metric for one in limited.doubts for metric in one.metrics} == {"p90", "p99", "max"}
     assert limited.ranked  # its throughput may be compared
     assert "throttled in 90 % of its periods of 100 ms" in limited.doubts[0].words
-    once = row(measured, {number: StepUse(throttled=(held,) if number == 0 else ()) for number in range(REPEATS)})
+    once = row(measured, {number: StepUse(throttled=(HELD,) if number == 0 else ()) for number in range(REPEATS)})
     assert once.doubts == ()
+
+
+@pytest.mark.parametrize(("stall_ms", "metrics"), [(54.0, {"p90", "max"}), (9.0, set())])
+def test_a_percentile_that_a_driver_tells_as_an_interval_does_not_escape_the_cpu_limit(stall_ms: float, metrics: set[str]) -> None:
+    held = HELD.model_copy(update={"stall_ms": stall_ms})
+    measured = [
+        fake_measurement(workload="w", window_s=20.0, mean_ms=14.5, spread=0.001, bins=True, seed=seed) for seed in range(REPEATS)
+    ]
+    found = row(measured, {number: StepUse(throttled=(held,)) for number in range(REPEATS)})
+    assert str(found.p90_in) == "(10, 20]"
+    limited = [one for one in found.doubts if one.what == "set by the CPU limit"]
+    assert {metric for one in limited for metric in one.metrics} - {"p99"} == metrics
 
 
 def test_a_row_whose_deployments_came_up_on_a_busy_machine_is_provisional() -> None:
