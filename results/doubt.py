@@ -6,7 +6,8 @@ no sentence says that a layout leads by them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
 from typing import Final, Literal
 
 from ground.record import Record
@@ -18,6 +19,7 @@ What = Literal[
     "hosts differ",
     "hosts not attested",
     "machine busy",
+    "machine not known",
     "set by the CPU limit",
     "not steady",
     "steadiness not known",
@@ -88,6 +90,26 @@ def busy(share: float | None) -> Doubt | None:
         return None
     grade: Grade = "grave" if share >= BUSY_GRAVE else "mild"
     return Doubt(what="machine busy", grade=grade, words=f"other programs used {share * 100:.0f} % of this machine’s CPUs")
+
+
+def beside(shares: Sequence[float | None]) -> Iterator[Doubt]:
+    """The doubts about repeats beside each of which other programs used this share of the machine's CPUs, None: not known.
+
+    The median of those known decides whether they are in grave doubt; a single one at BUSY_GRAVE is enough for a mild one.
+    """
+    known = [share for share in shares if share is not None]
+    doubt = busy(median(known)) if known else None
+    often = sum(share >= BUSY_GRAVE for share in known)
+    if often and (doubt is None or doubt.grade != "grave"):
+        words = f"other programs used up to {max(known) * 100:.0f} % of this machine’s CPUs in {often} of {len(shares)} repeats"
+        doubt = Doubt(what="machine busy", grade="mild", words=words)
+    if doubt is not None:
+        yield doubt
+    lost = len(shares) - len(known)
+    if lost:
+        in_which = f" in {lost} of {len(shares)} repeats" if len(shares) > 1 else ""
+        words = f"what other programs used of this machine’s CPUs{in_which} was not recorded"
+        yield Doubt(what="machine not known", grade="mild", words=words)
 
 
 def few(repeats: int) -> Doubt | None:

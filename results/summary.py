@@ -22,7 +22,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt
 
 from ground.record import Record
 from results.daemons import figure_words
-from results.doubt import Doubt, Grade, busy, graves
+from results.doubt import Doubt, Grade, beside, graves
 from results.interval import Interval, highest, middle
 from results.metrics import METRICS, Metric, Spread
 from results.outlier import outlier_words
@@ -255,7 +255,7 @@ def _row(
         first_byte_ms=_middle([point.first_byte_ms for point in shown]),
         spreads=tuple(_spreads(shown)),
         at_least=tuple(dict.fromkeys(key for point in shown for key in point.at_least)),
-        doubts=tuple(_doubts(found, points, shown, known, told)),
+        doubts=tuple(_doubts(found, points, shown, [one.use for one in found if one.key.repeat in of], told)),
         drift=told.most if steady is None else None,
         max_ms=max((point.max_ms for point in shown if point.max_ms is not None), default=None),
         p50_in=_over([point.p50_in for point in shown], middle),
@@ -345,7 +345,7 @@ def _spreads(shown: Sequence[Point]) -> Iterator[Spread]:
 
 
 def _doubts(
-    found: Sequence[Visit], points: Sequence[Point], shown: Sequence[Point], known: Sequence[StepUse], told: Steadiness
+    found: Sequence[Visit], points: Sequence[Point], shown: Sequence[Point], known: Sequence[StepUse | None], told: Steadiness
 ) -> Iterator[Doubt]:
     """What there is to doubt of the figures of a row, by what was measured beside them and by what was left out."""
     if any(point.valid for point in points):
@@ -361,9 +361,7 @@ def _doubts(
             said = (*told.notes, *(note for point in points for note in point.notes if note.startswith(UNTOLD)))
             words = next((note.removeprefix(f"{UNTOLD}: ") for note in said), "it was not judged")
             yield Doubt(what="steadiness not known", grade="mild", words=words)
-    doubt = busy(others(known))
-    if doubt is not None:
-        yield doubt
+    yield from beside(others(known))
     of = {point.repeat: point for point in shown}
     uses = [(one.use, of[one.key.repeat]) for one in found if one.use is not None and one.key.repeat in of]
     for metric in METRICS.values():

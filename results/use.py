@@ -142,6 +142,8 @@ class StepUse(Record):
     others: NonNegativeFloat | None = None
     """Share of the machine, 0 to 1, that others used: neither our hosts nor the conductor, nor the kernel by itself where that
     was recorded. None: not known, or not a lab."""
+    lab: bool = False
+    """Whether its hosts are containers of a machine that was to be sampled: then `others` should be known."""
     told: tuple[Figure, ...] = ()
     """What daemons told of themselves."""
     gaps: tuple[str, ...] = ()
@@ -158,7 +160,7 @@ def step_use(telemetry: Telemetry, window_s: float) -> StepUse:
     gaps = list(telemetry.tail.gaps) if telemetry.tail is not None else ["its recording was cut short"]
     gaps += [f"{one.host}: sampled in less than half of the window" for one in limits if one.host not in whole]
     hosts = tuple(one for one in limits if one.tier != "machine")
-    beside = _beside(limits, cpu_s, whole)
+    beside = _beside(limits, seconds, window_s)
     return StepUse(
         gateway_cpu_s=_tier_cpu_s(limits, cpu_s, "gateway", window_s),
         storage_cpu_s=_tier_cpu_s(limits, cpu_s, "storage", window_s),
@@ -167,6 +169,7 @@ def step_use(telemetry: Telemetry, window_s: float) -> StepUse:
         throttled=tuple(found for one in hosts if (found := _throttled(one, whole.get(one.host, ()), window_s)) is not None),
         beside=beside,
         others=None if beside is None else min(1.0, beside.share),
+        lab=any(one.tier == "machine" for one in limits),
         told=figures(telemetry, window_s),
         gaps=tuple(dict.fromkeys(gaps)),
     )
@@ -252,10 +255,11 @@ def beside_words(uses: Sequence[StepUse]) -> str:
     return told if cpus >= BESIDE * of_cpus else ""
 
 
-def others(uses: Sequence[StepUse]) -> float | None:
-    """Share of the machine's CPUs that others used, the median of the repeats; None where it is not known."""
-    known = [use.others for use in uses if use.others is not None]
-    return median(known) if known else None
+def others(uses: Sequence[StepUse | None]) -> tuple[float | None, ...]:
+    """Share of the machine's CPUs that others used, of each repeat; None where it is not known. Nothing where there is no lab."""
+    shares = tuple(None if use is None else use.others for use in uses)
+    lab = any(use is not None and (use.lab or use.others is not None) for use in uses)
+    return shares if lab else ()
 
 
 def _highest(resources: Sequence[Resource]) -> str:
@@ -307,16 +311,20 @@ def _throttled(limits: HostLimits, seconds: Sequence[HostSecond], window_s: floa
     )
 
 
-def _beside(
-    limits: Sequence[HostLimits], rates: Mapping[str, float | None], seconds: Mapping[str, Sequence[HostSecond]]
-) -> Beside | None:
+def _beside(limits: Sequence[HostLimits], seconds: Mapping[str, Sequence[HostSecond]], window_s: float) -> Beside | None:
+    """Of the seconds in which every host and the machine were sampled; None where those are less than COVERED of the window."""
     machine = next((one for one in limits if one.tier == "machine"), None)
-    if machine is None or machine.cpus is None or any(rates[one.host] is None for one in limits):
+    if machine is None or machine.cpus is None:
         return None
-    inside = sum(rates[one.host] or 0.0 for one in limits if one is not machine)
-    conductor, kernel = (_mean_rate(seconds[machine.host], name) for name in ("conductor_cpu_s", "kernel_cpu_s"))
-    inside += (conductor or 0.0) + (kernel or 0.0)
-    return Beside(cpus=max(0.0, (rates[machine.host] or 0.0) - inside), of_cpus=machine.cpus, kernel=kernel)
+    told = {one.host: [line for line in seconds.get(one.host, ()) if line.cpu_s is not None] for one in limits}
+    common = set.intersection(*({line.second for line in lines} for lines in told.values()))
+    kept = {host: [line for line in lines if line.second in common] for host, lines in told.items()}
+    if min(sum(line.span_s for line in lines) for lines in kept.values()) < COVERED * window_s:
+        return None
+    rates = {host: _mean_rate(lines, "cpu_s") or 0.0 for host, lines in kept.items()}
+    conductor, kernel = (_mean_rate(kept[machine.host], name) for name in ("conductor_cpu_s", "kernel_cpu_s"))
+    inside = sum(rates[one.host] for one in limits if one is not machine) + (conductor or 0.0) + (kernel or 0.0)
+    return Beside(cpus=max(0.0, rates[machine.host] - inside), of_cpus=machine.cpus, kernel=kernel)
 
 
 def _resources(limits: HostLimits, seconds: Sequence[HostSecond]) -> Iterable[Resource]:

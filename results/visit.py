@@ -15,7 +15,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt
 from ground.errors import InvalidMeasurement, UsageError
 from ground.record import Record
 from results.censoring import bounded, highest_ms, order_statistic_interval
-from results.histogram import Histogram
+from results.histogram import Histogram, rank_of
 from results.interval import Interval, percentile
 from results.measurement import Tally
 from results.metrics import Spread
@@ -29,6 +29,10 @@ from results.validity import enough_samples, least_samples
 from suites import Operation
 
 WITH_BODIES: Final = ("read", "write")
+
+MOVED: Final = 1.05
+"""What requests in flight could do to the time to first byte is a doubt from here on. A closed loop has always some in flight, and
+of large bodies nearly all of those have had their first byte: less than this is in every step."""
 
 
 class Point(Record):
@@ -224,8 +228,25 @@ def _latencies(tally: Tally) -> _Latencies:
             ranges.append(Spread(metric=f"p{percent}", low=low, high=high))
     if tally.first_byte is not None:
         first = Histogram.decode(tally.first_byte)
-        found["first_byte_ms"] = first.percentile_us(90) / 1000 if first.count >= least_samples(90) else None
+        if first.count >= least_samples(90):
+            found["first_byte_ms"], moved = _first_byte(first, in_flight)
+            at_least += ["first-byte"] * moved
     return _Latencies(**found, at_least=tuple(at_least), ranges=tuple(ranges))
+
+
+def _first_byte(first: Histogram, in_flight: Histogram | None) -> tuple[float | None, bool]:
+    """p90 of the time to first byte in ms, and whether that is a lower bound; None where nothing is certain.
+
+    Whether a request that was not seen to end had had its first byte is not known. If none had, the percentile is what `bounded`
+    makes of it; where that is more than MOVED of what those have that ended, or has no end, all that is certain is told: the
+    percentile there would be if all had had theirs at once.
+    """
+    seen_ms = first.percentile_us(90) / 1000
+    most = bounded(first, in_flight, 90)
+    if in_flight is None or most is None or (most[1] is not None and most[1] <= MOVED * seen_ms):
+        return seen_ms, False
+    rank = rank_of(first.count + in_flight.count, 90) - in_flight.count
+    return (first.at_rank_us(rank) / 1000, True) if rank > 0 else (None, False)
 
 
 def _percentiles_in(tally: Tally) -> dict[int, Interval | None]:

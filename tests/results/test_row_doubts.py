@@ -74,6 +74,31 @@ def test_what_others_used_of_the_machine_is_a_doubt_by_its_share(share: float, g
     assert found.ranked == (grade != "grave")
 
 
+def test_a_busy_machine_in_some_repeats_is_a_mild_doubt_however_quiet_it_was_in_most() -> None:
+    found = row(
+        [steady(seed) for seed in range(REPEATS)], {number: StepUse(others=0.9 * (number < 2)) for number in range(REPEATS)}
+    )
+    (doubt,) = found.doubts
+    assert (doubt.what, doubt.grade, found.provisional) == ("machine busy", "mild", True)
+    assert doubt.words == "other programs used up to 90 % of this machine’s CPUs in 2 of 5 repeats"
+
+
+@pytest.mark.parametrize("lost", [None, StepUse(lab=True)])
+def test_a_repeat_of_which_it_is_not_known_what_others_used_is_a_mild_doubt(lost: StepUse | None) -> None:
+    uses = {number: StepUse(others=0.0, lab=True) for number in range(REPEATS)}
+    if lost is None:
+        del uses[1]
+    else:
+        uses[1] = lost
+    (doubt,) = row([steady(seed) for seed in range(REPEATS)], uses).doubts
+    assert (doubt.what, doubt.grade) == ("machine not known", "mild")
+    assert doubt.words == "what other programs used of this machine’s CPUs in 1 of 5 repeats was not recorded"
+
+
+def test_of_hosts_that_are_no_containers_of_a_machine_nothing_is_asked_of_one() -> None:
+    assert row([steady(seed) for seed in range(REPEATS)], {0: StepUse(gateway_cpu_s=1.0)}).doubts == ()
+
+
 def test_repeats_that_were_left_out_as_not_steady_are_a_doubt_about_those_that_are_left() -> None:
     found = row([falling(), *(steady(seed) for seed in range(REPEATS))])
     assert (found.repeats, found.steady, found.provisional) == (REPEATS, True, True)
@@ -165,6 +190,18 @@ def test_percentiles_in_bins_do_not_escape_the_cpu_limit() -> None:
 
     assert touched(held) == {"p90", "p99", "max"}
     assert touched(short) == set()
+
+
+@pytest.mark.parametrize(("stall_ms", "metrics"), [(54.0, {"p90", "max"}), (9.0, set())])
+def test_a_percentile_that_a_driver_tells_as_an_interval_does_not_escape_the_cpu_limit(stall_ms: float, metrics: set[str]) -> None:
+    held = HELD.model_copy(update={"stall_ms": stall_ms})
+    measured = [
+        fake_measurement(workload="w", window_s=20.0, mean_ms=14.5, spread=0.001, bins=True, seed=seed) for seed in range(REPEATS)
+    ]
+    found = row(measured, {number: StepUse(throttled=(held,)) for number in range(REPEATS)})
+    assert str(found.p90_in) == "(10, 20]"
+    limited = [one for one in found.doubts if one.what == "set by the CPU limit"]
+    assert {metric for one in limited for metric in one.metrics} - {"p99"} == metrics
 
 
 def test_a_row_whose_deployments_came_up_on_a_busy_machine_is_provisional() -> None:

@@ -238,3 +238,24 @@ def test_what_others_used_is_a_share_of_the_machine_without_hosts_and_without_th
     assert use.others == pytest.approx(0.25)
     assert beside_words([use]) == "other programs used 0.500 of this machine’s 2 CPUs"
     assert step_use(recorded(used(GATEWAY, cpu_s=0.6)), 10.0).others is None
+
+
+def test_a_second_in_which_one_host_was_not_sampled_is_left_out_of_what_others_used_and_the_rest_is_told() -> None:
+    machine = HostLimits(host="this machine", tier="machine", cpus=2)
+    whole = used(machine, cpu_s=1.8)
+    # In second 3 the machine was idle: where it counted, the share would be another.
+    whole[3] = whole[3].model_copy(update={"cpu_s": 0.0})
+    host = used(GATEWAY, cpu_s=0.2)
+    host[3] = host[3].model_copy(update={"cpu_s": None})
+    use = step_use(recorded(whole, host, hosts=(machine, GATEWAY)), 10.0)
+    assert (use.others, use.lab) == (pytest.approx(0.8), True)
+    lines = recorded(whole, host[:3] + host[4:], hosts=(machine, GATEWAY))
+    assert step_use(lines, 10.0).others == pytest.approx(0.8)
+
+
+def test_where_too_few_seconds_are_left_what_others_used_is_not_known() -> None:
+    machine = HostLimits(host="this machine", tier="machine", cpus=2)
+    host = [one.model_copy(update={"cpu_s": None}) if one.second < 6 else one for one in used(GATEWAY, cpu_s=0.2)]
+    use = step_use(recorded(used(machine, cpu_s=1.8), host, hosts=(machine, GATEWAY)), 10.0)
+    assert (use.others, use.lab) == (None, True)
+    assert not step_use(recorded(used(GATEWAY, cpu_s=0.2)), 10.0).lab

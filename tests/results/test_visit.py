@@ -157,3 +157,36 @@ def test_what_is_in_flight_at_the_end_is_a_lower_bound_of_the_maximum_and_of_per
     assert most.p90_ms == pytest.approx(500, rel=0.002)
     (row,) = summarize(plan, [step_of(stalled(4, 500_000))])
     assert [(one.what, one.metrics) for one in row.doubts if one.metrics] == [("lower bound", ("max",))]
+
+
+def stalling(share: float) -> Measurement:
+    """Reads whose first byte is the whole of their latency; so many more by share were in flight for 5 s at the end."""
+    whole = fake_measurement(mean_ms=10)
+    (tally,) = whole.tallies
+    more: dict[str, object] = {"first_byte": tally.latency}
+    if share:
+        more["in_flight"] = Histogram.of([5_000_000] * int(share * tally.count)).encode()
+        more["in_flight_max_us"] = 5_000_000
+    return whole.model_copy(update={"tallies": (tally.model_copy(update=more),)})
+
+
+@pytest.mark.parametrize(("share", "bound"), [(0.0, False), (0.002, False), (0.13, True)])
+def test_the_time_to_first_byte_is_a_lower_bound_where_requests_in_flight_could_move_it(share: float, bound: bool) -> None:
+    measured = stalling(share)
+    point = visit(step_of(measured)).points["read"]
+    assert ("first-byte" in point.at_least) == bound
+    usual_ms = Histogram.decode(measured.tallies[0].first_byte or "").percentile_us(90) / 1000
+    assert point.first_byte_ms is not None
+    # What is in flight may have had its first byte: its age is no lower bound of that.
+    assert point.first_byte_ms < usual_ms if bound else point.first_byte_ms == usual_ms
+
+
+def test_where_far_more_are_in_flight_than_ended_nothing_is_known_of_the_time_to_first_byte() -> None:
+    point = visit(step_of(stalling(10.0))).points["read"]
+    assert (point.first_byte_ms, "first-byte" in point.at_least) == (None, False)
+
+
+def test_a_gateway_that_stalls_leaves_the_time_to_first_byte_of_its_row_in_doubt(runs: Path) -> None:
+    plan = fake_run(runs, layouts=("swift",), workloads=ONE, repeats=1, telemetry=False).plan()
+    (row,) = summarize(plan, [step_of(stalling(0.13))])
+    assert ("first-byte",) in [one.metrics for one in row.doubts if one.what == "lower bound"]
