@@ -12,9 +12,10 @@ from ground.record import Record
 from results.chart_data import log_ticks, nice_top
 from results.chart_theme import Look, Style
 from results.figures import show_figure, show_ms, show_ratio
-from results.findings import NEAR, Finding
+from results.findings import NEAR, Finding, undecided
 from results.interval import show_latency
 from results.kinds import Kind
+from results.sentence import percent
 from results.service_level import Served, Stop, path, served, stretches, telling_bound_ms
 from results.slides.evidence import Evidence, repeats
 from results.slides.label_sides import sided
@@ -257,9 +258,11 @@ def _relation(pair: Finding, about: str) -> str:
         return pair.brief
     interval = "" if ratio.low is None or ratio.high is None else f" ({show_ratio(ratio.low)} to {show_ratio(ratio.high)})"
     provisional = "Provisional: " * (pair.verdict == "provisional")
-    if ratio.value < 1 + NEAR or pair.verdict == "too small to matter":
-        near = f"within {max(1, round((ratio.value - 1) * 100))} % of each other"
-        return f"{provisional}{pair.faster} and {pair.slower} serve {about} {near}"
+    if pair.verdict == "too small to matter":
+        return f"{pair.faster} and {pair.slower} serve {about} within {percent(ratio)} of each other"
+    if ratio.value < 1 + NEAR and not pair.shown:
+        alike = f"{about} by {pair.faster} and {pair.slower}: {undecided(ratio)}"
+        return f"{provisional}{alike}" if provisional else upper(alike)
     if provisional:
         return f"{provisional}{pair.faster} did {show_ratio(ratio.value)}{interval} {pair.slower}’s {about}"
     unshown = ", which is not shown," if not pair.shown else ""

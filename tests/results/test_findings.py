@@ -63,6 +63,8 @@ def test_five_repeats_give_an_interval_and_say_whether_a_difference_was_shown() 
     assert apart.text.endswith("; n = 5.")
     assert "within 1 % of each other" in near.text
     assert "n = 5: no difference shown" in near.text
+    assert near.brief.startswith("a, b: no difference shown (0.")
+    assert same.brief == "a and b within 1 %"
     assert "n = 5: equivalent, less than the 5 % apart that matter" in same.text
 
 
