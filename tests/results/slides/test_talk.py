@@ -7,6 +7,7 @@ import pytest
 from results.attestation import Attested
 from results.chart_theme import DARK, LIGHT, styles
 from results.comparison import Verdict
+from results.doubt import Doubt
 from results.fake_run import WORKLOADS, Spoilt, fake_run
 from results.figures import show_ratio
 from results.findings import headline
@@ -90,6 +91,20 @@ def test_two_that_nothing_is_known_of_are_not_said_to_be_near_each_other(told: E
     assert title("not shown") == said
     assert title("provisional") == f"Provisional: {said}"
     assert title("too small to matter").endswith("serve 1 MB reads within 1 % of each other at 1 to 16 workers")
+
+
+def test_a_p90_that_a_cpu_limit_made_is_shown_as_not_comparable_and_left_out_of_titles(told: Evidence) -> None:
+    held = Doubt(what="set by the CPU limit", grade="grave", words="throttled", metrics=("p90",))
+
+    def doubting(*layouts: str) -> Evidence:
+        rows = tuple(one.model_copy(update={"doubts": (held,)}) if one.layout in layouts else one for one in told.rows)
+        return told.model_copy(update={"rows": rows})
+
+    for layouts in (("swift",), ("rgw-beast", "swift")):
+        deck = talk(doubting(*layouts))
+        assert slide(deck, "latency-small-read").title == "p90 of 1 MB reads by throughput: not comparable"
+        notes = "\n".join(slide(deck, "throughput-small-read").notes)
+        assert notes.count("ms (not comparable: throttled)") == 2 * len(layouts)
 
 
 def test_titles_of_results_are_sentences_with_figures_and_notes_name_every_repeat(told: Evidence) -> None:
