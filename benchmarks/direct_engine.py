@@ -35,7 +35,6 @@ def main() -> None:
         wait_until_idle(engine)
     for worker in range(job["connections"]):
         engine.add_worker(worker, job["connections"], 0)
-        time.sleep(job.get("apart_s", 0.0))
     time.sleep(job["warmup_s"])
     engine.open_window()
     before_s = cpu_s()

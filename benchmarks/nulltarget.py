@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import urllib.request
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -18,8 +20,14 @@ USER, KEY = "test:tester", "testing"
 class NullTarget:
     """A running null target; use it with `with`. `core` is the CPU it is pinned to, None: not pinned. `first`: before others."""
 
-    def __init__(self, *, seed: int, core: int | None = None, delay_ms: float = 0.0, first: bool = False) -> None:
-        config = {"host": "127.0.0.1", "port": 0, "threads": 1, "delay_ms": delay_ms, "seed": seed, "user": USER, "key": KEY}
+    def __init__(
+        self, *, seed: int, core: int | None = None, delay_ms: float = 0.0, delay_spread: float = 0.0, first: bool = False
+    ) -> None:
+        config = {
+            "host": "127.0.0.1", "port": 0, "threads": 1, "delay_ms": delay_ms, "delay_spread": delay_spread, "seed": seed,
+            "user": USER, "key": KEY,
+        }  # fmt: skip
+        self.seed = seed
         pin = [] if core is None else ["taskset", "-c", str(core)]
         argv = [*(["chrt", "-r", "10"] if first else []), *pin, sys.executable, "-c", SERVE, json.dumps(config)]
         self._process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
@@ -30,6 +38,11 @@ class NullTarget:
 
     def __enter__(self) -> Self:
         return self
+
+    def cpu_s(self) -> float:
+        """CPU seconds of it so far."""
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._process.terminate()

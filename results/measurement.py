@@ -21,6 +21,11 @@ ErrorClass = Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
 """`http-503`, `connect`, `reset`, `timeout`, `short-body`, `wrong-content`, `wrong-length` (of a HEAD), `wrong-etag` (of a write),
 `bad-list`, `error-body` (a success that has one), `protocol`, `unfinished`, or another short slug."""
 
+WindowSeconds = Annotated[float, Field(ge=1e-3, le=1e7)]
+"""A millisecond to four months: outside it is no window that was measured, and rates by it are no finite numbers."""
+Cpus = Annotated[float, Field(ge=1e-6, le=1e6)]
+"""How many CPUs may be used: of a quota a part of one."""
+
 
 class Second(Record):
     """One second of one operation inside the window. `second` counts from the start of the window."""
@@ -128,7 +133,7 @@ class ClientLoad(Record):
     client: str
     """Its name in the hardware file."""
     cpu_s: NonNegativeFloat
-    cpu_limit: Annotated[float, Field(gt=0)]
+    cpu_limit: Cpus
 
     def share(self, window_s: float) -> float:
         """Share of the CPU it may use that it did use."""
@@ -140,9 +145,9 @@ class Load(Record):
 
     cpu_s: NonNegativeFloat
     """CPU seconds of all processes of the driver, on all clients."""
-    cpu_limit: Annotated[float, Field(gt=0)]
+    cpu_limit: Cpus
     """CPUs they may use: of their cgroup's quota, else of the machine; of several clients all together."""
-    window_s: Annotated[float, Field(gt=0)]
+    window_s: WindowSeconds
     clients: tuple[ClientLoad, ...] = ()
     """Each client's own, where several made the load; empty where one did, as in all measurements before there could be several."""
 
@@ -169,7 +174,7 @@ class Measurement(Record):
     driver: Literal["locust-engine", "locust-sdk", "cosbench", "rados-bench", "rbd-bench", "fio-rbd", "fio"]
     started_at: str
     """UTC, ISO 8601, of the start of the window; for people, never for arithmetic."""
-    window_s: Annotated[float, Field(gt=0)]
+    window_s: WindowSeconds
     warmup_s: NonNegativeFloat
     tallies: tuple[Tally, ...]
     seconds: tuple[Second, ...] = ()

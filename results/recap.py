@@ -1,8 +1,9 @@
 """The recap of a study: a map of per cent change from one level of a factor to another, all else being the same.
 
-As the study of 2012 had it (M. Nelson, Argonaut vs Bobtail Performance Preview): a cell for each kind of requests, object size and
-number of operations under way. A cell makes a claim only with enough repeats on both sides, an interval that leaves no change
-out, and a test that still shows it after Benjamini and Hochberg's correction over all cells of its map.
+As the study of 2012 had it (M. Nelson, Argonaut vs Bobtail Performance Preview): a cell for each kind of requests, object size
+and number of operations under way. A cell makes a claim only with enough repeats on both sides that nothing puts in doubt, an
+interval that lies beyond the practical threshold, and a test that still shows it after Benjamini and Hochberg's correction over
+all cells of its map.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ground.quantities import show_bytes
 from ground.record import Record
 from results.chart_data import csv_lines
 from results.comparison import Share
+from results.doubt import doubt_words, touching
 from results.findings import NEAR
 from results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, Ratio, corrected, ratio, welch
 from results.summary import Row
@@ -28,7 +30,7 @@ SAME: Final = "~"
 _PICKS: Final = {"sequential": "sequential", "uniform": "random"}
 
 Verdict = Literal["changed", "same", "provisional", "missing"]
-"""What may be said of a cell. `no claim`: fewer repeats than a claim needs, whatever was measured."""
+"""What may be said of a cell. `provisional`: fewer repeats than a claim needs, or a doubt, whatever was measured."""
 
 
 class RecapCell(Record):
@@ -96,7 +98,9 @@ def change(after: Sequence[float], before: Sequence[float]) -> tuple[Ratio, Verd
     found = ratio(after, before)
     if found.repeats < REPEATS_FOR_A_CLAIM:
         return found, "provisional"
-    return found, "changed" if found.claim and abs(found.value - 1) >= NEAR else "same"
+    low, high = found.low, found.high
+    clear = low is not None and high is not None and (low > 1 + NEAR or high < 1 / (1 + NEAR))
+    return found, "changed" if clear else "same"
 
 
 def corrected_cells(cells: Sequence[RecapCell]) -> tuple[RecapCell, ...]:
@@ -176,12 +180,16 @@ def _cell(down: str, before: Row, after: Row) -> RecapCell:
     }
     for row in (before, after):
         if not row.ranked:
-            return RecapCell(**head, ratio=None, verdict="missing", why=f"{row.layout}: {'; '.join(row.notes) or 'not measured'}")
+            why = doubt_words(row.condemned) or "; ".join(row.notes) or "not measured"
+            return RecapCell(**head, ratio=None, verdict="missing", why=f"{row.layout}: {why}")
     a, b = (_throughputs(row) for row in (after, before))
     if not a or not b or min(*a, *b) <= 0:
         return RecapCell(**head, ratio=None, verdict="missing", why="nothing was done in a repeat: there is no ratio")
     found, verdict = change(a, b)
     p = welch(a, b).p if found.repeats >= 2 else None
+    doubts = touching([*before.doubts, *after.doubts], "throughput")
+    if doubts:
+        return RecapCell(**head, ratio=found, verdict="provisional", p=p, why=doubt_words(doubts))
     return RecapCell(**head, ratio=found, verdict=verdict, p=p)
 
 

@@ -1,8 +1,9 @@
 """Comparing two runs: the layouts of B each against its own in A, cell by cell, with the verdicts that `results.comparing` gives.
 
 The repeats of one run are interleaved with each other, never with those of another: what changed on the machine between the two
-runs is in every difference, and no test can tell it from the gateways. Guard facts keep out what is known to have changed; by how
-much runs of the same thing differ besides is known from earlier ones (`results.run_scatter`). Without these all is provisional.
+runs is in every difference, and no test can tell it from the gateways. Guard facts, and what the hosts could do, keep out what is
+known to have changed; by how much runs of the same thing differ besides is known from earlier ones (`results.run_scatter`). Without
+these all is provisional.
 """
 
 from __future__ import annotations
@@ -10,16 +11,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from ground.document import did_you_mean
 from ground.errors import UsageError
+from results.attestation import between
 from results.comparing import contrasts, effect, judge
-from results.comparison import Comparison, Effect
-from results.contrast import Contrast
-from results.doubt import Doubt
+from results.comparison import Comparison, Effect, Verdict
+from results.contrast import ALWAYS, Contrast, at_workers, comparable, reason, workers_words
+from results.doubt import Doubt, PairDoubt, graves
 from results.guard import Guarded, planned_differences
 from results.guard import guard as hold
 from results.kinds import Kind, kind_of, subjects
+from results.metrics import METRICS
 from results.noise import floors
 from results.run_scatter import RUNS, across_runs
 from results.summary import Row
@@ -27,6 +31,9 @@ from results.weighed import Weighed
 
 Place = tuple[Kind, str, int | None, str]
 """What runs of the same thing have in common: kind of requests, layout, worker count (None: all), key of the metric."""
+
+OPEN: Final[tuple[Verdict, ...]] = ("provisional", "not comparable")
+"""Verdicts with which nothing is claimed and nothing ruled out."""
 
 
 def match(a: Weighed, b: Weighed, asked: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
@@ -60,7 +67,8 @@ def match(a: Weighed, b: Weighed, asked: Sequence[str] = ()) -> tuple[tuple[str,
 def hold_history(
     a: Weighed, b: Weighed, history: Sequence[Weighed], pairs: Sequence[tuple[str, str]], despite: Sequence[str] = ()
 ) -> None:
-    """Hold earlier runs against A: they must be of the same thing, alike in guard facts and in what its layouts are set to.
+    """Hold earlier runs against A: they must be of the same thing, alike in guard facts, in what its layouts are set to and in what
+    their hosts could do.
 
     Raises UsageError where one is not, lacks a layout of A that is compared, or is there twice.
     """
@@ -87,6 +95,12 @@ def hold_history(
             hold(a, run, same, despite)
         except UsageError as error:
             raise UsageError(f"{name} is no earlier run of the same thing as A: {error}", advice=error.advice) from error
+        apart = graves(one.doubt for one in _hosts(a, run, "earlier", same))
+        if apart:
+            raise UsageError(
+                f"{name} is no earlier run of the same thing as A: its hosts were not the same: {apart[0].words}",
+                advice="Name earlier runs whose hosts could do what those of A could.",
+            )
 
 
 def compare_runs(
@@ -102,7 +116,7 @@ def compare_runs(
     noise = tuple(floor for run in (a, b) for floor in floors(run.rows, run.plan.twins))
     sides = [(called(one, "A"), called(other, "B")) for one, other in pairs]
     known = _figures(a, history, [one for one, _ in pairs])
-    found = [_across(one, known.get(_place(one), ())) for one in contrasts(rows, sides)]
+    found = [_across(one, known.get(_place(one), ())) for one in contrasts(rows, sides, _hosts(a, b, "B", pairs))]
     judged, tests = judge(found, a.plan.suite.bounds, noise)
     # What B calls differently it does not measure alike: the guard facts say so.
     names = subjects(rows[::-1])
@@ -120,6 +134,20 @@ def _rows(run: Weighed, side: str) -> Iterator[Row]:
     for row in run.rows:
         if row.layout not in run.plan.twins:
             yield row.model_copy(update={"layout": called(row.layout, side)})
+
+
+def _hosts(a: Weighed, other: Weighed, side: str, pairs: Sequence[tuple[str, str]]) -> tuple[PairDoubt, ...]:
+    """What there is to doubt of pairs of layouts, of A and of the run on the other side, for what their hosts could do."""
+    sides = [(called(one, "A"), called(another, side)) for one, another in pairs]
+    attested = [
+        figure.model_copy(update={"layout": called(figure.layout, name)})
+        for run, name in ((a, "A"), (other, side))
+        for figure in run.attested
+        # What an OSD does is of the store, which may be what changed, as much as of its host.
+        if figure.kind != "osd"
+    ]
+    found = between(attested, list(dict.fromkeys(name for names in sides for name in names)))
+    return tuple(doubt for doubt in found if any(doubt.about(*names) for names in sides))
 
 
 def _figures(a: Weighed, history: Sequence[Weighed], layouts: Sequence[str]) -> Mapping[Place, Sequence[float]]:
@@ -160,17 +188,25 @@ def regressions(comparison: Comparison) -> tuple[Effect, ...]:
 
 def claims(comparison: Comparison) -> bool:
     """Whether any verdict was possible at all: somewhere both sides were ranked, with enough repeats for a claim."""
-    return any(one.verdict not in ("provisional", "not comparable") for one in comparison.effects)
+    return any(one.verdict not in OPEN for one in comparison.effects)
 
 
 def lost(a: Weighed, b: Weighed, pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """What is valid in A and was measured in B as well, but is not valid there: where, and why not."""
+    """What can be compared in A and was measured in B as well, but cannot be compared there: where, and why not."""
     of_b = {(row.layout, kind_of(row), row.workers): row for row in b.rows}
     found = []
     for one, other in pairs:
         for row in a.rows:
             after = of_b.get((other, kind_of(row), row.workers))
-            if row.layout == one and row.valid and after is not None and not after.valid:
-                why = next((note for note in after.notes if note != "not valid"), "not valid").splitlines()[0]
-                found.append(f"{called(other, 'B')}, {row.workload}, {row.workers} workers: {why}")
+            if row.layout == one and comparable(row) and after is not None and not comparable(after):
+                found.append(f"{called(other, 'B')}, {row.workload}, {workers_words(row.workers)}: {reason(after)}")
     return tuple(dict.fromkeys(found))
+
+
+def unjudged(a: Weighed, comparison: Comparison) -> tuple[Effect, ...]:
+    """Cells of throughput and p90 in which A has a figure to compare with, and in which no regression could have been shown."""
+    rows: dict[tuple[str, Kind, int | None], Row] = {(row.layout, kind_of(row), row.workers): row for row in _rows(a, "A")}
+    left = [one for one in comparison.effects if one.verdict in OPEN and one.metric in ALWAYS and one.workers is not None]
+    cells = [(one, rows[one.baseline, kind_of(one), one.workers]) for one in left]
+    # Where A cannot even be set against itself, B loses nothing.
+    return tuple(one for one, row in cells if at_workers(METRICS[one.metric], row, row).ratio is not None)

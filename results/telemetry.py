@@ -13,6 +13,7 @@ from pydantic import Field, NonNegativeFloat, TypeAdapter
 
 from ground.quantities import Count
 from ground.record import Record
+from results.measurement import Cpus
 from results.step import StepKey
 
 TELEMETRY_VERSION: Final = 1
@@ -30,6 +31,9 @@ Phase = Literal["warm-up", "measure", "drain", "unplaced"]
 EDGE_S: Final = 0.1
 """A sample is due at the window's end and comes a little late: by so much it may be and still belongs to the window."""
 
+SpentSeconds = Annotated[float, Field(ge=0, le=1e12)]
+"""Time that was used or waited between two samples, of all CPUs or requests together: what is more was never counted."""
+
 
 class DiskLimit(Record):
     """Limits of one disk; bytes and requests a second, each of reading and of writing. None: not limited."""
@@ -43,11 +47,11 @@ class HostLimits(Record):
 
     host: str
     tier: Tier
-    cpus: Annotated[float, Field(gt=0)] | None = None
+    cpus: Cpus | None = None
     cpu_period_ms: Annotated[float, Field(gt=0)] | None = None
     """Period of its CPU quota. None: it has none, or it was not kept."""
     memory_bytes: Annotated[int, Field(gt=0)] | None = None
-    nic_bits_s: Annotated[float, Field(gt=0)] | None = None
+    nic_bits_s: Annotated[float, Field(ge=1)] | None = None
     disks: tuple[DiskLimit, ...] = ()
 
 
@@ -67,9 +71,9 @@ class DiskSecond(Record):
     written_bytes: Count
     reads: Count
     writes: Count
-    busy_s: NonNegativeFloat
+    busy_s: SpentSeconds
     """Time with something in hand, in the kernel's ticks: too much where requests are short."""
-    waited_s: NonNegativeFloat
+    waited_s: SpentSeconds
     """What all requests took together."""
 
 
@@ -86,8 +90,8 @@ class HostSecond(Record):
     phase: Phase
     host: str
     tier: Tier
-    cpu_s: NonNegativeFloat | None = None
-    throttled_s: NonNegativeFloat | None = None
+    cpu_s: SpentSeconds | None = None
+    throttled_s: SpentSeconds | None = None
     cpu_periods: Count | None = None
     throttled_periods: Count | None = None
     memory_bytes: Count | None = None
@@ -98,9 +102,9 @@ class HostSecond(Record):
     received_bytes: Count | None = None
     sent_bytes: Count | None = None
     network_faults: Count | None = None
-    conductor_cpu_s: NonNegativeFloat | None = None
+    conductor_cpu_s: SpentSeconds | None = None
     """Of the machine: what of `cpu_s` the process used that conducts the run and takes the samples."""
-    kernel_cpu_s: NonNegativeFloat | None = None
+    kernel_cpu_s: SpentSeconds | None = None
     """Of the machine: what of `cpu_s` its kernel used by itself, for the hosts' disks and network and for everybody else's."""
 
 

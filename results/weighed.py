@@ -1,10 +1,11 @@
-"""A run as another is compared with it: its manifest, its plan, and its table."""
+"""A run as another is compared with it: its manifest, its plan, its table, and what its hosts could do."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from ground.record import Record
+from results.attestation import Attested
 from results.manifest import Manifest
 from results.resolved import PlannedLayout, ResolvedPlan
 from results.run_data import RunData
@@ -18,6 +19,8 @@ class Weighed(Record):
     manifest: Manifest
     plan: ResolvedPlan
     rows: tuple[Row, ...]
+    attested: tuple[Attested, ...] = ()
+    """Empty where the hosts were not attested."""
 
     @property
     def layouts(self) -> dict[str, PlannedLayout]:
@@ -33,4 +36,4 @@ class Weighed(Record):
 def weighed(folder: Path) -> Weighed:
     """Read a run, finished or not. Raises UsageError when it is none, InvalidMeasurement when something of it cannot be read."""
     data = RunData(folder)
-    return Weighed(folder=folder, manifest=data.manifest, plan=data.plan, rows=data.rows)
+    return Weighed(folder=folder, manifest=data.manifest, plan=data.plan, rows=data.rows, attested=data.attested)

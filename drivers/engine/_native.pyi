@@ -143,12 +143,13 @@ def added_histograms(encoded: list[str]) -> str:
 def null_target(config: str) -> None:
     """Serve the S3 and Swift APIs from memory without storing bodies, until SIGINT or SIGTERM.
 
-    `config` is JSON {"host": str, "port": int, "threads": int, "delay_ms": float, "fail_share": float, "fail_status": int,
-    "stall_after_s": float|null, "stall_s": float, "seed": int, "user": str, "key": str}. Prints one line
+    `config` is JSON {"host": str, "port": int, "threads": int, "delay_ms": float, "delay_spread": float, "fail_share": float,
+    "fail_status": int, "stall_after_s": float|null, "stall_s": float, "seed": int, "user": str, "key": str}. Prints one line
     {"listening": "http://host:port"} on stdout when it is ready (port 0: any). Call it from the main thread of a process
     of its own. A bucket may also be named by the host `BUCKET.localhost`. Bodies are not kept: what is the content of `seed` is
     made again, of other bodies the first 64 KiB are given back (the rest is the content of `seed`). S3 signatures are not
-    checked; Swift needs the token. Requests on objects fail with `fail_status` by a seeded draw; `stall_after_s` counts from
-    the first request, and what would be answered in the `stall_s` after it is answered at its end. Raises ValueError on a
-    config it does not understand, OSError when it cannot listen.
+    checked; Swift needs the token. Each answer waits for `delay_ms`, or where `delay_spread` is above 0 for what `seed` draws,
+    evenly from `delay_ms` * (1 - `delay_spread`) to `delay_ms` * (1 + `delay_spread`). Requests on objects fail with `fail_status`
+    by a seeded draw; `stall_after_s` counts from the first request, and what would be answered in the `stall_s` after it is
+    answered at its end. Raises ValueError on a config it does not understand, OSError when it cannot listen.
     """

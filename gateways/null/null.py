@@ -38,6 +38,8 @@ class Settings(Record):
     threads: Annotated[int, Field(ge=1, le=64)] = 1
     delay_ms: Annotated[float, Field(ge=0, le=600_000)] = 0.0
     """Wait before each answer."""
+    delay_spread: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Draw each wait evenly from so much below and above `delay_ms`, as a share of it, so that workers fall out of step."""
     fail_share: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Share of requests answered with `fail_status`."""
     fail_status: Annotated[int, Field(ge=400, le=599)] = 503
@@ -45,6 +47,13 @@ class Settings(Record):
     """Stall once, so many seconds after the first request; None: never."""
     stall_s: Annotated[float, Field(ge=0)] = 1.0
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 2014
+
+
+def _waits(settings: Settings) -> str:
+    if not settings.delay_spread:
+        return f"{settings.delay_ms:g} ms"
+    least_ms, most_ms = (settings.delay_ms * (1 + side * settings.delay_spread) for side in (-1, 1))
+    return f"{least_ms:g} to {most_ms:g} ms, drawn by the seed,"
 
 
 class NullStanding(Standing):
@@ -167,7 +176,7 @@ class Null(Gateway):
         settings = self.settings
         return {
             "gateway": "null target: bodies are not stored, answers come from memory",
-            "delay": f"{settings.delay_ms:g} ms before each answer",
+            "delay": f"{_waits(settings)} before each answer",
             "failures": f"{settings.fail_share:g} of the requests are answered with {settings.fail_status}",
             "stall": "never"
             if settings.stall_after_s is None
@@ -183,6 +192,7 @@ class Null(Gateway):
             "--port": settings.port,
             "--threads": settings.threads,
             "--delay-ms": settings.delay_ms,
+            "--delay-spread": settings.delay_spread,
             "--fail-share": settings.fail_share,
             "--fail-status": settings.fail_status,
             "--stall": settings.stall_s,

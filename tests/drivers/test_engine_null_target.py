@@ -209,6 +209,13 @@ def test_a_delay_holds_every_answer_back(null: Make) -> None:
         assert 0.030 <= time.monotonic() - started_s < 5
 
 
+def test_a_delay_that_is_drawn_holds_an_answer_back_for_what_its_seed_draws(null: Make) -> None:
+    served = null(delay_ms=100.0, delay_spread=1.0, seed=73)  # whose first draw is 0.988 of the way from 0 to 200 ms
+    started_s = time.monotonic()
+    ask(served, b"GET / HTTP/1.1\r\n\r\n", until=b"</ListAllMyBucketsResult>")
+    assert time.monotonic() - started_s >= 0.197
+
+
 def test_it_stalls_once(null: Make) -> None:
     served = null(stall_after_s=0.3, stall_s=0.5)
     times_s = [time.monotonic()]
@@ -264,7 +271,8 @@ def test_a_signal_ends_it_with_status_0_while_connections_are_open(number: signa
 
 
 @pytest.mark.parametrize(
-    "config", [{"fail_share": 2.0}, {"delay_ms": -1.0}, {"threads": 0}, {"colour": "red"}, {"fail_status": 200}]
+    "config",
+    [{"fail_share": 2.0}, {"delay_ms": -1.0}, {"delay_spread": 1.5}, {"threads": 0}, {"colour": "red"}, {"fail_status": 200}],
 )
 def test_a_null_target_config_that_cannot_be_used_is_refused(config: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(config))):

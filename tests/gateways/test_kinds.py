@@ -59,6 +59,11 @@ def test_the_null_gateway_answers_both_apis(hosts: dict[str, Host]) -> None:
     standing.check()
 
 
+def test_the_null_gateway_says_between_what_its_delays_are_drawn(hosts: dict[str, Host]) -> None:
+    null = Null("engine", Place(target="gateway-1"), Settings(delay_ms=2, delay_spread=0.5))
+    assert null.bring_up(hosts, hosts["client-1"], print).facts["delay"] == "1 to 3 ms, drawn by the seed, before each answer"
+
+
 def test_a_null_target_that_is_to_fail_is_not_verified(hosts: dict[str, Host]) -> None:
     standing = Null("engine", Place(target="gateway-1"), Settings(fail_share=1.0)).bring_up(hosts, hosts["client-1"], print)
     assert standing.facts["verified"].startswith("no:")

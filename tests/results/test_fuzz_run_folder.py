@@ -293,3 +293,29 @@ def test_a_counter_beyond_64_bits_is_refused_with_its_line_and_never_divided(fol
     (tmp_path / "telemetry.jsonl").write_text(json.dumps({**telemetry(folders)[1], "sent_bytes": 10**400}) + "\n")
     with pytest.raises(InvalidMeasurement, match=r"telemetry.jsonl:1: .*sent_bytes"):
         list(read_lines(tmp_path / "telemetry.jsonl", LINE.validate_json))
+
+
+@pytest.mark.parametrize("value", [5e-324, 1e-310, 1e308])
+@pytest.mark.parametrize("where", [("window_s",), ("load", "window_s"), ("load", "cpu_limit")])
+def test_a_window_that_nobody_measured_is_refused_with_its_line_and_never_divided_by(
+    folders: Folders, tmp_path: Path, where: tuple[str, ...], value: float
+) -> None:
+    line = next(one for one in steps(folders) if one["measurement"])
+    held = line["measurement"]
+    for name in where[:-1]:
+        held = held[name]
+    held[where[-1]] = value
+    (tmp_path / "steps.jsonl").write_text(json.dumps(line) + "\n")
+    with pytest.raises(InvalidMeasurement, match=rf"steps\.jsonl:1: measurement\.{'.'.join(where)}"):
+        list(read_lines(tmp_path / "steps.jsonl", StepResult.model_validate_json))
+
+
+@pytest.mark.parametrize(("name", "value"), [("cpus", 1e-310), ("nic_bits_s", 1e-310), ("cpu_s", 1e308)])
+def test_telemetry_that_no_host_can_have_is_refused_with_its_line(
+    folders: Folders, tmp_path: Path, name: str, value: float
+) -> None:
+    line = telemetry(folders)[1 if name == "cpu_s" else 0]
+    (line if name == "cpu_s" else line["hosts"][0])[name] = value
+    (tmp_path / "telemetry.jsonl").write_text(json.dumps(line) + "\n")
+    with pytest.raises(InvalidMeasurement, match=rf"telemetry\.jsonl:1: .*{name}"):
+        list(read_lines(tmp_path / "telemetry.jsonl", LINE.validate_json))

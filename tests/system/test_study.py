@@ -45,7 +45,9 @@ def test_a_study_of_object_stores_is_replayed_on_a_real_cluster_and_stands_besid
         timeout=900,
         env={**os.environ, "COLUMNS": "200"},
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    # Other tests may use this machine meanwhile: then nothing of it may be ranked, and it says so.
+    busy = done.returncode == 4 and "machine busy" in done.stdout
+    assert done.returncode == 0 or busy, done.stdout + done.stderr
     (run,) = (tmp_path / "runs").iterdir()
     store = RunStore.open(run)
     assert [step.valid for step in store.steps()] == [True] * 8
@@ -53,7 +55,8 @@ def test_a_study_of_object_stores_is_replayed_on_a_real_cluster_and_stands_besid
     assert "FileStore on xfs" in facts["xfs"]["object store"]
     assert facts["bluestore"]["osd: osd_objectstore"] == "bluestore"
     cells = list(csv.DictReader((run / "derived" / "charts" / "recap.csv").read_text().splitlines()))
-    assert {(cell["kind"], cell["verdict"]) for cell in cells} == {("write", "provisional"), ("read", "provisional")}
+    verdict = "missing" if busy else "provisional"
+    assert {(cell["kind"], cell["verdict"]) for cell in cells} == {("write", verdict), ("read", verdict)}
     (published,) = (run / "derived" / "study").glob("published-*.csv")
     lines = list(csv.DictReader(published.read_text().splitlines()))
     assert [float(line["IOPS: published"]) for line in lines] == [19.17, 118.38, 203.124, 209.33]

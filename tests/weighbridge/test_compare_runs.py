@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ground.errors import UsageError
+from results.attestation import Attested, Kind, Unit
 from results.fake_run import WORKLOADS, Spoilt, fake_run
+from results.store import RunStore
+from results.testing import fake_measurement
 from weighbridge.command import weighbridge
 
 SMALL = WORKLOADS[0].model_copy(update={"workers": (1, 32), "runtime": 10.0})
@@ -41,6 +44,31 @@ def earlier(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
     """Arguments that name four earlier runs of the same thing as `whole`."""
     folders = [another(tmp_path_factory.mktemp("runs"), seed) for seed in (1, 2, 3, 4)]
     return tuple(part for folder in folders for part in ("--history", str(folder)))
+
+
+def slowed(run: Path, to: Path, stalled: Collection[int]) -> Path:
+    """A copy of a run whose swift takes 8 times as long with 32 workers, and in these repeats serves nothing for 4 s."""
+    store = RunStore.open(shutil.copytree(run, to))
+    for key, step in store.latest().items():
+        if (key.layout, key.workers) == ("swift", 32):
+            assert step.measurement is not None
+            mean_ms = 8000 * step.measurement.window_s * 32 / step.measurement.tallies[0].count
+            slow = fake_measurement(window_s=10, workers=32, mean_ms=mean_ms, seed=key.repeat)
+            gap = {3, 4, 5, 6} if key.repeat in stalled else {}
+            seconds = tuple(one.model_copy(update={"count": 0}) if one.second in gap else one for one in slow.seconds)
+            store.append(step.model_copy(update={"measurement": slow.model_copy(update={"seconds": seconds})}))
+    return store.folder
+
+
+def attested(run: Path, to: Path, value: float, *, kind: Kind = "cpu", what: str = "CPU", unit: Unit = "events/s") -> Path:
+    """A copy of a run in which gateway-1 gave this figure under swift, and one that is always the same under rgw-beast."""
+    store = RunStore.open(shutil.copytree(run, to))
+    gave = {"swift": value, "rgw-beast": 1000.0}
+    store.attest(
+        Attested(layout=layout, repeat=0, host="gateway-1", kind=kind, what=what, value=of, unit=unit)
+        for layout, of in gave.items()
+    )
+    return store.folder
 
 
 @pytest.fixture
@@ -155,8 +183,46 @@ def test_what_is_not_valid_any_more_does_not_pass_as_no_regression(whole: Path, 
     broken = fake_run(tmp_path, workloads=[SMALL], telemetry=False, spoilt=Spoilt(absent=(("swift", "small-read", 32),))).folder
     done = run(whole, broken, *earlier, "--fail-on", "regression")
     assert done.return_value == 4
-    assert "valid in A and not in B: swift (B), small-read, 32 workers: not measured" in done.output
+    assert "comparable in A and not in B: swift (B), small-read, 32 workers: not measured" in done.output
     assert run(whole, broken).return_value == 0
+
+
+def test_a_regression_that_is_claimed_ends_with_1_whatever_else_is_left_open(
+    whole: Path, earlier: tuple[str, ...], tmp_path: Path
+) -> None:
+    done = run(whole, slowed(whole, tmp_path / "b", ()), *earlier, "--fail-on", "regression")
+    assert (done.return_value, "provisional" in done.output) == (1, False)
+    done = run(whole, slowed(whole, tmp_path / "c", {2}), "--layouts", WORSE, *earlier, "--fail-on", "regression")
+    assert (done.return_value, "provisional" in done.output) == (1, True)
+
+
+def test_a_regression_with_a_repeat_that_stalls_does_not_pass(whole: Path, earlier: tuple[str, ...], tmp_path: Path) -> None:
+    slow = slowed(whole, tmp_path / "b", {2})
+    done = run(whole, slow, *earlier, "--fail-on", "regression")
+    assert done.return_value == 4
+    assert "B is worse than A" not in done.output
+    assert "2 comparisons that A has figures for are provisional or not comparable" in done.output
+    _, _, named = done.output.partition("that B is not worse cannot be said.")
+    assert re.findall(r"at (\d+) workers.* provisional, ", named) == ["32", "32"]
+    assert "1 of 5 repeats were not steady" in named
+    assert run(whole, slow, *earlier).return_value == 0
+
+
+def test_a_regression_that_stalls_in_all_repeats_does_not_pass(whole: Path, earlier: tuple[str, ...], tmp_path: Path) -> None:
+    done = run(whole, slowed(whole, tmp_path / "b", range(5)), *earlier, "--fail-on", "regression")
+    assert done.return_value == 4
+    assert "comparable in A and not in B: swift (B), small-read, 32 workers: " in done.output
+    assert "2 comparisons that A has figures for are provisional or not comparable" in done.output
+    assert "cannot be compared at 32 workers" in done.output
+
+
+def test_what_could_not_be_compared_in_a_already_does_not_keep_b_from_passing(
+    whole: Path, earlier: tuple[str, ...], tmp_path: Path
+) -> None:
+    stalling = slowed(whole, tmp_path / "a", range(5))
+    done = run(stalling, whole, *earlier, "--fail-on", "regression")
+    assert done.return_value == 0
+    assert "not comparable" in done.output
 
 
 def test_where_nothing_can_be_compared_it_ends_with_4(whole: Path, changed: Callable[..., Path]) -> None:
@@ -218,3 +284,41 @@ def test_many_settings_that_only_one_of_two_layouts_has_are_counted_and_few_are_
     lines = [line.split() for line in run(whole, changed("plan.resolved.json", layouts=layouts)).output.splitlines()]
     assert ["rgw-beast", "settings", "of", "one", "alone", "0", "13"] in lines
     assert ["swift", "proxy.workers", "–", "4"] in lines
+
+
+def test_a_layout_whose_hosts_could_do_less_in_b_is_not_compared(whole: Path, earlier: tuple[str, ...], tmp_path: Path) -> None:
+    fast, slow = (attested(whole, tmp_path / str(value), value) for value in (1395, 245))
+    done = run(fast, slow, *earlier, "--fail-on", "regression")
+    assert done.return_value == 4
+    differ = "(hosts differ: CPU of gateway-1 gave 245 events/s under swift (B) and 1,395 events/s under swift (A) (82 % apart"
+    lines = [line for line in done.output.splitlines() if line.startswith("•")]
+    assert [differ in line for line in lines] == ["swift" in line for line in lines]
+    assert "4 comparisons that A has figures for are provisional or not comparable" in done.output
+    done = run(fast, slow, "--layouts", "swift")
+    assert (done.return_value, "Nothing could be compared." in done.output) == (4, True)
+    near = attested(whole, tmp_path / "near", 1300)
+    assert run(fast, near, *earlier, "--fail-on", "regression").return_value == 0
+
+
+def test_an_earlier_run_whose_hosts_could_do_something_else_tells_no_scatter(whole: Path, tmp_path: Path) -> None:
+    fast, slow = (attested(whole, tmp_path / str(value), value) for value in (1395, 245))
+    before = attested(another(tmp_path / "runs", 1), tmp_path / "before", 245)
+    with pytest.raises(UsageError, match="same thing as A: its hosts were not the same: CPU of gateway-1 gave "):
+        run(fast, fast, "--history", before)
+    assert run(slow, slow, "--history", before).return_value == 0
+    assert run(fast, fast, "--layouts", "rgw-beast", "--history", before).return_value == 0
+
+
+def test_osds_that_do_something_else_in_b_are_what_is_compared(whole: Path, tmp_path: Path) -> None:
+    before, after = (attested(whole, tmp_path / str(v), v, kind="osd", what="osd.0 write", unit="B/s") for v in (100e6, 400e6))
+    done = run(before, after)
+    assert (done.return_value, "hosts differ" in done.output) == (0, False)
+
+
+def test_a_layout_that_was_attested_in_one_run_alone_is_compared_provisionally(
+    whole: Path, earlier: tuple[str, ...], tmp_path: Path
+) -> None:
+    done = run(attested(whole, tmp_path / "a", 1395), whole, *earlier, "--fail-on", "regression")
+    assert done.return_value == 4
+    assert "swift (B) was not attested: whether its hosts were the same is not known" in done.output
+    assert "worse" not in done.output.partition("that B is not")[0]

@@ -52,7 +52,7 @@ def command(
     Runs of the same thing differ from day to day by more than their repeats tell: name earlier runs of the same thing as A by
     --history; without two of them every verdict is provisional. Refused where the runs differ in what decides their figures:
     machine, hosts, limits, workloads, replicas, driver ... Ends with 0; with --fail-on regression 1 where B is worse; 4 where
-    nothing could be compared, or nothing could have failed.
+    nothing could be compared, or where A has a throughput or a p90 of which nothing could be said of B.
     """
     from results.guard import guard  # noqa: PLC0415 - heavy rooms are imported by what needs them
     from results.runs_comparison import compare_runs, hold_history, lost, match  # noqa: PLC0415
@@ -71,16 +71,15 @@ def command(
     if out is not None:
         for path in _write(comparison, guarded, out):
             screen.print(str(path), markup=False, highlight=False, soft_wrap=True)
-    failed = lost(before, after, pairs)
-    for text in failed:
-        screen.print(f"valid in A and not in B: {text}", style="yellow", markup=False, highlight=False, soft_wrap=True)
-    return _exit_code(comparison, before, len(earlier), fail_on=fail_on is not None, failed=bool(failed), screen=screen)
+    for text in lost(before, after, pairs):
+        screen.print(f"comparable in A and not in B: {text}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+    return _exit_code(comparison, before, len(earlier), fail_on=fail_on is not None, screen=screen)
 
 
-def _exit_code(comparison: Comparison, a: Weighed, earlier: int, *, fail_on: bool, failed: bool, screen: Console) -> int:
+def _exit_code(comparison: Comparison, a: Weighed, earlier: int, *, fail_on: bool, screen: Console) -> int:
     """0, 1 of a regression that was asked about, 4 where there is nothing to go by: what could not fail has not passed."""
     from results.run_scatter import RUNS  # noqa: PLC0415 - as above
-    from results.runs_comparison import claims, regressions  # noqa: PLC0415
+    from results.runs_comparison import claims, regressions, unjudged  # noqa: PLC0415
     from results.statistics import REPEATS_FOR_A_CLAIM  # noqa: PLC0415
 
     def say(text: str) -> None:
@@ -107,8 +106,12 @@ def _exit_code(comparison: Comparison, a: Weighed, earlier: int, *, fail_on: boo
     if not claims(comparison):
         say(f"No comparison has {REPEATS_FOR_A_CLAIM} repeats a side and no doubt: a regression could not have been shown.")
         return EXIT_INVALID
-    if failed:
-        say("Something that was valid in A is not in B: that B is not worse cannot be said.")
+    left = unjudged(a, comparison)
+    if left:
+        many = "1 comparison that A has figures for is" if len(left) == 1 else f"{len(left)} comparisons that A has figures for are"
+        say(f"{many} provisional or not comparable: that B is not worse cannot be said.")
+        for effect in left:
+            screen.print(f"  {effect.text}", markup=False, highlight=False, soft_wrap=True)
         return EXIT_INVALID
     return EXIT_FINE
 

@@ -25,6 +25,8 @@ pub struct Config {
     #[serde(default)]
     pub delay_ms: f64,
     #[serde(default)]
+    pub delay_spread: f64,
+    #[serde(default)]
     pub fail_share: f64,
     #[serde(default = "unavailable")]
     pub fail_status: u16,
@@ -73,8 +75,10 @@ impl Config {
         seconds("delay_ms", config.delay_ms / 1000.0)?;
         seconds("stall_s", config.stall_s)?;
         config.stall_after_s.map_or(Ok(()), |after| seconds("stall_after_s", after))?;
-        if !(0.0..=1.0).contains(&config.fail_share) {
-            return Err(format!("fail_share: {} is not 0 to 1", config.fail_share));
+        for (name, share) in [("delay_spread", config.delay_spread), ("fail_share", config.fail_share)] {
+            if !(0.0..=1.0).contains(&share) {
+                return Err(format!("{name}: {share} is not 0 to 1"));
+            }
         }
         if !(400..=599).contains(&config.fail_status) {
             return Err(format!("fail_status: {} is not 400 to 599", config.fail_status));

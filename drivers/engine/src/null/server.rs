@@ -25,17 +25,36 @@ const TIMER: u64 = u64::MAX - 1;
 const AWAKE_NS: u64 = 100_000;
 const LISTENER: u64 = u64::MAX - 2;
 
+/// How long requests are held back: all as long, or where `spread` is not 0 evenly drawn from so much of the mean on either side.
+#[derive(Clone, Copy, Debug)]
+struct Delay {
+    mean_ns: u64,
+    spread: f64,
+}
+
+impl Delay {
+    fn of_turn_ns(self, seed: u64, turn: impl FnOnce() -> u64) -> u64 {
+        if self.spread <= 0.0 {
+            return self.mean_ns;
+        }
+        let drawn = Random::new(hash(&[seed, 6, turn()])).unit();
+        (self.mean_ns as f64 * (1.0 + self.spread * (2.0 * drawn - 1.0))) as u64
+    }
+}
+
 /// What all threads share.
 #[derive(Debug)]
 struct Common {
     api: Api,
-    delay_ns: u64,
+    delay: Delay,
     fail_share: f64,
     fail_status: u16,
     stall: Option<(u64, u64)>,
     seed: u64,
     /// Requests on objects so far: the n-th fails or not, whichever thread has it.
     asked: AtomicU64,
+    /// Requests held back so far, where delays are drawn: the n-th waits as long in every run.
+    held: AtomicU64,
     /// When the first request came; 0: none yet.
     began_ns: AtomicU64,
     bells: Vec<Bell>,
@@ -48,7 +67,7 @@ impl Common {
             Ok(_) => now,
             Err(began) => began,
         };
-        let due = now + self.delay_ns;
+        let due = now + self.delay.of_turn_ns(self.seed, || self.held.fetch_add(1, Ordering::SeqCst));
         match self.stall {
             Some((after, length)) if (began + after..began + after + length).contains(&due) => began + after + length,
             _ => due,
@@ -98,12 +117,13 @@ impl Server {
                 http_time: httpdate::fmt_http_date(now),
                 iso_time: crate::sign::iso_time(now),
             },
-            delay_ns: ns(config.delay_ms),
+            delay: Delay { mean_ns: ns(config.delay_ms), spread: config.delay_spread },
             fail_share: config.fail_share,
             fail_status: config.fail_status,
             stall: config.stall_after_s.map(|after| (ns(after * 1e3), ns(config.stall_s * 1e3))),
             seed: config.seed,
             asked: AtomicU64::new(0),
+            held: AtomicU64::new(0),
             began_ns: AtomicU64::new(0),
             bells: (0..config.threads).map(|_| Bell::new()).collect::<io::Result<_>>().map_err(refused)?,
         });
@@ -276,5 +296,33 @@ impl Thread {
             Step::Wait | Step::Ask => {}
         }
         self.connections[slot] = Some(connection);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_1000(delay: Delay, seed: u64) -> Vec<u64> {
+        (0..1000).map(|turn| delay.of_turn_ns(seed, || turn)).collect()
+    }
+
+    #[test]
+    fn without_a_spread_all_wait_as_long() {
+        assert!(of_1000(Delay { mean_ns: 7_000_001, spread: 0.0 }, 3).iter().all(|&one| one == 7_000_001));
+    }
+
+    #[test]
+    fn drawn_waits_fill_the_spread_evenly_and_are_the_same_for_a_seed() {
+        let delay = Delay { mean_ns: 10_000_000, spread: 0.5 };
+        let waits = of_1000(delay, 3);
+        assert!(waits.iter().all(|one| (5_000_000..=15_000_000).contains(one)));
+        for quarter in 0..4u64 {
+            let from = 5_000_000 + quarter * 2_500_000;
+            let count = waits.iter().filter(|&&one| (from..from + 2_500_000).contains(&one)).count();
+            assert!((200..=300).contains(&count), "{quarter}: {count}"); // 250, and a deviation of 14
+        }
+        assert_eq!(waits, of_1000(delay, 3));
+        assert_ne!(waits, of_1000(delay, 4));
     }
 }
