@@ -16,10 +16,11 @@ from types import MappingProxyType
 
 from ground.record import Record
 from results.doubt import touching
-from results.figures import show_ms
 from results.findings import Finding, kind_of, overall, subjects, told_apart
 from results.interval import Interval
 from results.metrics import MetricKey
+from results.service_level import may_rank
+from results.spreads import shown
 from results.statistics import CONFIDENCE, t_quantile
 from results.summary import Row
 from results.summary_csv import csv_cell, interval_ends
@@ -133,8 +134,8 @@ def _panel(
         for row in (row for row in cells if row.layout == layout):
             value: float | None = getattr(row, field)
             within, top_within = (row.p90_in, row.max_in) if top is not None else (None, None)
-            shown = row.valid and not row.condemned
-            good = shown and value is not None
+            counts = row.valid and not row.condemned
+            good = counts and value is not None
             if not good and joined:
                 stretch += 1
             joined = good
@@ -150,8 +151,8 @@ def _panel(
                     low=low if good else None,
                     high=high if good else None,
                     steady=row.steady,
-                    provisional=shown and in_doubt(row, "throughput" if top is None else "p90", findings),
-                    valid=shown,
+                    provisional=counts and in_doubt(row, "throughput" if top is None else "p90", findings),
+                    valid=counts,
                     stretch=stretch if good else None,
                     note="; ".join(row.notes),
                 )
@@ -182,19 +183,22 @@ def _slowest(cells: Sequence[Row]) -> str:
     if all(row.p90_ms is None for row in cells):
         return f"too few samples for a p90: it needs {samples_needed(90)}"
     for workers in sorted({row.workers for row in cells}, reverse=True):
-        ranked = [row for row in cells if row.workers == workers and row.ranked]
-        known = sorted((row.p90_ms, row.layout) for row in ranked if row.p90_ms is not None)
+        ranked = [row for row in cells if row.workers == workers and may_rank(row, "p90")]
+        known = sorted((row for row in ranked if row.p90_ms is not None), key=lambda row: (row.p90_ms or 0.0, row.layout))
         if len(known) > 1:
-            (low, fast), (high, slow) = known[0], known[-1]
+            fast, slow = known[0], known[-1]
             at = f"{workers} worker{'s' * (workers > 1)}"
-            return f"p90 at {at}: {show_ms(low)} ms {fast}, {show_ms(high)} ms {slow}"
+            low, high = (shown(row, "p90", spread=False) for row in (fast, slow))
+            return f"p90 at {at}: {low} ms {fast.layout}, {high} ms {slow.layout}"
     return "no p90 to compare" if len({row.layout for row in cells}) > 1 else ""
 
 
 def _slowest_bins(cells: Sequence[Row]) -> str:
     """The same of latencies told in bins: the two that are farthest apart, told apart where their bins do not touch."""
     for workers in sorted({row.workers for row in cells}, reverse=True):
-        known = [(row.p90_in, row.layout) for row in cells if row.workers == workers and row.ranked and row.p90_in is not None]
+        known = [
+            (row.p90_in, row.layout) for row in cells if row.workers == workers and may_rank(row, "p90") and row.p90_in is not None
+        ]
         if len(known) > 1:
             known.sort(key=lambda one: (one[0].low_ms, one[0].top_ms))
             (low, fast), (high, slow) = known[0], known[-1]

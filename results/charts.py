@@ -33,11 +33,12 @@ from results.chart_data import (
 from results.chart_theme import LIGHT, Look, Style, config, styles
 from results.contrast import ALWAYS
 from results.figure import in_lines
-from results.figures import show_figure
 from results.findings import Finding, headline, kind_of, subjects, told_apart
 from results.pictures import Drawing, write_charts
 from results.resolved import PlannedLayout
+from results.service_level import may_rank
 from results.side_by_side import together
+from results.spreads import shown
 from results.statistics import REPEATS_FOR_A_CLAIM
 from results.summary import Row
 
@@ -157,7 +158,7 @@ def _latency_headline(rows: Sequence[Row], findings: Sequence[Finding]) -> str:
     apart = {(kind_of(one), one.workers, frozenset((one.faster, one.slower))) for one in findings if one.ratio is None}
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
-        if row.ranked and row.p90_ms:
+        if may_rank(row, "p90") and row.p90_ms:
             groups.setdefault((*kind_of(row), row.workers), []).append(row)
     for cells in groups.values():
         for low, high in permutations(cells, 2):
@@ -171,14 +172,14 @@ def _latency_headline(rows: Sequence[Row], findings: Sequence[Finding]) -> str:
     doubted = in_doubt(low, "p90", findings) or in_doubt(high, "p90", findings)
     return (
         f"{'Provisional: ' * doubted}p90 differs most in {names[kind_of(low)]} at {low.workers} worker{'s' * (low.workers > 1)}: "
-        f"{show_figure(low.p90_ms)} ms on {low.layout}, {show_figure(high.p90_ms)} ms on {high.layout}"
+        f"{shown(low, 'p90', spread=False)} ms on {low.layout}, {shown(high, 'p90', spread=False)} ms on {high.layout}"
     )
 
 
 def _widest_of_bins(rows: Sequence[Row]) -> str:
     """The same of p90s that were told in bins, by the gap between two bins; empty where none lie apart."""
     names = subjects(rows)
-    known = [(row, row.p90_in) for row in rows if row.ranked and row.p90_in is not None]
+    known = [(row, row.p90_in) for row in rows if may_rank(row, "p90") and row.p90_in is not None]
     pairs = [
         (slow_in.low_ms / fast_in.top_ms, fast, slow, told_apart(fast_in, slow_in))
         for fast, fast_in in known

@@ -101,13 +101,6 @@ def _finding(effect: Effect, *, rival: bool = False) -> Finding:
     up = effect.ratio is not None and effect.ratio.value > 1
     faster, slower = (effect.subject, effect.baseline) if up else (effect.baseline, effect.subject)
     measure = effect.ratio if up or effect.ratio is None else effect.ratio.inverted
-    if measure is None:
-        brief = f"{faster}, {slower}: not comparable"
-    elif measure.value < 1 + NEAR:
-        brief = f"{faster} and {slower} within {percent(measure)}"
-    else:
-        mark = f", {effect.verdict}" if effect.verdict in ("not shown", "provisional") else ""
-        brief = f"{faster} {show_ratio(measure.value)} {slower}{mark}"
     return Finding(
         workload=effect.workload,
         operation=effect.operation,
@@ -119,11 +112,30 @@ def _finding(effect: Effect, *, rival: bool = False) -> Finding:
         slower=slower,
         ratio=measure,
         verdict=effect.verdict,
-        brief=brief,
+        brief=_brief(effect.verdict, faster, slower, measure),
         doubts=effect.doubts,
         text=effect.text,
         rival=rival,
     )
+
+
+def _brief(verdict: Verdict, faster: str, slower: str, measure: Ratio | None) -> str:
+    """The relation alone. That two are near each other is said of those that are shown to be."""
+    if measure is None:
+        return f"{faster}, {slower}: not comparable"
+    if verdict == "too small to matter":
+        return f"{faster} and {slower} within {percent(measure)}"
+    if measure.value < 1 + NEAR and verdict not in ("better", "worse"):
+        return f"{faster}, {slower}: {'provisional, ' * (verdict == 'provisional')}{undecided(measure)}"
+    mark = f", {verdict}" if verdict in ("not shown", "provisional") else ""
+    return f"{faster} {show_ratio(measure.value)} {slower}{mark}"
+
+
+def undecided(measure: Ratio) -> str:
+    """That nothing is known of two that came out alike, with the ends of what is not ruled out."""
+    if measure.low is None or measure.high is None:
+        return "no difference shown"
+    return f"no difference shown ({show_ratio(measure.low)} to {show_ratio(measure.high)})"
 
 
 class Lead(Record):

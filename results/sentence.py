@@ -13,6 +13,7 @@ from results.comparison import Verdict
 from results.contrast import Contrast, workers_words
 from results.figures import show_figure, show_ratio
 from results.interval import Interval
+from results.service_level import may_rank
 from results.statistics import LEVEL, Ratio
 from results.summary import Row
 
@@ -121,7 +122,7 @@ def _latency(about: str, judged: Judged, measure: Ratio, high: Row, low: Row) ->
     name = one.metric.name
     # The subject is the higher one where the ratio of it to the baseline is above 1.
     values = one.values if high is one.baseline else one.values[::-1]
-    figures = "" if one.workers is None else f": {_against(*values)} {one.metric.unit}"
+    figures = "" if one.workers is None else f": {_against(*values, _least(one.metric.key, high, low))} {one.metric.unit}"
     where = _where(judged, low)
     if measure.value < judged.bound:
         near = f"within {percent(measure)} of each other{_bounds(measure)}"
@@ -156,17 +157,25 @@ def _where(judged: Judged, slow: Row) -> str:
 
 
 def _latencies(fast: Row, slow: Row, at: str) -> str:
+    """Both p90s; nothing where one of them may not be set against another's."""
+    if not may_rank(fast, "p90") or not may_rank(slow, "p90"):
+        return ""
     if fast.p90_in is not None and slow.p90_in is not None:
         return f", p90{at} {told_apart(fast.p90_in, slow.p90_in)}"
     if fast.p90_ms is None or slow.p90_ms is None:
         return ""
-    return f", p90{at} {_against(fast.p90_ms, slow.p90_ms)} ms"
+    return f", p90{at} {_against(fast.p90_ms, slow.p90_ms, _least('p90', fast, slow))} ms"
 
 
-def _against(one: float | None, other: float | None) -> str:
-    """Two latencies in ms: two digits, or three where they would read the same."""
+def _against(one: float | None, other: float | None, least: tuple[str, str]) -> str:
+    """Two latencies in ms, with the signs of lower bounds: two digits, or three where they would read the same."""
     digits = 2 if show_figure(one, 2) != show_figure(other, 2) else 3
-    return f"{show_figure(one, digits)} against {show_figure(other, digits)}"
+    return f"{least[0]}{show_figure(one, digits)} against {least[1]}{show_figure(other, digits)}"
+
+
+def _least(metric: str, one: Row, other: Row) -> tuple[str, str]:
+    """The sign before the figure of each, of those that are lower bounds."""
+    return "≥ " * (metric in one.at_least), "≥ " * (metric in other.at_least)
 
 
 def _bounds(measure: Ratio) -> str:

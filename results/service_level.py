@@ -37,6 +37,8 @@ class Stop(Record):
     valid: bool
     ranked: bool
     repeats: NonNegativeInt
+    at_least: bool = False
+    """Whether p90 is a lower bound: requests that were not seen to end took as long or longer."""
     note: str = ""
 
     @property
@@ -97,7 +99,8 @@ def _stop(row: Row) -> Stop:
         valid=row.valid,
         ranked=may_rank(row, "p90"),
         repeats=row.repeats,
-        note="; ".join(row.notes),
+        at_least="p90" in row.at_least,
+        note="; ".join((*row.notes, *(one.words for one in graves(touching(row.doubts, "p90"))))),
     )
 
 

@@ -11,15 +11,17 @@ from typing import Final
 from ground.record import Record
 from results.chart_data import log_ticks, nice_top
 from results.chart_theme import Look, Style
+from results.doubt import graves, touching
 from results.figures import show_figure, show_ms, show_ratio
-from results.findings import NEAR, Finding
-from results.interval import show_latency
+from results.findings import NEAR, Finding, undecided
 from results.kinds import Kind
-from results.service_level import Served, Stop, path, served, stretches, telling_bound_ms
+from results.sentence import percent
+from results.service_level import Served, Stop, may_rank, path, served, stretches, telling_bound_ms
 from results.slides.evidence import Evidence, repeats
 from results.slides.label_sides import sided
 from results.slides.slide import Axis, Bar, BarChart, LineChart, ScatterChart, Series, Slide, Spot
 from results.slides.words import counted, listed, rests_on, spanned, upper, why_not
+from results.spreads import shown
 from results.summary import Row
 
 ABREAST: Final = 6
@@ -28,7 +30,7 @@ LABELLED: Final = 3
 """Layouts of which every point is labelled; of more, the last of each path is."""
 _UNTOLD: Final = "tells no percentiles"
 """What `results.validity` notes of a driver that has none."""
-_CROSSES: Final = "×: not valid or not steady, not ranked"
+_CROSSES: Final = "×: not valid, not steady or in grave doubt, not ranked"
 FAR: Final = 50.0
 """A scale is logarithmic where its highest figure is so many times its lowest."""
 
@@ -84,7 +86,7 @@ def _latency(evidence: Evidence, group: Group, look: Look) -> Slide | None:
     series = [
         one for layout in group.layouts for one in _paths(drawn[layout], paths[layout], last_only=len(group.layouts) > LABELLED)
     ]
-    if not any(one.joined for one in series):
+    if not any(one.joined for one in series) and not _in_grave_doubt(group):
         return None
     bound_ms = telling_bound_ms(list(paths.values()))
     within = [served(layout, group.of(layout), bound_ms) for layout in group.layouts] if bound_ms is not None else []
@@ -109,7 +111,8 @@ def _latency(evidence: Evidence, group: Group, look: Look) -> Slide | None:
 
 def _served_title(group: Group, within: Sequence[Served], bound_ms: float | None, pairs: Sequence[Finding]) -> str:
     """What is served within the bound: the most and the least of the layouts, or who does not keep it; provisional where it is."""
-    if pairs and all(pair.ratio is None for pair in pairs):
+    counted_of = {row.layout for row in group.rows if may_rank(row, "p90") and row.p90_ms is not None}
+    if (pairs and all(pair.ratio is None for pair in pairs)) or _in_grave_doubt(group) - counted_of:
         return f"p90 of {group.about} by throughput: not comparable"
     doubted = any(pair.doubts for pair in pairs) or any(row.doubts for row in group.rows)
     known = sorted((one for one in within if one.ops_s is not None), key=lambda one: -(one.ops_s or 0))
@@ -127,6 +130,11 @@ def _served_title(group: Group, within: Sequence[Served], bound_ms: float | None
     return f"{at}, {most.layout} serves {_rate(most)} of {group.about}, {least.layout} {_rate(least)}"
 
 
+def _in_grave_doubt(group: Group) -> set[str]:
+    """The layouts of which a p90 that is known may not be set against another's, while what they serve may."""
+    return {row.layout for row in group.rows if row.ranked and row.p90_ms is not None and not may_rank(row, "p90")}
+
+
 def _rate(one: Served) -> str:
     return f"{'at least ' * one.at_least}{show_figure(one.ops_s)} op/s"
 
@@ -139,7 +147,7 @@ def _served_words(group: Group, within: Sequence[Served], bound_ms: float | None
 
 
 def _stop_words(layout: str, stop: Stop) -> str:
-    p90 = f"p90 {show_ms(stop.p90_ms)} ms" if stop.p90_ms is not None else "p90 not known"
+    p90 = f"p90 {'≥ ' * stop.at_least}{show_ms(stop.p90_ms)} ms" if stop.p90_ms is not None else "p90 not known"
     span = f" ({show_figure(stop.low_ops_s)} to {show_figure(stop.high_ops_s)})" if stop.repeats > 1 else ""
     valid = "" if stop.ranked else f"; not ranked: {stop.note}"
     rate = f"{show_figure(stop.throughput_ops_s)} op/s{span}"
@@ -257,9 +265,11 @@ def _relation(pair: Finding, about: str) -> str:
         return pair.brief
     interval = "" if ratio.low is None or ratio.high is None else f" ({show_ratio(ratio.low)} to {show_ratio(ratio.high)})"
     provisional = "Provisional: " * (pair.verdict == "provisional")
-    if ratio.value < 1 + NEAR or pair.verdict == "too small to matter":
-        near = f"within {max(1, round((ratio.value - 1) * 100))} % of each other"
-        return f"{provisional}{pair.faster} and {pair.slower} serve {about} {near}"
+    if pair.verdict == "too small to matter":
+        return f"{pair.faster} and {pair.slower} serve {about} within {percent(ratio)} of each other"
+    if ratio.value < 1 + NEAR and not pair.shown:
+        alike = f"{about} by {pair.faster} and {pair.slower}: {undecided(ratio)}"
+        return f"{provisional}{alike}" if provisional else upper(alike)
     if provisional:
         return f"{provisional}{pair.faster} did {show_ratio(ratio.value)}{interval} {pair.slower}’s {about}"
     unshown = ", which is not shown," if not pair.shown else ""
@@ -271,10 +281,11 @@ def _row_words(row: Row) -> str:
     at = f"{row.layout}, {counted(row.workers, 'worker')}"
     if row.throughput_ops_s is None:
         return f"{at}: {why_not(row)}."
-    p90 = show_latency(row.p90_ms, row.p90_in)
+    why = "; ".join(one.words for one in graves(touching(row.doubts, "p90"))) if row.ranked else ""
+    p90 = f"{shown(row, 'p90', spread=False)} ms{f' (not comparable: {why})' if why else ''}"
     each = " · ".join(f"{show_figure(point.throughput_ops_s)}{'' if point.valid else ' (not ranked)'}" for point in row.points)
     valid = "" if row.ranked else f"; not ranked: {why_not(row)}"
-    return f"{at}: {show_figure(row.throughput_ops_s)} op/s, p90 {p90} ms, n = {row.repeats} ({each}){valid}."
+    return f"{at}: {show_figure(row.throughput_ops_s)} op/s, p90 {p90}, n = {row.repeats} ({each}){valid}."
 
 
 def _lines(style: Style, rows: Sequence[Row], counts: Sequence[int]) -> Iterator[Series]:

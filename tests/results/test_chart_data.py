@@ -20,6 +20,8 @@ from results.chart_data import (
     throughput_panels,
 )
 from results.chart_theme import styles
+from results.charts import _latency_headline
+from results.doubt import Doubt
 from results.fake_run import WORKLOADS, fake_run
 from results.findings import find
 from results.resolved import PlannedLayout
@@ -58,6 +60,27 @@ def test_a_log_scale_holds_both_ends_with_few_ticks(low: float, factor: float) -
     assert start <= low <= low * factor <= end
     assert start < end
     assert 1 <= len(ticks) <= 9
+
+
+def test_the_sentence_of_a_latency_panel_leaves_out_what_may_not_be_compared_and_marks_lower_bounds(run: RunStore) -> None:
+    held = Doubt(what="set by the CPU limit", grade="grave", words="throttled", metrics=("p90",))
+    rows = [row for row in summarize(run.plan(), run.steps()) if row.workload == "small-read"]
+    most = max(row.workers for row in rows)
+
+    def said(**update: object) -> str:
+        changed = [row.model_copy(update=update) if row.layout == "swift" else row for row in rows]
+        return latency_panels(changed, find(changed))[0].finding
+
+    assert f"p90 at {most} worker" in said()
+
+    def headed(**update: object) -> str:
+        changed = [row.model_copy(update=update) if row.layout == "swift" else row for row in rows]
+        return _latency_headline(changed, find(changed))
+
+    assert headed(doubts=(held,)) == "p90 and the slowest request by worker count"
+    assert "≥ 5,000 ms on swift" in headed(p90_ms=5000.0, at_least=("p90",))
+    assert said(doubts=(held,)) == "no p90 to compare"
+    assert "≥ 5,000 ms swift" in said(p90_ms=5000.0, at_least=("p90",))
 
 
 def test_a_line_is_broken_where_a_step_is_missing_or_not_valid(run: RunStore) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from results.doubt import Doubt
 from results.findings import Finding, find, headline, overall
 from results.store import RunStore
 from results.summary import Point, Row, summarize
@@ -63,7 +64,17 @@ def test_five_repeats_give_an_interval_and_say_whether_a_difference_was_shown() 
     assert apart.text.endswith("; n = 5.")
     assert "within 1 % of each other" in near.text
     assert "n = 5: no difference shown" in near.text
+    assert near.brief.startswith("a, b: no difference shown (0.")
+    assert same.brief == "a and b within 1 %"
     assert "n = 5: equivalent, less than the 5 % apart that matter" in same.text
+
+
+def test_a_p90_that_a_cpu_limit_made_is_not_set_against_another_and_a_lower_bound_has_its_sign() -> None:
+    held = Doubt(what="set by the CPU limit", grade="grave", words="held", metrics=("p90",))
+    _, limited = find([row("a", 8, [180.0], p90_ms=11), row("b", 8, [100.0], p90_ms=17, doubts=(held,))])
+    assert limited.text.startswith("a serves 1.8× b’s 1 MB reads at 8 workers;")
+    _, stalled = find([row("a", 8, [180.0], p90_ms=11), row("b", 8, [100.0], p90_ms=5000, at_least=("p90",))])
+    assert "p90 11 against ≥ 5,000 ms" in stalled.text
 
 
 def test_a_cell_that_is_not_valid_is_no_ratio_and_says_why() -> None:

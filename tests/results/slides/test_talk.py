@@ -6,6 +6,8 @@ import pytest
 
 from results.attestation import Attested
 from results.chart_theme import DARK, LIGHT, styles
+from results.comparison import Verdict
+from results.doubt import Doubt
 from results.fake_run import WORKLOADS, Spoilt, fake_run
 from results.figures import show_ratio
 from results.findings import headline
@@ -15,6 +17,7 @@ from results.slides.evidence import Evidence, evidence
 from results.slides.slide import BarChart, Deck, LineChart, ScatterChart, Slide
 from results.slides.talk import talk
 from results.slides.tuning import one_setting_each
+from results.statistics import Ratio
 from results.store import RunStore
 from suites import Workload
 
@@ -76,6 +79,32 @@ def test_the_order_of_blocks_is_called_balanced_only_where_the_plan_has_it_so(to
     assert "in balanced order" in text_of(talk(ordered("rs", "sr", "sr", "rs", "sr")).slides[0])
     for plain in (told, ordered("rs", "rs", "rs", "rs", "rs")):
         assert " order" not in text_of(talk(plain).slides[0])
+
+
+def test_two_that_nothing_is_known_of_are_not_said_to_be_near_each_other(told: Evidence) -> None:
+    def title(verdict: Verdict) -> str:
+        about: dict[str, object] = {"ratio": Ratio(value=1.01, low=0.59, high=1.7, repeats=5), "verdict": verdict}
+        found = tuple(one.model_copy(update=about) for one in told.findings)
+        return slide(talk(told.model_copy(update={"findings": found})), "throughput-small-read").title
+
+    said = "1 MB reads by rgw-beast and swift: no difference shown (0.59× to 1.7×) at 1 to 16 workers"
+    assert title("not shown") == said
+    assert title("provisional") == f"Provisional: {said}"
+    assert title("too small to matter").endswith("serve 1 MB reads within 1 % of each other at 1 to 16 workers")
+
+
+def test_a_p90_that_a_cpu_limit_made_is_shown_as_not_comparable_and_left_out_of_titles(told: Evidence) -> None:
+    held = Doubt(what="set by the CPU limit", grade="grave", words="throttled", metrics=("p90",))
+
+    def doubting(*layouts: str) -> Evidence:
+        rows = tuple(one.model_copy(update={"doubts": (held,)}) if one.layout in layouts else one for one in told.rows)
+        return told.model_copy(update={"rows": rows})
+
+    for layouts in (("swift",), ("rgw-beast", "swift")):
+        deck = talk(doubting(*layouts))
+        assert slide(deck, "latency-small-read").title == "p90 of 1 MB reads by throughput: not comparable"
+        notes = "\n".join(slide(deck, "throughput-small-read").notes)
+        assert notes.count("ms (not comparable: throttled)") == 2 * len(layouts)
 
 
 def test_titles_of_results_are_sentences_with_figures_and_notes_name_every_repeat(told: Evidence) -> None:
