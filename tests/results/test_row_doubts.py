@@ -121,6 +121,11 @@ def test_short_windows_that_all_do_the_same_are_judged_over_their_repeats() -> N
     assert not any("too short to tell" in note for note in found.notes)
 
 
+def test_a_machine_that_drifts_from_repeat_to_repeat_makes_no_step_unsteady() -> None:
+    slower = [fake_measurement(workload="w", window_s=5.0, seed=seed, mean_ms=10.0 + seed) for seed in range(REPEATS)]
+    assert row(slower).steady is not False
+
+
 def test_a_percentile_that_a_cpu_limit_may_have_made_is_in_grave_doubt_and_no_other_figure() -> None:
     measured = [steady(seed) for seed in range(REPEATS)]
     limited = row(measured, {number: StepUse(throttled=(HELD,)) for number in range(REPEATS)})
