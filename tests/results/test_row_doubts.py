@@ -174,17 +174,7 @@ def test_the_interval_of_a_lower_bound_has_no_upper_end() -> None:
 
 
 def test_percentiles_in_bins_do_not_escape_the_cpu_limit() -> None:
-    held = Throttled(
-        host="gateway-1",
-        tier="gateway",
-        quota_cpus=0.6,
-        share_of_periods=0.9,
-        share_of_time=0.5,
-        period_ms=100.0,
-        stall_ms=54.0,
-        stalls=180,
-    )
-    short = held.model_copy(update={"stall_ms": 4.0})
+    short = HELD.model_copy(update={"stall_ms": 4.0})
 
     def touched(limit: Throttled) -> set[str]:
         binned = [fake_measurement(workload="w", bins=True, seed=seed) for seed in range(REPEATS)]
@@ -193,7 +183,7 @@ def test_percentiles_in_bins_do_not_escape_the_cpu_limit() -> None:
         assert str(found.p90_in) == "(10, 20]"
         return {metric for one in found.doubts if one.what == "set by the CPU limit" for metric in one.metrics}
 
-    assert touched(held) == {"p90", "p99", "max"}
+    assert touched(HELD) == {"p90", "p99", "max"}
     assert touched(short) == set()
 
 
