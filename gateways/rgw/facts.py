@@ -101,7 +101,7 @@ def facts(
         for one in gateways[1:]:
             value = _values(one, ["rgw_frontends"])["rgw_frontends"]
             found[f"{one.name}: rgw_frontends"] = value.replace(f"{one.host.address}:", f"{one.host.name}:")
-    found |= _queue(osds, media, settings.osd.objectstore)
+    found |= _queue(osds, media, settings.osd.objectstore, lacks)
     found |= _extra(settings, osds, gateways, mon)
     return found
 
@@ -113,7 +113,7 @@ def spread(primaries: Mapping[int, int]) -> str:
     return f"{shares}: whose reads each answers, of the {total} placement groups of objects' data"
 
 
-def _queue(osds: Sequence[Ceph], media: Sequence[Media], store: str) -> dict[str, str]:
+def _queue(osds: Sequence[Ceph], media: Sequence[Media], store: str, lacks: frozenset[str]) -> dict[str, str]:
     """How OSDs queue what they are asked, and which writes they put off: by what they take their disks for.
 
     The kernel tells them, and takes loop disks for spinning ones. BlueStore then writes what is no larger than
@@ -125,7 +125,7 @@ def _queue(osds: Sequence[Ceph], media: Sequence[Media], store: str) -> dict[str
     values = _values(osd, ("osd_op_queue", f"osd_op_num_shards_{one}", f"osd_op_num_threads_per_shard_{one}"))
     if store == "bluestore":
         names = (f"bluestore_prefer_deferred_size_{one}", f"bluestore_min_alloc_size_{one}", "bluestore_debug_enforce_settings")
-        values |= _values(osd, names)
+        values |= _values(osd, [name for name in names if name not in lacks])
     if values["osd_op_queue"] == "mclock_scheduler":
         values |= _values(osd, ("osd_mclock_profile", f"osd_mclock_max_capacity_iops_{one}"))
     return found | {f"osd: {name}": value for name, value in values.items()}

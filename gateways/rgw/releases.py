@@ -22,7 +22,7 @@ class Release(Record):
     mute: tuple[str, ...] = ()
     """Health checks that say nothing about a store in this release."""
     lacks: frozenset[str] = frozenset()
-    """Options that this suite writes for other releases and that this one does not know."""
+    """Options that this suite writes or asks for in other releases and that this one does not know."""
 
 
 _PACKAGES = (
@@ -44,7 +44,7 @@ RELEASES: dict[str, Release] = {
         key_type=1,
         frontends=("beast", "civetweb"),
         filestore=True,
-        lacks=frozenset({"mon_allow_pool_size_one", "osd_mclock_skip_benchmark"}),
+        lacks=frozenset({"mon_allow_pool_size_one", "osd_mclock_skip_benchmark", "bluestore_debug_enforce_settings"}),
     ),
     "ceph-16": Release(
         image=Image(name="ceph-16", suite="bookworm", packages=_PACKAGES),

@@ -75,9 +75,9 @@ class Stage:
         """Places, in the order of events, of those that match."""
         return [index for index, (host, what) in enumerate(self.events) if re.search(pattern, f"{host} {what}")]
 
-    def rgw(self, settings: RgwSettings | None = None) -> Standing:
+    def rgw(self, settings: RgwSettings | None = None, release: str = "ceph-16") -> Standing:
         place = RgwPlace(mon="store-1", osd=STORES, radosgw=("gateway-1",))
-        return Rgw("ceph-16", place, settings or RgwSettings()).bring_up(self.hosts, self.hosts["client-1"], print)
+        return Rgw(release, place, settings or RgwSettings()).bring_up(self.hosts, self.hosts["client-1"], print)
 
     def swift(self, settings: SwiftSettings | None = None) -> Standing:
         place = SwiftPlace(proxy=("gateway-1",), storage=STORES)
@@ -94,6 +94,11 @@ def test_whose_reads_each_osd_answers_is_told_and_so_are_writes_that_it_puts_off
     assert facts["reads by OSD"].startswith("osd.0 17 %, osd.1 17 %, osd.2 17 %, osd.3 17 %, osd.4 16 %, osd.5 16 %: ")
     assert facts["reads by OSD"].endswith("of the 64 placement groups of objects' data")
     assert {"osd: bluestore_prefer_deferred_size_ssd", "osd: bluestore_debug_enforce_settings"} <= set(facts)
+
+
+def test_a_release_is_not_asked_for_options_that_it_lacks(stage: Stage) -> None:
+    stage.unknown = {"bluestore_debug_enforce_settings"}
+    assert "osd: bluestore_debug_enforce_settings" not in stage.rgw(release="ceph-14").facts
 
 
 def test_ceph_comes_up_in_the_order_that_makes_it_short(stage: Stage) -> None:

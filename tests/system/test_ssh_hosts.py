@@ -236,18 +236,22 @@ def test_counters_tell_of_memory_disk_and_network(host: Host) -> None:
     host.run(["dd", "if=/dev/zero", f"of={host.disks[0]}", "bs=1M", "count=8", "oflag=direct"])
 
 
+def writes_s(host: Host) -> float:
+    """How long the host's disk takes for 60 writes, one after the other, by dd's own clock: its start counts nothing."""
+    told = host.run(["sh", "-c", 'LC_ALL=C dd if=/dev/zero of="$1" bs=4k count=60 oflag=direct 2>&1', "sh", host.disks[0]]).stdout
+    return float(told.rsplit(" copied, ", 1)[1].split(" s", 1)[0])
+
+
 def test_limits_hold_and_are_taken_off(hosts: Hosts) -> None:
     host = hosts.hosts["store-1"]
     spin = "import time,os; end=time.monotonic()+1.5\nwhile time.monotonic()<end: pass\nprint(time.process_time())"
     hosts.limit()
     before = host.counters()
-    limited_s = float(host.run(["python3", "-c", spin]).stdout)
+    assert float(host.run(["python3", "-c", spin]).stdout) < 0.6
     after = host.counters()
-    assert limited_s < 0.6
     assert (after.throttled_periods or 0) > (before.throttled_periods or 0)
-    started = time.monotonic()
-    host.run(["dd", "if=/dev/zero", f"of={host.disks[0]}", "bs=4k", "count=30", "oflag=direct"])
-    assert time.monotonic() - started > 0.8
+    limited_s = writes_s(host)
+    assert limited_s > 1.5
     facts = hosts.facts()
     assert "268435456" in facts["limits store-1"]
     assert "/dev/wb0" in facts["limits store-1"]
@@ -256,10 +260,11 @@ def test_limits_hold_and_are_taken_off(hosts: Hosts) -> None:
     mtu = host.run(["cat", "/sys/class/net/eth0/mtu"]).stdout.strip()
     assert facts["mtu store-1"] == mtu
     hosts.unlimit()
-    assert float(host.run(["python3", "-c", spin]).stdout) > limited_s * 1.2
-    started = time.monotonic()
-    host.run(["dd", "if=/dev/zero", f"of={host.disks[0]}", "bs=4k", "count=30", "oflag=direct"])
-    assert time.monotonic() - started < 0.8
+    before = host.counters()
+    host.run(["python3", "-c", spin])
+    # By what the kernel counts: how much of a CPU there is for it, others on this machine decide.
+    assert host.counters().throttled_periods == before.throttled_periods
+    assert writes_s(host) < limited_s / 2
 
 
 def test_what_takes_more_memory_than_its_host_has_is_ended_and_counted(hosts: Hosts) -> None:
