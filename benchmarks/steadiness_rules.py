@@ -82,7 +82,7 @@ def line(steps: int, regime: tuple[int, float, int, float], *, head: str, drifti
         said = []
         for _ in range(steps):
             others = moves(draw, drift if drifting else 0.0, repeats * beside, window_s, rate, noise) if beside else []
-            said.append(steady_over_repeats(moves(draw, drift, repeats, window_s, rate, noise), beside=others).steady)
+            said.append(steady_over_repeats(moves(draw, drift, repeats, window_s, rate, noise), others).steady)
         cells.append(f"{100 * said.count(True) / steps:.1f} / {100 * said.count(False) / steps:.1f}")
     print(f"| {repeats} | {window_s:g} s | {rate} | {noise:.0%} | {head} | {' | '.join(cells)} |", flush=True)
 

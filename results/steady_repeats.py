@@ -6,9 +6,9 @@ too short. What one repeat does and another does not is in the spread of the rep
 
 - Steady: the 90 % interval of the mean move (Student's) lies within MOST. Two one-sided tests at 5 % each, for equivalence (D. J.
   Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987): a drift of MOST or more is called steady at most 5 times in 100.
-- Not steady: its 98 % interval lies beyond LEAST, on one side. Of steps that do not drift that are less than 2 in 100.
-- Not steady either: from the first repeat to the last the throughput moves beyond LEAST, by the same interval of the line through
-  the logarithms. Repeats of a trend are not the same measurement.
+- Not steady: its 98 % interval lies beyond LEAST and the window's *grain*, on one side. Of steps that do not drift that are less
+  than 2 in 100. The grain is what a window cannot resolve: workers that move in step do a batch more or less in a second than in
+  the next, and where each repeat starts alike they do so in each repeat alike.
 - What one step is too noisy to tell, those beside it help to: the other worker counts and operations of the same layout, which had
   the same warm-up. Where the interval of all their moves together lies within MOST, and its own mean does, it is steady too. A
   drift of MOST in all of them is called steady at most 9 times in 100; in one alone it takes a drift twice as large to be as sure.
@@ -64,30 +64,33 @@ def window_move(measurement: Measurement, *, closed_loop: bool = True) -> float 
     return _move([total / count for total, count in zip(sums_us, counts, strict=True)], lengths_s)
 
 
-def steady_over_repeats(
-    moves: Sequence[float | None], levels: Sequence[float] = (), beside: Sequence[float | None] = ()
-) -> Steadiness:
+def window_grain(measurement: Measurement) -> float:
+    """The largest move that workers in step make of a closed loop's constant throughput, as a share of its mean.
+
+    With W workers in step the operations that are done by any time are within W/2 of the line through them. Of a window of T whole
+    seconds with n operations each, that moves the line of least squares through the seconds by at most 12 W / (n (T + 1)).
+    """
+    seconds = max(1, math.floor(measurement.window_s + EDGE_S))
+    done = sum(one.count for one in measurement.seconds)
+    return 12 * measurement.workers * measurement.window_s / (done * (seconds + 1)) if done else math.inf
+
+
+def steady_over_repeats(moves: Sequence[float | None], beside: Sequence[float | None] = (), *, grain: float = 0.0) -> Steadiness:
     """Whether a step that was repeated was steady, by the move of each repeat's window (`window_move`; of at least 5).
 
-    `levels` are the throughputs of the repeats in the order in which they were measured; `beside` the moves of all other steps of
-    the same layout.
+    `beside` are the moves of all other steps of the same layout; `grain` is the coarsest of the windows' (`window_grain`).
     """
     known = [move for move in moves if move is not None]
     if len(known) < len(moves) or len(known) < REPEATS_FOR_A_CLAIM:
         lack = f"has {len(known)}" if len(known) == len(moves) else f"knows {len(known)} of {len(moves)}"
         why = f"{UNTOLD}: telling it over repeats takes the seconds of {REPEATS_FOR_A_CLAIM} repeats, and this {lack}"
         return Steadiness(steady=None, notes=(why,))
-    faults, within = [], one_sample(known)
-    if _nearest(within, len(known) - 1) > LEAST:
-        way = "rises" if within.mean > 0 else "falls"
-        faults.append(f"over {len(known)} repeats it {way} by {_percent(within.mean)} from the start of the window to its end")
-    trend = _trend(levels)
-    if trend is not None and _nearest(trend, trend.repeats - 2) > math.log1p(LEAST):
-        way = "rises" if trend.mean > 0 else "falls"
-        faults.append(f"throughput {way} by {_percent(math.expm1(trend.mean))} from the first repeat to the last")
+    within = one_sample(known)
     most = _farthest(within)
-    if faults:
-        return Steadiness(steady=False, notes=tuple(f"not steady: {fault}" for fault in faults), most=most)
+    if abs(within.mean) - t_quantile((1 + SURE) / 2, len(known) - 1) * within.error > LEAST + grain:
+        way = "rises" if within.mean > 0 else "falls"
+        fault = f"over {len(known)} repeats it {way} by {_percent(within.mean)} from the start of the window to its end"
+        return Steadiness(steady=False, notes=(f"not steady: {fault}",), most=most)
     others = [move for move in beside if move is not None]
     if others and most > MOST:
         most = min(most, max(abs(within.mean), _farthest(one_sample([*known, *others]))))
@@ -114,25 +117,6 @@ def _move(values: Sequence[float], lengths_s: Sequence[float]) -> float:
     across = sum(length * (place - middle) ** 2 for place, length in zip(places, lengths_s, strict=True))
     along = sum(length * (place - middle) * (value - whole) for place, length, value in zip(places, lengths_s, values, strict=True))
     return along / across * span / whole
-
-
-def _trend(levels: Sequence[float]) -> OneSample | None:
-    """The rise of the line through the logarithms from the first to the last, and its error; None of too few, or where one is 0."""
-    count = len(levels)
-    if count < REPEATS_FOR_A_CLAIM or min(levels) <= 0:
-        return None
-    logs = [math.log(level) for level in levels]
-    middle, whole = (count - 1) / 2, math.fsum(logs) / count
-    across = count * (count**2 - 1) / 12
-    slope = math.fsum((place - middle) * (log - whole) for place, log in enumerate(logs)) / across
-    left = math.fsum((log - whole - slope * (place - middle)) ** 2 for place, log in enumerate(logs))
-    error = math.sqrt(left / (count - 2) / across) * (count - 1)
-    return OneSample(mean=slope * (count - 1), error=error, repeats=count)
-
-
-def _nearest(told: OneSample, freedom: float) -> float:
-    """How far the interval at SURE is from 0; below 0 where it holds it."""
-    return abs(told.mean) - t_quantile((1 + SURE) / 2, freedom) * told.error
 
 
 def _percent(share: float) -> str:

@@ -283,7 +283,7 @@ def _steady(shown: Sequence[Point], beside: Sequence[float | None]) -> Steadines
     if False in told or told == {True}:
         return Steadiness(steady=False not in told)
     # What drifts from repeat to repeat is in the intervals, and falls on all layouts: blocks are balanced. It is no unsteady step.
-    found = steady_over_repeats([point.move for point in shown], beside=beside)
+    found = steady_over_repeats([point.move for point in shown], beside, grain=max((point.grain for point in shown), default=0.0))
     # Why each of few repeats cannot be told is in its own notes.
     return found if len(shown) >= REPEATS_FOR_A_CLAIM else Steadiness(steady=None)
 

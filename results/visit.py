@@ -21,7 +21,7 @@ from results.measurement import Tally
 from results.metrics import Spread
 from results.resolved import ResolvedPlan
 from results.steadiness import Steadiness, steadiness
-from results.steady_repeats import window_move
+from results.steady_repeats import window_grain, window_move
 from results.step import StepKey, StepResult
 from results.store import RunStore
 from results.use import StepUse, full_nics, step_use
@@ -44,6 +44,8 @@ class Point(Record):
     """None: it cannot be told."""
     move: float | None = None
     """By how much its step moved from the start of the window to the end, as a share of its mean; None: not known."""
+    grain: NonNegativeFloat = 0.0
+    """The move that its window cannot resolve."""
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     """What the driver said beside its figures: never why a repeat is not valid."""
@@ -159,6 +161,7 @@ def visit(
         faults += [one.words for one in full_nics(use.resources)]
     found = Steadiness(steady=None) if faults or not step.valid else steadiness(measurement, closed_loop=closed_loop)
     move = None if faults else window_move(measurement, closed_loop=closed_loop)
+    grain = window_grain(measurement) if closed_loop and move is not None else 0.0
     valid = step.valid and not faults
     notes = (*faults, *found.notes, *step.notes, *gaps)
     done = sum(tally.count for tally in measurement.tallies)
@@ -168,6 +171,7 @@ def visit(
             valid=valid,
             steady=found.steady,
             move=move,
+            grain=grain,
             notes=notes,
             remarks=measurement.notes,
             throughput_ops_s=tally.count / measurement.window_s,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from results.measurement import Measurement, Second
-from results.steady_repeats import MOST, steady_over_repeats, window_move
+from results.steady_repeats import MOST, steady_over_repeats, window_grain, window_move
 from results.testing import fake_measurement
 
 BASE = fake_measurement(mean_ms=100)
@@ -116,16 +116,6 @@ def test_no_move_is_known_of_a_window_without_two_seconds_or_without_figures() -
     assert window_move(fake_measurement(bins=True)) is None
 
 
-def test_a_trend_from_repeat_to_repeat_is_found_and_scatter_is_none() -> None:
-    moves = [0.01, -0.02, 0.0, 0.02, -0.01]
-    falling = steady_over_repeats(moves, [1000, 949, 901, 848, 802])
-    assert falling.steady is False
-    assert falling.notes == ("not steady: throughput falls by 20 % from the first repeat to the last",)
-    assert steady_over_repeats(moves, [1000, 1050, 980, 1020, 990]).steady is True
-    # Sure, but too small to matter.
-    assert steady_over_repeats(moves, [1000, 1005, 1010, 1015, 1020]).steady is True
-
-
 def test_a_drift_that_every_repeat_does_again_is_said_with_its_size() -> None:
     found = steady_over_repeats([0.28, 0.31, 0.33, 0.29, 0.29])
     assert (found.steady, found.notes) == (
@@ -167,6 +157,21 @@ def test_too_few_repeats_tell_nothing(moves: list[float | None], why: str) -> No
 
 
 def test_windows_without_any_noise_are_judged_as_they_are() -> None:
-    assert steady_over_repeats([0.0] * 5, [10.0] * 5).steady is True
-    assert steady_over_repeats([0.1] * 5, [10.0] * 5).steady is False
-    assert steady_over_repeats([0.0] * 5, [10.0, 0.0, 10.0, 10.0, 10.0]).steady is True
+    assert steady_over_repeats([0.0] * 5).steady is True
+    assert steady_over_repeats([0.1] * 5).steady is False
+
+
+@pytest.mark.parametrize(("workers", "answer_s", "window_s"), [(4, 0.06, 2.0), (4, 0.063, 3.0), (16, 0.11, 2.5), (7, 0.3, 10.0)])
+def test_workers_in_step_are_no_drift_however_alike_the_repeats_are(workers: int, answer_s: float, window_s: float) -> None:
+    for shift in np.linspace(0, answer_s, 23):
+        # All workers end their requests at once, and every repeat begins alike.
+        ends = [at for turn in range(1000) if 0 <= (at := turn * answer_s + shift) < window_s]
+        counts = [workers * sum(second <= at < second + 1 for at in ends) for second in range(math.ceil(window_s))]
+        one = told(counts, window_s).model_copy(update={"workers": workers})
+        move = window_move(one)
+        assert move is not None
+        assert abs(move) <= window_grain(one)
+        assert steady_over_repeats([move] * 5, grain=window_grain(one)).steady is not False
+    # What drifts by more than that is found.
+    found = steady_over_repeats([window_grain(one) + 0.06] * 5, grain=window_grain(one))
+    assert found.steady is False

@@ -31,7 +31,7 @@ workloads:
     objects: {size: 4KiB, containers: 1, per_container: 8}
     operations: {read: 100}
     workers: [4]
-    runtime: 10s  # constant delays keep workers in step: a second has a batch more or less than the next, in every repeat alike
+    runtime: 5s  # constant delays keep workers in step: a second has a batch more or less than the next, in every repeat alike
     warmup: 500ms
 """
 LAYOUTS = "null:delay_ms=60,null:delay_ms=20"
