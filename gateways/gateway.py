@@ -157,6 +157,8 @@ class Standing(ABC):
     facts: Mapping[str, str]
     """What decides results, in words: versions, replicas, acknowledgement rule, pipeline as it runs, tcp_nodelay ..."""
     rendered: tuple[Rendered, ...]
+    uneven: tuple[str, ...] = ()
+    """Why its storage hosts do not share the reads as they should, a sentence each; what is read from it is provisional then."""
 
     @abstractmethod
     def settle(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ What = Literal[
     "hosts not attested",
     "machine busy",
     "machine not known",
+    "reads uneven",
     "set by the CPU limit",
     "not steady",
     "steadiness not known",

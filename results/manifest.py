@@ -49,6 +49,12 @@ class Manifest(Record):
     configs: tuple[ConfigFile, ...] = ()
 
 
+BUSY: Final = "busy"
+"""The kind of event that tells that a deployment came up on a busy machine."""
+UNEVEN: Final = "uneven"
+"""The same of one whose storage hosts do not share the reads."""
+
+
 class RunEvent(Record):
     """One line of `events.jsonl`: what the conductor did, and when."""
 

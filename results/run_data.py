@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Final
 
 from results.ascent import doubted
 from results.attestation import Attested, between
 from results.comparing import compare
 from results.comparison import Comparison
 from results.confirmation import Confirmation, confirmation, confirmation_folder
-from results.doubt import Doubt
+from results.doubt import Doubt, What
 from results.gaps import gaps
 from results.ledger import Ledger, ledger
-from results.manifest import RunEvent
+from results.manifest import BUSY, UNEVEN, RunEvent
 from results.resolved import ResolvedPlan
 from results.staircase_page import StaircasePage, staircase_page
 from results.step import StepKey, StepResult
@@ -26,8 +27,8 @@ from results.trial_book import TrialBook
 from results.tuning_result import TuningResult
 from results.visit import Visit, read_visits
 
-BUSY = "busy"
-"""The kind of event that tells that a deployment came up on a busy machine."""
+_DOUBTED: Final[Mapping[str, What]] = {BUSY: "machine busy", UNEVEN: "reads uneven"}
+"""Events of a deployment by their kind, and what is in doubt of what it gives."""
 
 
 class RunData:
@@ -109,7 +110,7 @@ class RunData:
         if self.tuning is not None:
             return tried(self.plan, self.visits, self.trials)
         rows = doubted(rows_of(self.plan, self.visits), self.stairs.stairs if self.stairs is not None else ())
-        return begun_busy(rows, self.events)
+        return begun(rows, self.events)
 
     @cached_property
     def layers(self) -> tuple[Row, ...]:
@@ -139,20 +140,27 @@ class RunData:
         return gaps(self.store, self.plan, self.steps.values())
 
 
-def begun_busy(rows: Sequence[Row], events: Sequence[RunEvent]) -> tuple[Row, ...]:
-    """The rows; provisional where most of their repeats stood up on a machine that others kept busy, whatever they did later."""
-    found: dict[str, dict[int, RunEvent]] = {}
+def begun(rows: Sequence[Row], events: Sequence[RunEvent]) -> tuple[Row, ...]:
+    """The rows; provisional where most of their repeats had a deployment that came up in doubt, whatever happened later.
+
+    On a machine that others kept busy all of them are; where storage hosts do not share the reads, those of reads.
+    """
+    found: dict[tuple[What, str, int], RunEvent] = {}
     for event in events:
-        if event.kind == BUSY and event.layout is not None and event.repeat is not None:
-            found.setdefault(event.layout, {})[event.repeat] = event
-    made = []
-    for row in rows:
-        told = [found[row.layout][one.repeat] for one in row.used if one.repeat in found.get(row.layout, {})]
-        if 2 * len(told) > len(row.used) and all(one.what != "machine busy" for one in row.doubts):
-            doubt = Doubt(what="machine busy", grade="mild", words=f"before it was measured, {told[-1].text}")
-            row = row.model_copy(update={"doubts": (*row.doubts, doubt)})  # noqa: PLW2901 - the same row, more of it known
-        made.append(row)
-    return tuple(made)
+        if event.kind in _DOUBTED and event.layout is not None and event.repeat is not None:
+            found[_DOUBTED[event.kind], event.layout, event.repeat] = event
+    return tuple(_begun(row, found) for row in rows)
+
+
+def _begun(row: Row, found: Mapping[tuple[What, str, int], RunEvent]) -> Row:
+    doubts = list(row.doubts)
+    for what in dict.fromkeys(_DOUBTED.values()):
+        told = [event for one in row.used if (event := found.get((what, row.layout, one.repeat))) is not None]
+        touched = what != "reads uneven" or row.operation == "read"
+        if touched and 2 * len(told) > len(row.used) and all(one.what != what for one in doubts):
+            words = f"before it was measured, {told[-1].text}" if what == "machine busy" else told[-1].text
+            doubts.append(Doubt(what=what, grade="mild", words=words))
+    return row if len(doubts) == len(row.doubts) else row.model_copy(update={"doubts": tuple(doubts)})
 
 
 def tried(plan: ResolvedPlan, visits: Mapping[StepKey, Visit], trials: Sequence[Trial]) -> tuple[Row, ...]:

@@ -14,7 +14,7 @@ from drivers.driver import Driver, GaveUp
 from drivers.order import CosbenchSite
 from ground.errors import DriverError, ServiceFailed, TargetError
 from results.attestation import Attested
-from results.manifest import Sheet
+from results.manifest import BUSY, UNEVEN, Sheet
 from results.step import Pass, StepKey
 from results.store import RunStore
 from topologies.attestation import Attestation
@@ -32,7 +32,7 @@ from weighbridge.pace import Pace, show_duration, work_of
 from weighbridge.passes import asked_of_hosts, wants_tools
 from weighbridge.plan import Plan, Turn, Visit
 from weighbridge.profiling import Profiler
-from weighbridge.quiet import EVENT, Quiet
+from weighbridge.quiet import Quiet
 from weighbridge.telemetry import Watch
 
 RESUMED: Final = "resumed"
@@ -178,7 +178,7 @@ class Conductor:
         self._store.event("visit", text if nth == 1 else f"{text}, on deployment {nth}", layout=visit.layout)
         again = False
         if self._quiet is not None and (busy := self._quiet.wait(say)) is not None:
-            self._store.event(EVENT, busy.words, layout=visit.layout, repeat=visit.repeat, share=busy.share)
+            self._store.event(BUSY, busy.words, layout=visit.layout, repeat=visit.repeat, share=busy.share)
         with ExitStack() as stack:
             with self._pace.doing("stand", visit):
                 deployment = stack.enter_context(self._stood_up(visit, nth))
@@ -223,6 +223,9 @@ class Conductor:
             if deployment.attestation is not None:
                 self._attested(visit, deployment.attestation)
                 self._attested_now.add(visit.layout)
+            for text in deployment.standing.uneven:
+                say(f"{visit.layout}: {text}: reads are provisional")
+                self._store.event(UNEVEN, text, layout=visit.layout, repeat=visit.repeat)
             self._measuring.describe(deployment)
             yield deployment
 

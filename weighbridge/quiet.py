@@ -18,8 +18,6 @@ from pydantic import Field, NonNegativeFloat
 
 from ground.record import Record
 
-EVENT: Final = "busy"
-"""The kind of event that tells that a deployment came up on a busy machine."""
 BUSY: Final = 0.1
 """Share of the machine's CPUs: from there on it is busy."""
 LOOK_S: Final = 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from gateways.host import Host
 from gateways.rgw import objectstore
@@ -38,6 +38,8 @@ _RGW_OPTIONS = (
 )
 _OSD_OPTIONS = ("osd_objectstore", "osd_memory_target", "osd_max_scrubs", "bdev_aio_poll_ms", "debug_osd")
 _STORE_OPTIONS = {"bluestore": (), "filestore": ("osd_journal", "osd_journal_size"), "memstore": ("memstore_device_bytes",)}
+UNEVEN: Final = 1.5
+"""Of an even share of reads. Chance gives one of three OSDs as much of 64 placement groups in 1 of 100 clusters, of 32 in 11."""
 _BYTES = (
     "osd_memory_target",
     "memstore_device_bytes",
@@ -111,6 +113,16 @@ def spread(primaries: Mapping[int, int]) -> str:
     total = sum(primaries.values())
     shares = ", ".join(f"osd.{number} {100 * count / total:.0f} %" for number, count in sorted(primaries.items()))
     return f"{shares}: whose reads each answers, of the {total} placement groups of objects' data"
+
+
+def uneven(primaries: Mapping[int, int]) -> tuple[str, ...]:
+    """A sentence where one OSD answers UNEVEN times its share of the reads, or more; none where reads are spread."""
+    most = max(primaries, key=lambda number: primaries[number])
+    total = sum(primaries.values())
+    if primaries[most] * len(primaries) < UNEVEN * total:
+        return ()
+    share, even = 100 * primaries[most] / total, 100 / len(primaries)
+    return (f"osd.{most} answers {share:.0f} % of the reads, where {len(primaries)} OSDs alike would answer {even:.0f} % each",)
 
 
 def _queue(osds: Sequence[Ceph], media: Sequence[Media], store: str, lacks: frozenset[str]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from gateways import daemon
 from gateways.gateway import Below, Endpoint, Gateway, Room, Say, Standing
 from gateways.probe import Probe
 from gateways.rgw.change import Change
+from gateways.rgw.facts import uneven
 from gateways.rgw.monitor import Ceph, ask
 from gateways.rgw.running import Running
 from gateways.together import together
@@ -35,6 +36,7 @@ class RgwStanding(Standing):
         self._objectstore = running.gateway.settings.osd.objectstore
         self.endpoints = tuple(endpoints)
         self._below = below
+        self.uneven = uneven(running.primaries)
         self._tell(checks)
 
     def settle(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from stub_host import PORTS, StubHost
 
 from gateways.gateway import Standing
+from gateways.rgw.facts import uneven
 from gateways.rgw.rgw import Rgw
 from gateways.rgw.settings import Place as RgwPlace
 from gateways.rgw.settings import Settings as RgwSettings
@@ -94,6 +95,13 @@ def test_whose_reads_each_osd_answers_is_told_and_so_are_writes_that_it_puts_off
     assert facts["reads by OSD"].startswith("osd.0 17 %, osd.1 17 %, osd.2 17 %, osd.3 17 %, osd.4 16 %, osd.5 16 %: ")
     assert facts["reads by OSD"].endswith("of the 64 placement groups of objects' data")
     assert {"osd: bluestore_prefer_deferred_size_ssd", "osd: bluestore_debug_enforce_settings"} <= set(facts)
+
+
+def test_reads_that_one_osd_answers_half_of_are_told_as_uneven() -> None:
+    assert uneven({0: 20, 1: 25, 2: 19}) == ()
+    assert uneven({0: 64}) == ()
+    (told,) = uneven({0: 16, 1: 9, 2: 6})
+    assert told == "osd.0 answers 52 % of the reads, where 3 OSDs alike would answer 33 % each"
 
 
 def test_a_release_is_not_asked_for_options_that_it_lacks(stage: Stage) -> None:

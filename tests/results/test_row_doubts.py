@@ -11,7 +11,7 @@ from results.histogram import Histogram
 from results.manifest import RunEvent
 from results.measurement import Measurement
 from results.resolved import ResolvedPlan
-from results.run_data import begun_busy
+from results.run_data import begun
 from results.step import StepKey, StepResult
 from results.summary import Row, summarize
 from results.testing import fake_measurement
@@ -205,7 +205,18 @@ def test_a_row_whose_deployments_came_up_on_a_busy_machine_is_provisional() -> N
     def event(repeat: int, layout: str = "swift") -> RunEvent:
         return RunEvent(at="", kind="busy", text="others use 53 % of this machine’s CPUs", layout=layout, repeat=repeat, share=0.53)
 
-    (busy,) = begun_busy([measured], [event(repeat) for repeat in range(3)])
+    (busy,) = begun([measured], [event(repeat) for repeat in range(3)])
     assert [(one.what, one.grade) for one in busy.doubts] == [("machine busy", "mild")]
-    assert begun_busy([measured], [event(0), event(1)]) == (measured,)
-    assert begun_busy([measured], [event(repeat, "rgw-beast") for repeat in range(REPEATS)]) == (measured,)
+    assert begun([measured], [event(0), event(1)]) == (measured,)
+    assert begun([measured], [event(repeat, "rgw-beast") for repeat in range(REPEATS)]) == (measured,)
+
+
+def test_reads_of_a_layout_whose_storage_hosts_do_not_share_them_are_provisional() -> None:
+    measured = row([steady(seed) for seed in range(REPEATS)])
+    text = "osd.0 answers 51 % of the reads, where 3 OSDs alike would answer 33 % each"
+    events = [RunEvent(at="", kind="uneven", text=text, layout="swift", repeat=repeat) for repeat in range(3)]
+    (uneven,) = begun([measured], events)
+    assert [(one.what, one.grade, one.words) for one in uneven.doubts] == [("reads uneven", "mild", text)]
+    writes = measured.model_copy(update={"operation": "write"})
+    assert begun([writes], events) == (writes,)
+    assert begun([measured], events[:2]) == (measured,)

@@ -50,6 +50,17 @@ def conduct(run: Run, *driver: str) -> tuple[RunStore, Seen]:
     return store, seen
 
 
+def test_a_deployment_whose_storage_hosts_do_not_share_the_reads_is_written_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weighbridge.testing.StubStanding.uneven", ("osd.0 answers all",))
+    store, seen = conduct(Run(tmp_path, repeats=2))
+    told = [event for event in store.events() if event.kind == "uneven"]
+    assert {(event.layout, event.repeat) for event in told} == {(step.key.layout, step.key.repeat) for step in store.steps()}
+    assert {event.text for event in told} == {"osd.0 answers all"}
+    assert any("osd.0 answers all: reads are provisional" in words for words in seen.said)
+
+
 def test_every_step_of_every_layout_and_repeat_is_measured_once_and_kept_in_order(tmp_path: Path) -> None:
     run = Run(tmp_path, repeats=2)
     store, seen = conduct(run)
