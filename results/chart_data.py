@@ -15,7 +15,7 @@ from statistics import fmean, stdev
 from types import MappingProxyType
 
 from ground.record import Record
-from results.doubt import touching
+from results.doubt import graves, touching
 from results.findings import Finding, kind_of, overall, subjects, told_apart
 from results.interval import Interval
 from results.metrics import MetricKey
@@ -129,12 +129,14 @@ def _panel(
     head = cells[0]
     marks: list[Mark] = []
     dots: list[Dot] = []
+    metric: MetricKey = "throughput" if top is None else "p90"
     for layout in dict.fromkeys(row.layout for row in cells):
         stretch, joined = 0, True
         for row in (row for row in cells if row.layout == layout):
             value: float | None = getattr(row, field)
             within, top_within = (row.p90_in, row.max_in) if top is not None else (None, None)
-            counts = row.valid and not row.condemned
+            grave = graves(touching(row.doubts, metric))
+            counts = row.valid and not row.condemned and not grave
             good = counts and value is not None
             if not good and joined:
                 stretch += 1
@@ -151,10 +153,10 @@ def _panel(
                     low=low if good else None,
                     high=high if good else None,
                     steady=row.steady,
-                    provisional=counts and in_doubt(row, "throughput" if top is None else "p90", findings),
+                    provisional=counts and in_doubt(row, metric, findings),
                     valid=counts,
                     stretch=stretch if good else None,
-                    note="; ".join(row.notes),
+                    note="; ".join(dict.fromkeys((*(one.words for one in grave), *row.notes))),
                 )
             )
             # A repeat of p90 that was told in a bin has no place of its own.

@@ -232,7 +232,9 @@ def _throughput_title(group: Group, pairs: Sequence[Finding]) -> str:
     """Who serves most of what the first layout does, and who least; or what one layout serves at its best."""
     of_first = {other: share for pair in pairs if (told := _of_first(pair)) is not None for other, share in [told]}
     if of_first:
-        counts = [row.workers for row in group.rows]
+        # Of what may not be compared at some worker counts nothing is said at those.
+        left_out = {row.workers for row in group.rows if not row.throughput_ops_s or not may_rank(row, "throughput")}
+        counts = sorted({row.workers for row in group.rows} - left_out) or [row.workers for row in group.rows]
         at = f"at {spanned((min(counts), max(counts)))}"
         most, least = max(of_first, key=lambda name: of_first[name]), min(of_first, key=lambda name: of_first[name])
         by_name = {name: pair for pair in pairs for name in (pair.faster, pair.slower) if name != pair.baseline}

@@ -97,6 +97,20 @@ def test_a_line_is_broken_where_a_step_is_missing_or_not_valid(run: RunStore) ->
     assert beast == {0}
 
 
+def test_a_line_of_p90_leaves_out_one_that_may_not_be_compared_and_says_why_while_throughput_keeps_it(run: RunStore) -> None:
+    held = Doubt(what="set by the CPU limit", grade="grave", words="throttled in all periods", metrics=("p90",))
+    rows = tuple(
+        row.model_copy(update={"doubts": (held,)}) if (row.layout, row.workload, row.workers) == ("swift", "small-read", 4) else row
+        for row in summarize(run.plan(), run.steps())
+    )
+    latency, throughput = latency_panels(rows, find(rows))[0], throughput_panels(rows, find(rows))[0]
+    (mark,) = (one for one in latency.marks if (one.layout, one.workers) == ("swift", 4))
+    assert (mark.stretch, mark.valid) == (None, False)
+    assert mark.note.startswith("throttled in all periods")
+    (kept,) = (one for one in throughput.marks if (one.layout, one.workers) == ("swift", 4))
+    assert kept.stretch is not None
+
+
 def test_every_repeat_is_a_dot_also_those_left_out(run: RunStore) -> None:
     rows = summarize(run.plan(), run.steps())
     panel = throughput_panels(rows, find(rows))[1]

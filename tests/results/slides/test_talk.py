@@ -107,6 +107,15 @@ def test_a_p90_that_a_cpu_limit_made_is_shown_as_not_comparable_and_left_out_of_
         assert notes.count("ms (not comparable: throttled)") == 2 * len(layouts)
 
 
+def test_a_title_names_no_worker_count_that_may_not_be_compared(told: Evidence) -> None:
+    busy = Doubt(what="machine busy", grade="grave", words="other programs used half")
+    rows = tuple(
+        row.model_copy(update={"doubts": (busy,)}) if (row.layout, row.workers) == ("swift", 16) else row for row in told.rows
+    )
+    title = slide(talk(told.model_copy(update={"rows": rows})), "throughput-small-read").title
+    assert title.endswith("swift’s 1 MB reads at 1 worker")
+
+
 def test_titles_of_results_are_sentences_with_figures_and_notes_name_every_repeat(told: Evidence) -> None:
     deck = talk(told)
     throughput = slide(deck, "throughput-small-read")
