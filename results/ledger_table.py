@@ -39,7 +39,7 @@ RESTARTED: Final[dict[Scope, str]] = {
 """What must be started or made anew before a setting counts, in a word or two."""
 
 
-_BEFORE: Final = re.compile(r"(?:[\w:-]+\.)+(?=[\w:-]+(?: |$))")
+_BEFORE: Final = re.compile(r"(?<![^ (])(?:[A-Za-z_][\w:-]*\.)+(?=[A-Za-z_])")
 """What stands before the last part of a key, before its value."""
 
 

@@ -44,8 +44,13 @@ def test_names_are_shortened_only_where_they_stay_apart() -> None:
         "proxy.threads 512 → 64",
         "options.client.rgw_cache unset → off",
         "radosgw.a 1 → 2, radosgw.b 3 → 4",
+        "proxy.conn_timeout 5 → 0.5",
+        "options.proxy.app:proxy-server.gets unset → on (with options.proxy.app:proxy-server.wait unset → 0.05)",
     ]
-    assert list(short_names(names).values()) == [*names[:2], "rgw_cache unset → off", "a 1 → 2, b 3 → 4"]
+    assert list(short_names(names).values()) == [
+        *names[:2],
+        *("rgw_cache unset → off", "a 1 → 2, b 3 → 4", "conn_timeout 5 → 0.5", "gets unset → on (with wait unset → 0.05)"),
+    ]
 
 
 @pytest.mark.parametrize("form", ["markdown", "latex"])
