@@ -32,6 +32,7 @@ class Verbs(click.Group):
         "status": "Show what stands, its endpoints and its credentials.",
         "exec": "Run a command on a host of what stands.",
         "down": "Take away what stands, or all that a killed run left.",
+        "clean": "List, and delete, what killed runs left on a gateway that already ran.",
         "report": "Make table, charts and report of a run again, from its folder.",
         "charts": "Draw every chart of a run as PNG, SVG and PDF, for a bright room or a dark one.",
         "slides": "Make a talk of a run: PowerPoint with native charts, or Markdown.",

@@ -235,6 +235,20 @@ def test_a_run_that_is_killed_leaves_its_buckets_to_the_run_that_goes_on_with_it
     assert step.measurement is not None, step.notes
 
 
+def test_what_a_killed_run_left_is_swept_by_clean_and_nothing_else_is(site: Site) -> None:
+    code, said = signalled(site, signal.SIGKILL)
+    assert code == -signal.SIGKILL, said
+    assert len(site.seen()) == 4
+    sweep = site.inside(sys.executable, "-m", "weighbridge", "clean", str(site.folder / "sigkill" / "secure.yaml"), "--delete")
+    done = subprocess.run(sweep, capture_output=True, text=True, check=False, timeout=100, env=site.environment())
+    assert done.stdout.count("a run may be at work in it") >= 3, done.stdout + done.stderr
+    assert len(site.seen()) == 4
+    sweep += ["--older-than", "1ms"]
+    done = subprocess.run(sweep, capture_output=True, text=True, check=False, timeout=100, env=site.environment())
+    assert (done.returncode, done.stdout.count("deleted, with ")) == (0, 3), done.stdout + done.stderr
+    assert site.seen() == {"theirs": ["precious"]}
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -185,3 +185,46 @@ def test_what_is_missing_is_told_before_a_run_is_begun(tmp_path: Path, environme
     assert "swift: not set: $ST_KEY" in done.stderr
     assert "AWS_SECRET_ACCESS_KEY" in done.stderr
     assert not (tmp_path / "runs").exists()
+
+
+def left_by(place: tuple[str, int], *, bucket: str, name: str = "object-0000000001") -> None:
+    swift: Any = Connection(f"http://{place[0]}:{place[1]}/auth/v1.0", "weigh:er", KEY, retries=0)
+    swift.put_container(bucket)
+    swift.put_object(bucket, name, b"x")
+    swift.close()
+
+
+def clean(folder: Path, place: tuple[str, int], *words: str) -> subprocess.CompletedProcess[str]:
+    write(folder, {"here": f"http://{place[0]}:{place[1]}"})
+    keys = {"AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY, "ST_USER": "weigh:er", "ST_KEY": KEY}
+    argv = [sys.executable, "-m", "weighbridge", "clean", str(folder / "here.yaml"), *words]
+    return subprocess.run(argv, capture_output=True, text=True, check=False, env={**os.environ, **keys})
+
+
+def test_clean_lists_what_killed_runs_left_and_deletes_only_what_they_made_alone(tmp_path: Path) -> None:
+    ours, mixed, theirs = "wb-0123abcd-small-0", "wb-0123abcd-small-1", "wb-precious"
+    with null_target() as place:
+        left_by(place, bucket=ours)
+        left_by(place, bucket=mixed)
+        left_by(place, bucket=mixed, name="holiday.jpg")
+        left_by(place, bucket=theirs)
+        listed = clean(tmp_path, place)
+        assert listed.returncode == 0, listed.stderr
+        assert f"{ours}: 1 objects" in listed.stdout
+        assert theirs not in listed.stdout
+        assert set(containers(place)) == {ours, mixed, theirs}
+        young = clean(tmp_path, place, "--delete")
+        assert "a run may be at work in it" in young.stdout
+        assert set(containers(place)) == {ours, mixed, theirs}
+        done = clean(tmp_path, place, "--delete", "--older-than", "1ms")
+        assert done.returncode == 0, done.stderr
+        assert "deleted, with 1 objects" in done.stdout
+        assert "'holiday.jpg'" in done.stdout
+        assert set(containers(place)) == {mixed, theirs}
+
+
+def test_clean_refuses_a_layout_whose_gateway_goes_with_its_deployment(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "weighbridge", "clean", "swift"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "down --all" in done.stderr

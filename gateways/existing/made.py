@@ -1,0 +1,147 @@
+"""What runs of this suite made on a gateway that already ran, and left there when they were killed.
+
+Known by two things: a bucket's name is of the form that runs give (`wb-` and eight hexadecimal digits, or `wb-check-` and
+sixteen), and all that is in it has names that only drivers of this suite write. One object of another name, and it is somebody's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import quote
+
+from gateways.exchange import Answer, Exchange, WrongAnswer, answered, exchanging, expect
+from gateways.existing import clear
+from gateways.gateway import Endpoint
+from ground import plain_xml
+from ground.errors import TargetError
+from ground.record import Record
+
+BUCKET: Final = re.compile(r"wb-[0-9a-f]{8}[acgo]?-[a-z0-9-]+-[0-9]+|wb-check-[0-9a-f]{16}")
+"""Names that `weighbridge.clearing` and the verification of an endpoint give to buckets."""
+OBJECT: Final = re.compile(r"object-[0-9]+|written-[A-Za-z0-9-]*[0-9]|check")
+PATIENCE_S: Final = 20.0
+"""A bucket that is empty and cannot be deleted for so long is left."""
+SHOWN: Final = 3
+
+
+class Left(Record):
+    """A bucket whose name a run of this suite has given."""
+
+    api: str
+    url: str
+    bucket: str
+    objects: int
+    newest: datetime
+    """When it was made, or the latest of its objects was written."""
+    strange: tuple[str, ...] = ()
+    """Some of the names in it that no run gives; empty: all of it was made by runs of this suite."""
+
+
+def left(endpoint: Endpoint) -> tuple[Left, ...]:
+    """All such buckets of an endpoint's account, in the order of their names. Raises TargetError."""
+    asked = endpoint.model_dump(mode="json")
+    try:
+        # The account is no bucket: its address has none before it.
+        with exchanging({**asked, "addressing": "path"}, "") as exchange:
+            buckets = [(name, made) for name, made in _buckets(exchange, endpoint.api) if BUCKET.fullmatch(name)]
+        return tuple(_left(endpoint, asked, name, made) for name, made in sorted(buckets))
+    except WrongAnswer as wrong:
+        raise _failed(endpoint, wrong) from wrong
+
+
+def delete(endpoint: Endpoint, bucket: str) -> int:
+    """Delete a bucket with all that is in it; returns how many objects were. Raises TargetError."""
+    try:
+        return clear.clear(endpoint.model_dump(mode="json"), bucket, PATIENCE_S) or 0
+    except WrongAnswer as wrong:
+        raise _failed(endpoint, wrong) from wrong
+
+
+def _left(endpoint: Endpoint, asked: Mapping[str, Any], bucket: str, made: datetime) -> Left:
+    count, newest = 0, made
+    strange: list[str] = []
+    with exchanging(asked, bucket) as exchange:
+        for name, written in _objects(exchange, endpoint.api, bucket):
+            count += 1
+            newest = max(newest, written)
+            if not OBJECT.fullmatch(name) and len(strange) < SHOWN:
+                strange.append(name)
+    return Left(api=endpoint.api, url=endpoint.url, bucket=bucket, objects=count, newest=newest, strange=tuple(strange))
+
+
+def _buckets(exchange: Exchange, api: str) -> Iterator[tuple[str, datetime]]:
+    """Every bucket of the account, and when it was made."""
+    if api == "s3":
+        root = _xml(_get(exchange, "list buckets", "/"))
+        for one in root.iterfind("./{*}Buckets/{*}Bucket"):
+            yield _told(one.findtext("{*}Name"), one.findtext("{*}CreationDate"))
+        return
+    after = ""
+    while page := _json(_get(exchange, "list containers", f"?format=json&limit=1000&prefix=wb-&marker={quote(after, safe='')}")):
+        for entry in page:
+            yield _told(entry.get("name"), entry.get("last_modified"))
+        after = str(page[-1]["name"])
+
+
+def _objects(exchange: Exchange, api: str, bucket: str) -> Iterator[tuple[str, datetime]]:
+    """Every object of a bucket, page by page, and when it was written."""
+    after = ""
+    while True:
+        if api == "s3":
+            going_on = f"&continuation-token={quote(after, safe='')}" if after else ""
+            root = _xml(_get(exchange, "LIST", f"/{bucket}?list-type=2&max-keys=1000{going_on}"))
+            for one in root.iterfind("./{*}Contents"):
+                yield _told(one.findtext("{*}Key"), one.findtext("{*}LastModified"))
+            token = root.findtext("./{*}NextContinuationToken") or ""
+            if (root.findtext("./{*}IsTruncated") or "") != "true" or token in ("", after):
+                return
+            after = token
+        else:
+            page = _json(_get(exchange, "LIST", f"/{bucket}?format=json&limit=1000&marker={quote(after, safe='')}"))
+            if not page:
+                return
+            for entry in page:
+                yield _told(entry.get("name"), entry.get("last_modified"))
+            after = str(page[-1]["name"])
+
+
+def _get(exchange: Exchange, operation: str, path: str) -> Answer:
+    with answered(operation):
+        answer = exchange("GET", path, b"", {})
+    return expect(operation, (200, 204), answer)
+
+
+def _xml(answer: Answer) -> Any:
+    try:
+        return plain_xml.parse(answer.body)
+    except ValueError as error:
+        raise WrongAnswer("LIST", f"the list cannot be read: {error}", answer) from error
+
+
+def _json(answer: Answer) -> Sequence[Mapping[str, Any]]:
+    import json  # noqa: PLC0415 - Swift's lists alone
+
+    try:
+        found = json.loads(answer.body or b"[]")
+        if not isinstance(found, list) or not all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in found):
+            raise ValueError("no list of names")  # noqa: TRY301 - told as all that is wrong with it
+    except (ValueError, RecursionError) as error:
+        raise WrongAnswer("LIST", f"the list cannot be read: {error}", answer) from error
+    return found
+
+
+def _told(name: str | None, when: str | None) -> tuple[str, datetime]:
+    """A name and its time. What has no time that can be read counts as made now: it is not deleted for its age."""
+    try:
+        found = datetime.fromisoformat(when or "")
+    except ValueError:
+        return name or "", datetime.now(UTC)
+    return name or "", found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def _failed(endpoint: Endpoint, wrong: WrongAnswer) -> TargetError:
+    status = f" (status {wrong.answer.status})" if wrong.answer else ""
+    return TargetError(f"{endpoint.api} {wrong.operation} at {endpoint.url}: {wrong.what}{status}")
