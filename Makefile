@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CRATES := drivers/engine gateways/apache/responder
 ARGS ?=
 .DEFAULT_GOAL := help
-.PHONY: compare test check unit system rust setup setup-test bench clean help
+.PHONY: compare test check unit system rust setup setup-test bench lock clean help
 
 compare: setup ## Weigh a real RGW against a real Swift on this machine (about ten minutes the first time); ARGS="..." goes to the command
 	$(BIN)/weighbridge compare $(ARGS)
@@ -46,6 +46,9 @@ setup: ## Install what this machine lacks, make .venv, build the Rust parts
 
 setup-test:
 	@scripts/setup.sh test
+
+lock: ## Renew the versions and sums of Python packages that `make setup` installs
+	@scripts/lock.sh
 
 clean: ## Take away what was built (results in runs/ and the images stay)
 	rm -rf $(VENV) build *.egg-info $(addsuffix /target,$(CRATES)) drivers/engine/_native*.so gateways/apache/fastcgi_responder .mypy_cache .ruff_cache .pytest_cache .hypothesis

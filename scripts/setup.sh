@@ -110,7 +110,9 @@ pip() { "$venv/bin/python" -m pip --quiet --disable-pip-version-check "$@"; }
 # One stamp for each purpose, made of what the result depends on: a second `make compare` starts at once.
 stamp="$venv/.setup-$purpose"
 responder=gateways/apache/responder
-now=$(cat pyproject.toml drivers/engine/Cargo.toml drivers/engine/Cargo.lock drivers/engine/src/*.rs drivers/engine/src/*/*.rs \
+lock=requirements.lock
+[ "$purpose" != test ] || lock=requirements-test.lock
+now=$(cat pyproject.toml "$lock" drivers/engine/Cargo.toml drivers/engine/Cargo.lock drivers/engine/src/*.rs drivers/engine/src/*/*.rs \
   $responder/Cargo.toml $responder/Cargo.lock $responder/src/*.rs | cksum)-$(pwd)
 stale=no
 if [ "$(cat "$stamp" 2>/dev/null || true)" != "$now" ] || ! ls drivers/engine/_native*.so >/dev/null 2>&1; then stale=yes; fi
@@ -120,14 +122,7 @@ if ! [ -x gateways/apache/fastcgi_responder ]; then stale=yes; fi
 fetching=""
 if [ "$stale" = yes ]; then
   say "installing Python packages into $venv"
-  "$venv/bin/python" - "$purpose" >"$venv/.requirements" <<'PYTHON'
-import pathlib, sys, tomllib
-project = tomllib.loads(pathlib.Path("pyproject.toml").read_text())
-wanted = project["build-system"]["requires"] + project["project"]["dependencies"]
-wanted += project["project"]["optional-dependencies"]["test"] if sys.argv[1] == "test" else []
-print("\n".join(wanted))
-PYTHON
-  pip install --requirement "$venv/.requirements" &
+  pip install --require-hashes --requirement "$lock" &
   fetching=$!
 fi
 # shellcheck disable=SC2086

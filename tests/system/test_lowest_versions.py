@@ -1,0 +1,65 @@
+"""The ranges of pyproject.toml hold at their lower ends: an environment of the oldest versions that they allow runs the suite.
+
+The upper ends are the lock files', with which all other tests run.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(sys.version_info >= (3, 12), reason="the lower ends are those of Python 3.11: later ones have later floors"),
+]
+
+ROOT = Path(__file__).parents[2]
+TESTS = (
+    *("tests/drivers/locust/test_sdk_window.py", "tests/drivers/locust/test_step.py", "tests/results/test_query.py"),
+    *("tests/results/slides/test_powerpoint.py", "tests/weighbridge/test_command.py", "tests/suites/test_cosbench_xml.py"),
+    *("tests/results/test_exports.py", "tests/weighbridge/test_influx_writer.py", "tests/topologies/test_loader.py"),
+)
+"""Where the suite leans on the libraries most: SDKs, Locust, charts, slides, tables, records, SQL, search."""
+IMPORT_ALL = """
+import importlib, pkgutil, sys
+rooms = ("ground", "suites", "topologies", "gateways", "drivers", "results", "weighbridge")
+names = [one.name for room in rooms for one in pkgutil.walk_packages([room], f"{room}.") if not one.name.endswith("__main__")]
+for name in names:
+    importlib.import_module(name)
+print(len(names))
+"""
+
+
+def floors() -> list[str]:
+    """The oldest version that each range allows."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    found = []
+    for words in project["dependencies"]:
+        one = Requirement(words)
+        (bound,) = one.specifier
+        assert bound.operator == ">=", words
+        extras = f"[{','.join(sorted(one.extras))}]" if one.extras else ""
+        found.append(f"{one.name}{extras}=={bound.version}")
+    return found
+
+
+def run(line: Sequence[str]) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+def test_the_oldest_versions_that_are_allowed_run_the_suite(tmp_path: Path) -> None:
+    run([sys.executable, "-m", "venv", str(tmp_path / "venv")])
+    python = str(tmp_path / "venv" / "bin" / "python")
+    run([python, "-m", "pip", "install", "--quiet", *floors(), "pytest", "hypothesis", "jsonschema", "markdown-it-py"])
+    assert int(run([python, "-c", IMPORT_ALL])) > 300
+    assert " passed" in run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS])
