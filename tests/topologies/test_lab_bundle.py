@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from topologies.lab import network, tools
-from topologies.lab.bundle import CAPABILITIES, Bundle, etc_hosts, submounts
+from topologies.lab.bundle import DENIED, Bundle, etc_hosts, submounts
 from topologies.lab.disk import LoopDisk
 from topologies.lab.runc import DEPLOYMENT, HOST, Runc
 
@@ -67,9 +68,36 @@ def test_file_descriptor_limits_are_left_to_the_caller(bundle: Bundle) -> None:
     assert "rlimits" not in bundle.config()["process"]
 
 
-@pytest.mark.parametrize("forbidden", ["CAP_SYS_MODULE", "CAP_SYS_TIME", "CAP_SYS_BOOT", "CAP_SYS_RESOURCE"])
-def test_a_host_cannot_change_the_machine(forbidden: str) -> None:
-    assert forbidden not in CAPABILITIES
+def capabilities(bundle: Bundle) -> set[str]:
+    given: dict[str, list[str]] = bundle.config()["process"]["capabilities"]
+    return {one for kind in given.values() for one in kind}
+
+
+@pytest.mark.parametrize(
+    "forbidden",
+    [
+        *("CAP_SYS_MODULE", "CAP_SYS_TIME", "CAP_SYS_BOOT", "CAP_SYS_RESOURCE", "CAP_SYS_RAWIO", "CAP_MKNOD"),
+        *("CAP_DAC_READ_SEARCH", "CAP_NET_ADMIN"),
+    ],
+)
+def test_a_host_cannot_change_the_machine_or_its_own_limits(bundle: Bundle, forbidden: str) -> None:
+    assert forbidden not in capabilities(bundle) | capabilities(replace(bundle, image=None))
+
+
+def test_a_host_that_shows_the_machines_root_cannot_mount() -> None:
+    def made(image: Path | None) -> Bundle:
+        here = Path("/bundles/a")
+        return Bundle(deployment="d", host="client-1", folder=here, logs=here, image=image, etc_hosts=here)
+
+    assert "CAP_SYS_ADMIN" in capabilities(made(Path("/images/ceph")))
+    assert "CAP_SYS_ADMIN" not in capabilities(made(None))
+
+
+def test_system_calls_that_change_the_machine_are_denied(bundle: Bundle) -> None:
+    seccomp = bundle.config()["linux"]["seccomp"]
+    assert seccomp["defaultAction"] == "SCMP_ACT_ALLOW"
+    (denied,) = seccomp["syscalls"]
+    assert set(denied["names"]) == set(DENIED) >= {"bpf", "init_module", "kexec_load", "open_by_handle_at", "clock_settime"}
 
 
 def test_an_image_is_seen_through_an_overlay(bundle: Bundle) -> None:
@@ -105,13 +133,15 @@ def test_a_checkout_below_tmp_or_run_is_seen_on_a_machine_root_and_on_no_image(b
 
 
 def test_submounts_leave_out_the_root_and_what_a_host_has_of_its_own() -> None:
-    mountinfo = "\n".join(
-        f"{number} 1 0:{number} / {point} rw - ext4 /dev/x rw"
-        for number, point in enumerate(
-            ["/", "/proc", "/sys/fs/cgroup", "/dev/shm", "/run/lock", "/tmp", "/home", r"/mnt/a\040b", "/home", "/runner"]
-        )
-    )
-    assert submounts(mountinfo) == ("/home", "/mnt/a b", "/runner")
+    points = ["/", "/proc", "/sys/fs/cgroup", "/dev/shm", "/run/lock", "/tmp", "/home", r"/mnt/a\040b", "/home", "/runner"]
+    points += ["/srv/größe", r"/srv/back\134slash\0117"]
+    mountinfo = "\n".join(f"{number} 1 0:{number} / {point} rw - ext4 /dev/x rw" for number, point in enumerate(points))
+    assert submounts(mountinfo.encode()) == ("/home", "/mnt/a b", "/runner", "/srv/größe", "/srv/back\\slash\t7")
+
+
+def test_a_mount_point_whose_name_is_no_text_is_found_all_the_same() -> None:
+    (found,) = submounts(b"1 1 0:1 / /mnt/\xff rw - ext4 /dev/x rw")
+    assert os.fsencode(found) == b"/mnt/\xff"
 
 
 def test_every_host_knows_the_names_of_all() -> None:

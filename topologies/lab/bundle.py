@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,31 +17,29 @@ from topologies.lab.tools import INSIDE
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-# Enough for mon, OSD, radosgw, swift, xfs mounts on the host's own disks and ptrace-based inspection; no CAP_SYS_RESOURCE,
-# no CAP_SYS_MODULE, no CAP_SYS_TIME: nothing a gateway does needs to change the machine.
-CAPABILITIES = (
-    "CAP_AUDIT_WRITE",
-    "CAP_CHOWN",
-    "CAP_DAC_OVERRIDE",
-    "CAP_DAC_READ_SEARCH",
-    "CAP_FOWNER",
-    "CAP_FSETID",
-    "CAP_IPC_LOCK",
-    "CAP_KILL",
-    "CAP_MKNOD",
-    "CAP_NET_ADMIN",
-    "CAP_NET_BIND_SERVICE",
-    "CAP_NET_RAW",
-    "CAP_SETFCAP",
-    "CAP_SETGID",
-    "CAP_SETPCAP",
-    "CAP_SETUID",
-    "CAP_SYS_ADMIN",
-    "CAP_SYS_CHROOT",
-    "CAP_SYS_NICE",
-    "CAP_SYS_PTRACE",
-    "CAP_SYS_RAWIO",
+_PLAIN: Final = (
+    *("CAP_AUDIT_WRITE", "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_IPC_LOCK", "CAP_KILL"),
+    *("CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SETFCAP", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_CHROOT"),
+    *("CAP_SYS_NICE", "CAP_SYS_PTRACE"),
 )
+"""What daemons, drivers and tools need: no host changes the machine, its own limits of the network, or which devices there are."""
+_MOUNTING: Final = "CAP_SYS_ADMIN"
+"""What mounting takes: XFS on a host's disks, a file system that is a program. It is near to root on the machine."""
+
+DENIED: Final = (
+    *("kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "reboot", "swapon", "swapoff"),
+    *("settimeofday", "clock_settime", "adjtimex", "clock_adjtime", "bpf", "userfaultfd", "perf_event_open"),
+    *("open_by_handle_at", "acct", "quotactl", "quotactl_fd", "iopl", "ioperm", "add_key", "request_key", "keyctl"),
+    *("nfsservctl", "lookup_dcookie", "uselib", "ustat", "sysfs", "_sysctl", "vhangup", "pivot_root"),
+)
+"""System calls that change the machine, or reach what is not the host's; nothing that a gateway or a driver does takes one."""
+MASKED: Final = (
+    *("/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list"),
+    *("/sys/firmware", "/sys/devices/virtual/powercap"),
+)
+READ_ONLY: Final = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
+"""The machine's own, of which a host has no part."""
+_SECCOMP: Final = Path("/proc/sys/kernel/seccomp/actions_avail")
 
 # What a file system that is a program (ceph-fuse) is mounted by: character device 10:229 on every Linux.
 FUSE = Path("/dev/fuse")
@@ -48,6 +48,7 @@ _FUSE_DEVICE = {"type": "c", "major": 10, "minor": 229}
 # The first process of a host has to reap what its programs leave behind, and nothing else: `wait` does, in dash and bash.
 INIT = ("/bin/sh", "-c", "sleep infinity & wait")
 
+_OCTAL: Final = re.compile(rb"\\([0-7]{3})")
 OWN_FOLDERS: Final = ("/proc", "/sys", "/dev", "/run", "/tmp", "/var/log")  # noqa: S108 - replaced in every host
 """Folders that each host has for itself, also one whose root is this machine's."""
 
@@ -97,6 +98,8 @@ class Bundle:
         if self.memory_bytes is not None:
             swap = {"swap": self.memory_bytes} if self.limit_swap else {}
             resources["memory"] = {"limit": self.memory_bytes, **swap}
+        # Where an image is, XFS or CephFS may be mounted. A host that shows this machine's root could make that writable.
+        capabilities = [*_PLAIN, *([_MOUNTING] if self.image is not None else [])]
         return {
             "ociVersion": "1.0.2",
             "hostname": self.host.replace("_", ""),
@@ -109,7 +112,7 @@ class Bundle:
                 "args": list(INIT),
                 "env": [f"PATH={PATH}", "LC_ALL=C.UTF-8"],
                 "noNewPrivileges": False,
-                "capabilities": {kind: list(CAPABILITIES) for kind in ("bounding", "effective", "permitted", "inheritable")},
+                "capabilities": dict.fromkeys(("bounding", "effective", "permitted", "inheritable"), capabilities),
             },
             "annotations": {DEPLOYMENT: self.deployment, HOST: self.host},
             "mounts": self._mounts(),
@@ -118,8 +121,9 @@ class Bundle:
                 "namespaces": [{"type": kind} for kind in ("pid", "network", "ipc", "uts", "mount")],
                 "devices": devices,
                 "resources": resources,
-                "maskedPaths": ["/proc/kcore", "/sys/firmware"],
-                "readonlyPaths": ["/proc/sysrq-trigger"],
+                **({"seccomp": _seccomp()} if _SECCOMP.exists() else {}),
+                "maskedPaths": list(MASKED),
+                "readonlyPaths": list(READ_ONLY),
             },
         }
 
@@ -171,15 +175,24 @@ class Bundle:
         return "\n".join(lines)
 
 
+def _seccomp() -> dict[str, Any]:
+    """All system calls but DENIED. runc's default is none at all; other engines' lists name what is allowed, release by release."""
+    denied = {"names": list(DENIED), "action": "SCMP_ACT_ERRNO", "errnoRet": 1}
+    return {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [denied]}
+
+
 def etc_hosts(addresses: Mapping[str, str]) -> str:
     """An /etc/hosts with the names of all hosts of a deployment."""
     lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback"]
     return "\n".join([*lines, *(f"{address} {name}" for name, address in addresses.items())]) + "\n"
 
 
-def submounts(mountinfo: str) -> tuple[str, ...]:
-    """Mount points of a /proc/PID/mountinfo to be made read only in a machine root: all but `/` and what a host has of its own."""
-    points = [line.split()[4].encode().decode("unicode_escape") for line in mountinfo.splitlines()]
+def submounts(mountinfo: bytes) -> tuple[str, ...]:
+    """Mount points of a /proc/PID/mountinfo to be made read only in a machine root: all but `/` and what a host has of its own.
+
+    The kernel writes a blank, a tab, a newline and a backslash as an octal number, and all other bytes of a name as they are.
+    """
+    points = [os.fsdecode(_OCTAL.sub(lambda found: bytes([int(found[1], 8)]), line.split()[4])) for line in mountinfo.splitlines()]
     return tuple(
         dict.fromkeys(
             point for point in points if point != "/" and not any(f"{point}/".startswith(f"{one}/") for one in OWN_FOLDERS)

@@ -81,7 +81,7 @@ class LabHosts(Hosts):
         self._bundles.mkdir(parents=True)
         etc_hosts = self._bundles / "etc-hosts"
         etc_hosts.write_text(bundles.etc_hosts({one.name: network.address(one.index) for one in wanted}))
-        shown = bundles.submounts(Path("/proc/self/mountinfo").read_text())
+        shown = bundles.submounts(Path("/proc/self/mountinfo").read_bytes())
 
         def start(one: _Wanted | None) -> LabHost | int:
             name = SWITCH if one is None else one.name
