@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CRATES := drivers/engine gateways/apache/responder
 ARGS ?=
 .DEFAULT_GOAL := help
-.PHONY: compare test check unit system rust setup setup-test bench lock clean help
+.PHONY: compare test check unit system rust setup setup-test bench fuzz lock clean help
 
 compare: setup ## Weigh a real RGW against a real Swift on this machine (about ten minutes the first time); ARGS="..." goes to the command
 	$(BIN)/weighbridge compare $(ARGS)
@@ -46,6 +46,11 @@ setup: ## Install what this machine lacks, make .venv, build the Rust parts
 
 setup-test:
 	@scripts/setup.sh test
+
+fuzz: setup-test ## Every parser with made-up wrong input that differs from run to run (SEED=N: a run again; CASES=N)
+	@seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; echo "seed $$seed"; \
+	  WEIGHBRIDGE_FUZZ_SEED=$$seed WEIGHBRIDGE_FUZZ_CASES=$${CASES:-100000} $(BIN)/pytest -q tests --ignore=tests/system -k fuzz -n 4 || \
+	  { echo "make fuzz SEED=$$seed does it again" >&2; exit 1; }
 
 lock: ## Renew the versions and sums of Python packages that `make setup` installs
 	@scripts/lock.sh

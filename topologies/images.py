@@ -13,10 +13,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from gateways.gateway import Image, Say
-from ground.errors import CommandFailed, MissingMeans
+from ground.errors import CommandFailed, MissingMeans, UsageError
 
 ALWAYS = ("iproute2", "procps", "python3-minimal", "xfsprogs")
 """In every image: what one needs to look at a host, and to put a file system on its disk."""
@@ -80,6 +81,42 @@ def packages_sum(root: Path) -> str:
     return f"packages sha256 {hashlib.sha256(listed.read_bytes()).hexdigest()[:16]}"
 
 
+def built_on(root: Path) -> str:
+    """The day (UTC) whose packages a built image has, such as `2026-11-22`: nothing renews it but `refresh`."""
+    listed = root.with_name(root.name + ".packages")
+    # The root's own time is of its files; when it took its name the kernel knows.
+    built_s = listed.stat().st_mtime if listed.exists() else root.stat().st_ctime
+    return f"{datetime.fromtimestamp(built_s, UTC):%Y-%m-%d}"
+
+
+def in_use(root: Path) -> bool:
+    """Whether a host of any deployment has this image mounted: as the lower layer of its root, or for its tools."""
+    for table in Path("/proc").glob("[0-9]*/mountinfo"):
+        try:
+            if f"/{root.name}" in table.read_text(errors="replace"):
+                return True
+        except OSError:
+            continue  # the process has ended
+    return False
+
+
+def refresh(image: Image, say: Say, *, store: Path) -> Path:
+    """Build an image anew from today's packages, in the place of the one that is there; the root folder.
+
+    Until the new one is whole the old one stays. Raises UsageError where a host stands on it, CommandFailed, MissingMeans.
+    """
+    root = store / key(image)
+    if not root.is_dir():
+        return ensure(image, say, store=store)
+    _may_build()
+    with _lock(store / f"{key(image)}.lock", lambda: say(f"image {image.name}: another process builds it; waiting")) as lock:
+        if in_use(root):
+            raise UsageError(
+                f"image {image.name}: hosts stand on it", advice="`weighbridge status` says which, `down` takes them away."
+            )
+        return _build(image, say, store, lock)
+
+
 def ensure(image: Image, say: Say, *, store: Path) -> Path:
     """The root folder of an image, built when it is not in the store; the list of its packages is beside it (`.packages`).
 
@@ -91,13 +128,17 @@ def ensure(image: Image, say: Say, *, store: Path) -> Path:
     found = find(image, store)
     if found is not None:
         return found
+    _may_build()
+    store.mkdir(parents=True, exist_ok=True)
+    with _lock(store / f"{key(image)}.lock", lambda: say(f"image {image.name}: another process builds it; waiting")) as lock:
+        return find(image, store) or _build(image, say, store, lock)
+
+
+def _may_build() -> None:
     if shutil.which("mmdebstrap") is None:
         raise MissingMeans("mmdebstrap is missing", advice="run `weighbridge doctor` to see how to get it")
     if os.geteuid() != 0:
         raise MissingMeans("building a root image needs root", advice="run it as root, or through sudo")
-    store.mkdir(parents=True, exist_ok=True)
-    with _lock(store / f"{key(image)}.lock", lambda: say(f"image {image.name}: another process builds it; waiting")) as lock:
-        return find(image, store) or _build(image, say, store, lock)
 
 
 def _build(image: Image, say: Say, store: Path, lock: int) -> Path:
@@ -110,6 +151,9 @@ def _build(image: Image, say: Say, store: Path, lock: int) -> Path:
         (partial / "tmp").mkdir(parents=True)
         _follow(argv(image, partial / "root"), image.name, say, scratch=partial / "tmp", lock=lock)
         listed = _packages_in(partial / "root")
+        if root.exists():
+            # Out of the way by one rename, and the new one in by the next: what is swept is never under its name.
+            root.rename(partial / "old")
         if listed:
             root.with_name(f"{root.name}.packages").write_text(listed)
         (partial / "root").rename(root)

@@ -40,6 +40,7 @@ class Verbs(click.Group):
         "sql": "Ask many runs at once with SQL.",
         "baseline": "Measure what the hosts of a hardware file can do, without a gateway.",
         "import-cosbench": "Make a suite of a workload file of COSBench.",
+        "images": "List the images of lab hosts and the day of their packages; build them anew.",
         "doctor": "Say what is missing on this machine and how to get it.",
         "null-target": "Serve both APIs from memory, to calibrate drivers.",
     }

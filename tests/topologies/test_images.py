@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gateways.gateway import Image
-from ground.errors import CommandFailed, MissingMeans
+from ground.errors import CommandFailed, MissingMeans, UsageError
 from topologies import images
 
 IMAGE = Image(name="tiny", suite="bookworm", packages=("tini",))
@@ -167,3 +167,37 @@ def test_an_interrupted_build_ends_its_builder(tmp_path: Path, builds: Path, mon
     assert not list((tmp_path / "store").glob("*.partial"))
     running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert str(tmp_path / "store") not in running
+
+
+def test_an_image_that_is_refreshed_is_built_anew_in_its_place(tmp_path: Path, builds: Path) -> None:
+    store = tmp_path / "store"
+    root = images.ensure(IMAGE, print, store=store)
+    (root / "old").write_text("old")
+    os.utime(root.with_name(f"{root.name}.packages"), (0, 0))
+    assert images.built_on(root) == "1970-01-01"
+    assert images.refresh(IMAGE, print, store=store) == root
+    assert len(builds.read_text().splitlines()) == 2
+    assert not (root / "old").exists()
+    assert images.built_on(root) > "2020"
+    assert not list(store.glob("*.partial"))
+
+
+def test_a_refresh_that_fails_leaves_the_image_that_was_there(
+    tmp_path: Path, builds: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "store"
+    root = images.ensure(IMAGE, print, store=store)
+    monkeypatch.setenv("FAIL", "1")
+    with pytest.raises(CommandFailed):
+        images.refresh(IMAGE, print, store=store)
+    assert images.find(IMAGE, store) == root
+    assert (root / "usr").is_dir()
+
+
+def test_an_image_that_hosts_stand_on_is_not_refreshed(tmp_path: Path, builds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "store"
+    root = images.ensure(IMAGE, print, store=store)
+    monkeypatch.setattr(images, "in_use", lambda found: found == root)
+    with pytest.raises(UsageError, match="hosts stand on it"):
+        images.refresh(IMAGE, print, store=store)
+    assert len(builds.read_text().splitlines()) == 1

@@ -18,7 +18,7 @@ from gateways.host import Host
 from ground.errors import CommandFailed, MissingMeans, TargetError, UsageError
 from topologies.hardware import Hardware, HostSpec
 from topologies.hosts import LIMITED, Hosts, Limited
-from topologies.images import packages_sum
+from topologies.images import built_on, packages_sum
 from topologies.lab import bundle as bundles
 from topologies.lab import network, runc
 from topologies.lab.bundle import Bundle
@@ -217,6 +217,7 @@ class LabHosts(Hosts):
         }
         for image, packages in self._images.items():
             facts[f"image {image.name}"] = packages
+            facts[f"packages of {image.name}"] = f"those of {built_on(image)}"
         for name, host in self._lab.items():
             facts[f"limits {name}"] = self._limits_of(host)
         if version == 1 and any(host.bundle.disks for host in self._lab.values()):
