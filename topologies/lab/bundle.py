@@ -98,8 +98,8 @@ class Bundle:
         if self.memory_bytes is not None:
             swap = {"swap": self.memory_bytes} if self.limit_swap else {}
             resources["memory"] = {"limit": self.memory_bytes, **swap}
-        # Where an image is, XFS or CephFS may be mounted. A host that shows this machine's root could make that writable.
-        capabilities = [*_PLAIN, *([_MOUNTING] if self.image is not None else [])]
+        # XFS is mounted on disks, CephFS where an image is. A client, which shows this machine's root, could make that writable.
+        capabilities = [*_PLAIN, *([_MOUNTING] if self.image is not None or self.disks else [])]
         return {
             "ociVersion": "1.0.2",
             "hostname": self.host.replace("_", ""),
