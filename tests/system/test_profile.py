@@ -36,7 +36,9 @@ def test_a_step_is_profiled_or_the_report_says_why_not(tmp_path: Path) -> None:
     suite.write_text(SUITE)
     line = [sys.executable, "-m", "weighbridge", "compare", "--suite", str(suite), "--layouts", "rgw-beast", "--no-attest"]
     line += ["--profile", "small-write:4", "--out", str(tmp_path / "runs")]
-    subprocess.run(line, capture_output=True, text=True, timeout=300, check=True, env={**os.environ})
+    done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False, env={**os.environ})
+    # Beside a test that takes half of the machine nothing may be ranked; a profile is made all the same.
+    assert done.returncode == 0 or (done.returncode == 4 and "machine" in done.stdout), done.stdout + done.stderr
     (folder,) = (tmp_path / "runs").iterdir()
     store = RunStore.open(folder)
     assert all(step.valid for step in store.steps())
