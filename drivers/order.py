@@ -25,7 +25,7 @@ end when their stdin closes.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, SecretStr, TypeAdapter, field_serializer, model_validator
 
@@ -91,9 +91,17 @@ class Target(Record):
             raise ValueError("a user or a token is wanted")
         return self
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What opens it, for who takes that out of texts."""
+        return tuple(secret.get_secret_value() for secret in (self.key, self.token) if secret is not None)
+
     @field_serializer("key", "token", when_used="json")
     def _open(self, secret: SecretStr | None) -> str | None:
         return None if secret is None else secret.get_secret_value()
+
+
+SHIPPED_PASSWORD: Final = "cosbench"  # noqa: S105 - everybody knows it
 
 
 class CosbenchSite(Record):
@@ -111,7 +119,7 @@ class CosbenchSite(Record):
     drivers: tuple[Annotated[str, Field(pattern=r"^https?://[^/\s]+(/\S*)?$")], ...] = ()
     """Drivers of COSBench on other clients, which the controller that is started has do their share of the work."""
     user: str = "anonymous"
-    password: SecretStr = SecretStr("cosbench")
+    password: SecretStr = SecretStr(SHIPPED_PASSWORD)
     """User and password of its console: those that it ships with."""
     auth: Literal["token", "swauth"] = "token"
     """How it gets at Swift: with a token and storage URL that the driver gets for each workload, or by asking auth itself."""
@@ -125,6 +133,12 @@ class CosbenchSite(Record):
         if self.controller is not None and self.archive is None:
             raise ValueError("the archive of a controller must be told: results are read from it")
         return self
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What opens it; the password that it ships with opens it for everybody, and is a word of many texts."""
+        password = self.password.get_secret_value()
+        return () if password == SHIPPED_PASSWORD else (password,)
 
     @field_serializer("password", when_used="json")
     def _open(self, secret: SecretStr) -> str:
@@ -158,6 +172,11 @@ class Setup(Record):
         if len(self.clients) > 1 and self.listen is None:
             raise ValueError("other clients must be told an address that the driver listens on")
         return self
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """All that opens anything, for who takes that out of texts."""
+        return (*self.target.secrets, *(self.cosbench.secrets if self.cosbench is not None else ()))
 
     @property
     def stations(self) -> int:

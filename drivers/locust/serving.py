@@ -14,6 +14,7 @@ from drivers.locust.allowance import Allowance
 from drivers.locust.floor import ANSWER, ASK, HERE, host_of
 from drivers.locust.station import Station
 from drivers.order import Setup
+from ground.credential import redacted
 from ground.errors import DriverError
 
 
@@ -30,7 +31,8 @@ def serve(setup: Setup, address: str, port: int, number: int, until: gevent.even
         try:
             answer = station.do(msg.data["verb"], msg.data["argument"])
         except Exception as raised:  # noqa: BLE001 - whatever it is, the master must hear of it rather than wait
-            error = str(raised) if isinstance(raised, DriverError) else f"{type(raised).__name__}: {raised}"
+            said = str(raised) if isinstance(raised, DriverError) else f"{type(raised).__name__}: {raised}"
+            error = redacted(said, setup.secrets)
         runner.send_message(ANSWER, {"id": msg.data["id"], "answer": answer, "error": error})
 
     runner.register_message(ASK, asked, concurrent=True)
