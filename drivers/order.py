@@ -27,9 +27,19 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, SecretStr, TypeAdapter, field_serializer, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    SecretStr,
+    TypeAdapter,
+    field_serializer,
+    model_validator,
+)
 
 import suites
+from ground.plain_url import folder_or_ssh_place, without_query
 from ground.record import Record
 from results.measurement import Measurement
 from suites import Workload
@@ -101,6 +111,7 @@ class Target(Record):
         return None if secret is None else secret.get_secret_value()
 
 
+ConsoleUrl = Annotated[str, AfterValidator(without_query)]
 SHIPPED_PASSWORD: Final = "cosbench"  # noqa: S105 - everybody knows it
 
 
@@ -110,13 +121,13 @@ class CosbenchSite(Record):
     Paths are those of the host that the driver runs on.
     """
 
-    controller: Annotated[str, Field(pattern=r"^https?://[^/\s]+(/\S*)?$")] | None = None
+    controller: ConsoleUrl | None = None
     """Such as http://host:19088/controller."""
-    archive: str | None = None
+    archive: Annotated[str, AfterValidator(folder_or_ssh_place)] | None = None
     """Where that controller's archive can be read: a folder, or ssh://USER@HOST/PATH; None: as `home` has it."""
     home: str | None = None
     """The folder of an installation."""
-    drivers: tuple[Annotated[str, Field(pattern=r"^https?://[^/\s]+(/\S*)?$")], ...] = ()
+    drivers: tuple[ConsoleUrl, ...] = ()
     """Drivers of COSBench on other clients, which the controller that is started has do their share of the work."""
     user: str = "anonymous"
     password: SecretStr = SecretStr(SHIPPED_PASSWORD)
