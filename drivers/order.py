@@ -247,6 +247,24 @@ class Listening(Record):
 
     kind: Literal["listening"] = "listening"
     port: Annotated[int, Field(ge=1, le=65535)]
+    key: SecretStr
+    """Who does not have it is not let in."""
+
+    @field_serializer("key", when_used="json")
+    def _open(self, secret: SecretStr) -> str:
+        return secret.get_secret_value()
+
+
+class Joining(Record):
+    """What a station is told by the first line of its stdin, by whoever starts it."""
+
+    setup: Setup
+    key: SecretStr
+    """Of the driver, as Listening has it."""
+
+    @field_serializer("key", when_used="json")
+    def _open(self, secret: SecretStr) -> str:
+        return secret.get_secret_value()
 
 
 class Ready(Record):
