@@ -25,11 +25,21 @@ end when their stdin closes.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, SecretStr, TypeAdapter, field_serializer, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    SecretStr,
+    TypeAdapter,
+    field_serializer,
+    model_validator,
+)
 
 import suites
+from ground.plain_url import folder_or_ssh_place, without_query
 from ground.record import Record
 from results.measurement import Measurement
 from suites import Workload
@@ -91,9 +101,18 @@ class Target(Record):
             raise ValueError("a user or a token is wanted")
         return self
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What opens it, for who takes that out of texts."""
+        return tuple(secret.get_secret_value() for secret in (self.key, self.token) if secret is not None)
+
     @field_serializer("key", "token", when_used="json")
     def _open(self, secret: SecretStr | None) -> str | None:
         return None if secret is None else secret.get_secret_value()
+
+
+ConsoleUrl = Annotated[str, AfterValidator(without_query)]
+SHIPPED_PASSWORD: Final = "cosbench"  # noqa: S105 - everybody knows it
 
 
 class CosbenchSite(Record):
@@ -102,16 +121,16 @@ class CosbenchSite(Record):
     Paths are those of the host that the driver runs on.
     """
 
-    controller: Annotated[str, Field(pattern=r"^https?://[^/\s]+(/\S*)?$")] | None = None
+    controller: ConsoleUrl | None = None
     """Such as http://host:19088/controller."""
-    archive: str | None = None
+    archive: Annotated[str, AfterValidator(folder_or_ssh_place)] | None = None
     """Where that controller's archive can be read: a folder, or ssh://USER@HOST/PATH; None: as `home` has it."""
     home: str | None = None
     """The folder of an installation."""
-    drivers: tuple[Annotated[str, Field(pattern=r"^https?://[^/\s]+(/\S*)?$")], ...] = ()
+    drivers: tuple[ConsoleUrl, ...] = ()
     """Drivers of COSBench on other clients, which the controller that is started has do their share of the work."""
     user: str = "anonymous"
-    password: SecretStr = SecretStr("cosbench")
+    password: SecretStr = SecretStr(SHIPPED_PASSWORD)
     """User and password of its console: those that it ships with."""
     auth: Literal["token", "swauth"] = "token"
     """How it gets at Swift: with a token and storage URL that the driver gets for each workload, or by asking auth itself."""
@@ -125,6 +144,12 @@ class CosbenchSite(Record):
         if self.controller is not None and self.archive is None:
             raise ValueError("the archive of a controller must be told: results are read from it")
         return self
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What opens it; the password that it ships with opens it for everybody, and is a word of many texts."""
+        password = self.password.get_secret_value()
+        return () if password == SHIPPED_PASSWORD else (password,)
 
     @field_serializer("password", when_used="json")
     def _open(self, secret: SecretStr) -> str:
@@ -158,6 +183,11 @@ class Setup(Record):
         if len(self.clients) > 1 and self.listen is None:
             raise ValueError("other clients must be told an address that the driver listens on")
         return self
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """All that opens anything, for who takes that out of texts."""
+        return (*self.target.secrets, *(self.cosbench.secrets if self.cosbench is not None else ()))
 
     @property
     def stations(self) -> int:
@@ -217,6 +247,24 @@ class Listening(Record):
 
     kind: Literal["listening"] = "listening"
     port: Annotated[int, Field(ge=1, le=65535)]
+    key: SecretStr
+    """Who does not have it is not let in."""
+
+    @field_serializer("key", when_used="json")
+    def _open(self, secret: SecretStr) -> str:
+        return secret.get_secret_value()
+
+
+class Joining(Record):
+    """What a station is told by the first line of its stdin, by whoever starts it."""
+
+    setup: Setup
+    key: SecretStr
+    """Of the driver, as Listening has it."""
+
+    @field_serializer("key", when_used="json")
+    def _open(self, secret: SecretStr) -> str:
+        return secret.get_secret_value()
 
 
 class Ready(Record):

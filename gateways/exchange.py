@@ -160,6 +160,9 @@ def answered(operation: str) -> Iterator[None]:
         yield
     except (OSError, http.client.HTTPException) as error:
         raise WrongAnswer(operation, in_words(error), None) from error
+    except ValueError:
+        # http.client's own words repeat the field that cannot be sent, which may be a key or a token.
+        raise WrongAnswer(operation, "not asked: its URL or a field of the request holds what HTTP cannot carry", None) from None
 
 
 def in_words(error: Exception) -> str:

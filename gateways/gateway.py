@@ -81,6 +81,11 @@ class Endpoint(Record):
     ca_file: str | None = None
     """PEM file of the authority that signed an https endpoint, on the client host; None: the machine's own."""
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What opens it, for who takes that out of texts."""
+        return tuple(secret.get_secret_value() for secret in (self.key, self.token) if secret is not None)
+
     @field_serializer("key", "token", when_used="json")
     def _open(self, secret: SecretStr | None) -> str | None:
         return None if secret is None else secret.get_secret_value()

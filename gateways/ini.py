@@ -5,14 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from gateways import config_text
+
 Value = str | int | float | bool
 Sections = Mapping[str, Mapping[str, Value]]
 
 
 def render(sections: Sections, *, head: Mapping[str, Value] | None = None) -> str:
-    """The text of the sections in their order; `head` stands before the first. Raises ValueError on a line break in a value."""
+    """The text of the sections in their order; `head` stands before the first.
+
+    Raises ValueError on what would be read as something else (see gateways.config_text).
+    """
     parts = [_lines(head)] if head else []
-    parts += [f"[{name}]\n{_lines(options)}" for name, options in sections.items()]
+    parts += [f"[{config_text.section_name(name)}]\n{_lines(options)}" for name, options in sections.items()]
     return "\n".join(parts)
 
 
@@ -36,7 +41,5 @@ def word(value: Value) -> str:
 
 
 def _lines(options: Mapping[str, Value]) -> str:
-    for name, value in options.items():
-        if "\n" in name or "\n" in str(value):
-            raise ValueError(f"{name!r}: a line break cannot stand in an option")
-    return "".join(f"{name} = {word(value)}\n" for name, value in options.items())
+    lines = ((config_text.option_key(name), config_text.option_value(value)) for name, value in options.items())
+    return "".join(f"{name} = {word(value)}\n" for name, value in lines)

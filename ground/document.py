@@ -35,20 +35,25 @@ LONGEST_SHOWN = 400
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault of a file: where (1-based line and column), what, and the text of that line."""
+    """One fault of a file: where (1-based line and column), what, and the text of that line.
+
+    `caret` is where in the text it is, when the text is not the line itself: from 1, or 0 for nowhere.
+    """
 
     file: str
     line: int
     column: int
     message: str
     text: str
+    caret: int | None = None
 
     def __str__(self) -> str:
+        at = self.column if self.caret is None else self.caret
         # Of a very long line what stands around the fault; nothing of it moves a terminal's cursor.
-        begin = max(0, self.column - LONGEST_SHOWN // 2) if len(self.text) > LONGEST_SHOWN else 0
+        begin = max(0, at - LONGEST_SHOWN // 2) if len(self.text) > LONGEST_SHOWN else 0
         shown = "".join(one if one.isprintable() else " " for one in self.text[begin : begin + LONGEST_SHOWN])
-        caret = " " * (self.column - 1 - begin) + "^"
-        return f"{self.file}:{self.line}:{self.column}: {inert(self.message)}\n    {shown}\n    {caret}"
+        told = f"{self.file}:{self.line}:{self.column}: {inert(self.message)}\n    {shown}"
+        return f"{told}\n    {' ' * (at - 1 - begin)}^" if at > 0 else told.rstrip()
 
 
 class DocumentError(UsageError):

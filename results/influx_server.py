@@ -17,12 +17,13 @@ import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode
 
 from pydantic import SecretStr
 
 from ground.document import did_you_mean
 from ground.errors import TargetError, UsageError
+from ground.plain_url import parts_of
 from ground.record import Record
 
 if TYPE_CHECKING:
@@ -81,17 +82,13 @@ class InfluxServer(Record):
         Raises UsageError about a URL that is none or has a secret in it, about a token that is not given, and about a file of one
         that others may read.
         """
-        parts = urlsplit(url)
-        try:
-            named = (parts.hostname, parts.port)
-        except ValueError as error:
-            raise UsageError(f"--influx: {error}") from None
         advice = "A token is given as $WEIGHBRIDGE_INFLUX_TOKEN: a command line can be read by everybody."
-        if parts.username is not None or parts.password is not None:
-            raise UsageError("--influx: the URL holds a user or a password", advice=advice)
-        if parts.scheme not in ("http", "https") or not named[0] or parts.fragment:
-            # The URL is not repeated: what is wrong with it may be that it holds a secret.
-            raise UsageError("--influx: the URL is no http://HOST:PORT[/PATH][?bucket=B&org=O]", advice=advice)
+        try:
+            parts = parts_of(url)
+        except ValueError as error:
+            raise UsageError(f"--influx: the URL {error}", advice=advice) from None
+        if parts.fragment:
+            raise UsageError("--influx: the URL is not of the form http://HOST:PORT[/PATH][?bucket=B&org=O]", advice=advice)
         asked = parse_qsl(parts.query, keep_blank_values=True)
         for name, value in asked:
             if name not in ("bucket", "org"):

@@ -20,13 +20,19 @@ import vl_convert as vlc
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from ground.inert import inert
 from ground.quantities import show_bytes
 
 
 def render(template: str, specs: Mapping[str, Mapping[str, Any]], **words: Any) -> str:
     """A page of one of the templates. `specs` are the Vega-Lite specs of its plots by the names that they have in it."""
     environment = Environment(
-        loader=PackageLoader("results"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=PackageLoader("results"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalized,
     )
     environment.filters["bytes"] = show_bytes
     environment.filters["breakable"] = _breakable
@@ -35,14 +41,29 @@ def render(template: str, specs: Mapping[str, Mapping[str, Any]], **words: Any) 
         policy=_policy(),
         program=_program(),
         fonts={weight: _font(name) for weight, name in ((400, "Inter-Regular.otf"), (600, "Inter-SemiBold.otf"))},
-        specs=_script_json(specs),
+        specs=_script_json(_all_inert(specs)),
         bundle=_bundle(),
     )
 
 
+def _finalized(value: Any) -> Any:
+    """What an expression of a template gives, as it may stand in a page: the one way by which any text gets there."""
+    # Scripts must stay as their hashes have them.
+    return inert(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _all_inert(value: Any) -> Any:
+    """The same data with all its texts inert."""
+    if isinstance(value, str):
+        return inert(value)
+    if isinstance(value, Mapping):
+        return {_all_inert(name): _all_inert(one) for name, one in value.items()}
+    return [_all_inert(one) for one in value] if isinstance(value, list | tuple) else value
+
+
 def _breakable(text: str) -> Markup:
     """A text whose long names may be broken at their underscores and dots, and whose arrows stay with what they lead to."""
-    words = str(escape(text)).replace(" → ", " →\N{NO-BREAK SPACE}")
+    words = str(escape(inert(text))).replace(" → ", " →\N{NO-BREAK SPACE}")
     return Markup(re.sub(r"(?<=\w)([_.])(?=\w)", r"\1<wbr>", words))  # noqa: S704 - escaped just here
 
 

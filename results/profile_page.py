@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from ground.inert import inert
 from ground.quantities import show_bytes
 from ground.record import Record
 from results.block_trace import Asked, DiskTrace, Times
@@ -46,7 +47,7 @@ def _shown(one: Profiled) -> ProfileShown:
         workload=profile.workload,
         workers=profile.workers,
         caption=_caption(profile),
-        svg=flame(one.stacks, title=title) if one.stacks else "",
+        svg=inert(flame(one.stacks, title=title)) if one.stacks else "",
         remarks=profile.remarks,
         disk_caption=_disk_caption(profile.disk) if profile.disk is not None else "",
         disk_lines=tuple(_line(asked, profile.disk.seconds) for asked in profile.disk.ways) if profile.disk is not None else (),

@@ -7,7 +7,7 @@ they unfold to or fetch; and whatever is larger or deeper than any such file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
@@ -21,24 +21,41 @@ MOST_ELEMENTS = 20_000
 """COSBench's own samples have some 4 kB, five levels and a few dozen elements."""
 
 LONGEST_SHOWN = 400
-"""Characters of a line that are shown with a fault."""
+"""Characters of a tag that are shown with a fault."""
 
-_SECRET = re.compile(r"(?i)\b(password|secretkey|accesskey|token|usertoken|username|userid)\s*=\s*[^;\"'>]*")
-"""What must not be shown of a line, as it stands in a config."""
+HIDDEN = "***"
+SHOWN_ATTRIBUTES = frozenset(
+    {
+        *("name", "description", "type", "workers", "interval", "division", "runtime", "rampup", "rampdown", "afr", "totalOps"),
+        *("totalBytes", "driver", "ratio", "id", "closuredelay"),
+    }
+)
+SHOWN_KEYS = frozenset(
+    {
+        *("containers", "objects", "sizes", "cprefix", "csuffix", "oprefix", "osuffix", "chunked", "content", "hashCheck"),
+        *("fileselection", "createContainer", "deleteContainer", "histogram", "timeout", "policy", "path_style_access"),
+        *("logging", "retry", "caching", "service", "region"),
+    }
+)
+"""Of a config. Of all others the value is hidden, for nobody knows what keys a COSBench that was added to has for its secrets."""
+SHOWN_URLS = frozenset({"auth_url", "url", "storage_url", "endpoint"})
+"""Of these nothing but where they lead."""
+_PLAIN_URL = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(/[^?#;@]*)?")
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where something stands in the file: line and column from 1, and the text of that line without secrets."""
+    """Where something stands in the file: line and column from 1, what was read there, without secrets, and where in that it is."""
 
     file: str
     line: int
     column: int
     text: str
+    caret: int
 
     def fault(self, message: str) -> Fault:
         """A fault there."""
-        return Fault(self.file, self.line, self.column, message, self.text)
+        return Fault(self.file, self.line, self.column, message, self.text, self.caret)
 
 
 @dataclass(frozen=True)
@@ -92,8 +109,8 @@ class _Reader:
     def __init__(self, file: str, data: bytes) -> None:
         self.file = file
         self.data = data
-        self.lines = data.decode("utf-8", errors="replace").split("\n")
-        self.shown: dict[int, str] = {}
+        self.tags: dict[int, list[str]] = {}
+        """What was read so far on each line, as it can be shown."""
         self.open: list[Element] = []
         self.root: Element | None = None
         self.count = 0
@@ -119,11 +136,8 @@ class _Reader:
         return self.root
 
     def _place(self, line: int, column: int) -> Place:
-        if line not in self.shown:  # there may be many places in one line
-            text = self.lines[line - 1][:LONGEST_SHOWN] if 0 < line <= len(self.lines) else ""
-            hidden = _SECRET.sub(lambda found: f"{found[1]}=" + "*" * max(3, len(found[0]) - len(found[1]) - 1), text)
-            self.shown[line] = "".join(one if one.isprintable() else " " for one in hidden)
-        return Place(self.file, line, column, self.shown[line])
+        """A place of which no more is known than where it is: shown with the tags that begin on its line."""
+        return Place(self.file, line, column, " ".join(self.tags.get(line, ()))[:LONGEST_SHOWN], 0)
 
     def _here(self) -> Place:
         return self._place(self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1)
@@ -141,18 +155,24 @@ class _Reader:
         if len(self.open) >= DEEPEST:
             raise self._refuse(f"nested deeper than {DEEPEST} elements")
         pairs = tuple(zip(attributes[::2], attributes[1::2], strict=True))
-        here = self._here()
-        places = self._attributes(here, len(pairs))
-        element = Element(tag, pairs, here, tuple(places.get(name, here) for name, _ in pairs))
+        line, column = self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1
+        # Never the file's own text: a secret may be written there in many ways, and is what was read of it in any.
+        text, carets = _tag_shown(tag, pairs)
+        self.tags.setdefault(line, []).append(text)
+        found = self._attributes(line, column, len(pairs))
+        places = tuple(
+            Place(self.file, *found.get(name, (line, column)), text, caret) for (name, _), caret in zip(pairs, carets, strict=True)
+        )
+        element = Element(tag, pairs, Place(self.file, line, column, text, 1), places)
         if self.open:
             self.open[-1].children.append(element)
         else:
             self.root = element
         self.open.append(element)
 
-    def _attributes(self, tag: Place, count: int) -> dict[str, Place]:
+    def _attributes(self, tag_line: int, tag_column: int, count: int) -> dict[str, tuple[int, int]]:
         """Where the attributes of the tag that begins here stand: expat does not tell, so they are looked for."""
-        places: dict[str, Place] = {}
+        places: dict[str, tuple[int, int]] = {}
         if not count:
             return places
         begin = self.parser.CurrentByteIndex
@@ -160,8 +180,8 @@ class _Reader:
         for found in re.finditer(rb"""\s([^\s=<>"']+)\s*=\s*(?:"[^"]*"|'[^']*')""", rest):
             before = rest[: found.start(1)]
             lines = before.count(b"\n")
-            column = found.start(1) - before.rfind(b"\n") if lines else tag.column + found.start(1)
-            places[found[1].decode("utf-8", errors="replace")] = self._place(tag.line + lines, column)
+            column = found.start(1) - before.rfind(b"\n") if lines else tag_column + found.start(1)
+            places[found[1].decode("utf-8", errors="replace")] = tag_line + lines, column
             if len(places) == count:
                 break
         return places
@@ -172,3 +192,26 @@ class _Reader:
     def _characters(self, text: str) -> None:
         if text.strip():
             self.open[-1].words.append(text.strip())
+
+
+def _tag_shown(tag: str, pairs: Sequence[tuple[str, str]]) -> tuple[str, list[int]]:
+    """A tag with what may be shown of its attributes, and where in that each of them begins, from 1."""
+    text, carets = f"<{tag}", []
+    for name, value in pairs:
+        carets.append(len(text) + 2)
+        shown = _config_shown(value) if name == "config" else value if name in SHOWN_ATTRIBUTES else HIDDEN
+        text += f' {name}="{shown}"'
+    return f"{text}>", carets
+
+
+def _config_shown(config: str) -> str:
+    """A config with what may be shown of it. What is no pair may be the rest of a secret with a semicolon in it."""
+    return ";".join(_pair_shown(*part.partition("=")) for part in config.split(";"))
+
+
+def _pair_shown(key: str, equals: str, value: str) -> str:
+    name = key.strip()
+    if not equals:
+        return HIDDEN if name else key
+    harmless = name in SHOWN_KEYS or (name in SHOWN_URLS and _PLAIN_URL.fullmatch(value.strip()))
+    return f"{key}={value if harmless else HIDDEN}"

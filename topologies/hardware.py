@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from gateways.config_text import option_value
 from ground.quantities import BitsPerS, Bytes, Seconds
 from ground.record import Record
 from topologies.quota import DEFAULT_PERIOD_S, LEAST_CPUS
@@ -106,7 +107,7 @@ class Hardware(Record):
     """How real hosts are reached."""
     profile: Literal["study-2014"] | None = None
     """Kernel settings that real hosts are given while a deployment stands, and their own again afterwards: the study's."""
-    sysctl: dict[Sysctl, Annotated[str, Field(pattern=r"^[^\n]*$")]] = Field(default_factory=dict)
+    sysctl: dict[Sysctl, Annotated[str, AfterValidator(option_value)]] = Field(default_factory=dict)
     """The same, one by one."""
     network: Network = Network()
     cpu_period: Annotated[Seconds, Field(ge=0.001, le=1)] = DEFAULT_PERIOD_S

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from drivers.order import Listening, Setup
+from drivers.order import Joining, Listening, Setup
 from gateways.host import Host
 from weighbridge.beside import Beside
 
@@ -31,8 +31,8 @@ class Stations(Beside):
 
     def start(self, listening: Listening) -> None:
         """Start all of them; whether they find the driver, the driver says. Raises DriverError."""
-        # Through their stdin, never over the network or on a command line: it holds the key.
-        line = self._setup.model_dump_json().encode() + b"\n"
+        # Through their stdin, never over the network or on a command line: it holds keys.
+        line = Joining(setup=self._setup, key=listening.key).model_dump_json().encode() + b"\n"
         each = self._setup.processes
         for number in range(each, self._setup.stations):
             host = self._hosts[number // each]

@@ -11,7 +11,9 @@ from datetime import datetime
 from typing import Final
 from urllib.parse import urlencode, urlsplit
 
+from drivers.order import SHIPPED_PASSWORD
 from ground import http_body
+from ground.credential import redacted
 from ground.errors import DriverError
 
 TIMEOUT_S: Final = 10.0
@@ -75,7 +77,7 @@ class Controller:
         answer = self._ask("POST", "submit", body=body.encode(), kind=f"multipart/form-data; boundary={boundary}")
         accepted = _ACCEPTED.fullmatch(answer)
         if accepted is None:
-            raise DriverError(f"{self.url}: COSBench refused the workload: {_first(answer)}")
+            raise DriverError(f"{self.url}: COSBench refused the workload: {self._shown(_first(answer))}")
         return accepted[1]
 
     def index(self) -> Index:
@@ -123,7 +125,8 @@ class Controller:
             answer = connection.getresponse()
             text = http_body.whole(answer, LARGEST_ANSWER_BYTES).decode(errors="replace")
         except (OSError, http.client.HTTPException) as error:
-            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            # http.client's words about a URL repeat it, with the password that COSBench will have in it.
+            reason = self._shown(getattr(error, "strerror", None) or str(error) or type(error).__name__)
             raise Unanswered(
                 f"{self.url}: COSBench's controller does not answer: {reason}",
                 advice="See that it runs, and that it can be reached from the client host (in a lab that is a network of its own).",
@@ -135,17 +138,22 @@ class Controller:
         self._see_that_the_user_is_let_in(text)
         return text
 
+    def _shown(self, text: str) -> str:
+        """Words of others without the password; the one that COSBench ships with is a word of many texts, and open to all."""
+        password = self._user["password"]
+        return text if password == SHIPPED_PASSWORD else redacted(text, (password,))
+
     def _see_that_the_user_is_let_in(self, answer: str) -> None:
         user = self._user["username"]
         advice = "Set COSBENCH_USER and COSBENCH_PASSWORD to a user of its conf/cosbench-users.xml."
         if not answer.strip():
             raise DriverError(f"{self.url}: an empty answer, which is how COSBench refuses user {user!r}", advice=advice)
         if answer.startswith(("Please input complete user info", "User info [")):
-            raise DriverError(f"{self.url}: COSBench does not let user {user!r} in: {_first(answer)}", advice=advice)
+            raise DriverError(f"{self.url}: COSBench does not let user {user!r} in: {self._shown(_first(answer))}", advice=advice)
 
     def _strange(self, action: str, answer: str, status: int = 200) -> Unanswered:
         return Unanswered(
-            f"{self.url}: what answered {action} with HTTP {status} is not COSBench's controller: {_first(answer)}",
+            f"{self.url}: what answered {action} with HTTP {status} is not COSBench's controller: {self._shown(_first(answer))}",
             advice="Give its URL as http://HOST:19088/controller; see that no proxy stands before it.",
         )
 

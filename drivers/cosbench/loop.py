@@ -15,6 +15,7 @@ from drivers.cosbench.bench import Bench
 from drivers.cosbench.ending import Ended, Ending
 from drivers.driver import GaveUp
 from drivers.order import ORDER, Age, Cleanup, Event, Failed, Prepare, Quit, Setup, Step
+from ground.credential import redacted
 from ground.errors import WeighbridgeError
 
 EXIT_FAILED = 3
@@ -30,6 +31,7 @@ class Loop:
         self._say = say
         self._ending = ending
         self._bench: Bench | None = None
+        self._setup: Setup | None = None
 
     def run(self) -> int:
         """Answer orders until Quit (0), until one cannot be done (3) or until the end is asked for. Returns the exit status."""
@@ -52,10 +54,14 @@ class Loop:
                 self._say(Failed(message=str(error), kept=error.kept if isinstance(error, GaveUp) else ()))
                 return EXIT_FAILED
             except Exception as error:  # noqa: BLE001 - whatever it is, it is answered: silence would be waited for
-                log.error("%s", traceback.format_exc())  # noqa: TRY400 - the traceback alone is wanted
-                self._say(Failed(message=f"{type(error).__name__}: {error}"))
+                log.error("%s", redacted(traceback.format_exc(), self._secrets()))  # noqa: TRY400 - the traceback alone is wanted
+                self._say(Failed(message=redacted(f"{type(error).__name__}: {error}", self._secrets())))
                 return EXIT_FAILED
         return self._ending.code or 0
+
+    def _secrets(self) -> tuple[str, ...]:
+        """What no text of a library may tell anybody."""
+        return () if self._setup is None else self._setup.secrets
 
     def close(self) -> None:
         """End what was started."""
@@ -66,6 +72,7 @@ class Loop:
     def _answer(self, order: Setup | Prepare | Step | Cleanup | Age) -> Event:
         if isinstance(order, Setup):
             self.close()
+            self._setup = order
             self._bench = Bench(order, self._ending, self._say)
             return self._bench.ready()
         if self._bench is None:

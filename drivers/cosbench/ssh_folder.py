@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import stat
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
@@ -12,10 +11,10 @@ import asyncssh
 
 from drivers.cosbench.archive import LARGEST_FILE_BYTES
 from ground.errors import DriverError
+from ground.plain_url import ssh_place
 
 CONNECT_S: Final = 20.0
 READ_S: Final = 120.0
-_PLACE: Final = re.compile(r"ssh://(?:(?P<user>[^@/:]+)@)?(?P<host>\[[^]]+]|[^@/:]+)(?::(?P<port>\d+))?(?P<path>/.*)")
 
 Answer = TypeVar("Answer")
 
@@ -24,12 +23,13 @@ class SshFolder:
     """ssh://USER@HOST:PORT/PATH; user, port, keys and known hosts as ~/.ssh and its agent have them. Raises DriverError."""
 
     def __init__(self, place: str) -> None:
-        parts = _PLACE.fullmatch(place)
-        if parts is None:
-            raise DriverError(f"{place}: not of the form ssh://USER@HOST/PATH")
-        self._host, self._path = parts["host"].strip("[]"), parts["path"].rstrip("/")
+        try:
+            parts = ssh_place(place)
+        except ValueError as error:
+            raise DriverError(f"the archive of COSBench: {error}") from None
+        self._host, self._path = parts.host, parts.path
         self._runner = asyncio.Runner()
-        options = {"username": parts["user"], "port": int(parts["port"] or 0)}
+        options = {"username": parts.user, "port": parts.port}
         try:
             self._connection, self._sftp = self._run(
                 self._open({name: value for name, value in options.items() if value}), CONNECT_S

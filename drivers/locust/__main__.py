@@ -44,14 +44,13 @@ def station(address: str, port: int, number: int, parent: int | None = None) -> 
     from drivers.locust.allowance import allowance  # noqa: PLC0415
     from drivers.locust.loop import Ending, read_lines  # noqa: PLC0415
     from drivers.locust.serving import serve  # noqa: PLC0415
-    from drivers.order import Setup  # noqa: PLC0415
+    from drivers.order import Joining  # noqa: PLC0415
 
     inbox = gevent.queue.Queue()
     ending = Ending()
     ending.on_signals()
     gevent.spawn(read_lines, 0, inbox, ending)
-    setup = Setup.model_validate_json(inbox.get())
-    serve(setup, address, port, number, ending.event, allowance())
+    serve(Joining.model_validate_json(inbox.get()), address, port, number, ending.event, allowance())
     return ending.code
 
 

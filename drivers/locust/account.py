@@ -214,6 +214,10 @@ class Account:
         except (OSError, http.client.HTTPException) as error:
             where = f"{place.host}:{place.port}"
             raise DriverError(f"{where}: {method} {path.partition('?')[0] or '/'}: {_in_words(error)}") from error
+        except ValueError:
+            # http.client's own words repeat the field that cannot be sent, which may be a key or a token.
+            what = "its path or a field of it holds what HTTP cannot carry"
+            raise DriverError(f"{place.host}:{place.port}: {method} was not asked: {what}") from None
         finally:
             connection.close()
 

@@ -17,11 +17,13 @@ import gevent.event
 from locust import User, task
 from locust.env import Environment
 from locust.runners import MasterRunner
+from pydantic import SecretStr
 from zmq.error import ZMQError
 
 from drivers.locust.allowance import Allowance
+from drivers.locust.sealed import SealedServer
 from drivers.locust.station import Begin, Station
-from drivers.order import Listening, Progress, Setup
+from drivers.order import Joining, Listening, Progress, Setup
 from drivers.process import how_it_ended
 from ground.errors import DriverError
 
@@ -114,10 +116,25 @@ class OneStation(Floor):
 
 
 class PatientMaster(MasterRunner):
-    """Locust's master, but for its heartbeats: three late ones make it give a worker up, and stop the test with the last.
+    """Locust's master, but for who may talk to it, and for its heartbeats.
 
-    A process on a share of a CPU may well be held up for that long. Whether one has died is asked of the process itself.
+    Three late ones would make it give a worker up, and stop the test with the last; a process on a share of a CPU may well be held
+    up for that long. Whether one has died is asked of the process itself.
     """
+
+    def __init__(self, environment: Environment, address: str) -> None:
+        self._sealed = gevent.event.Event()
+        # Locust makes a socket that takes anybody: on loopback, where it is closed before anything is read of it.
+        super().__init__(environment, LOOPBACK, 0)
+        self.server.close(linger=0)  # type: ignore[no-untyped-call]
+        self.server = server = SealedServer(address)
+        self.key = server.key
+        self._sealed.set()
+
+    def client_listener(self) -> NoReturn:
+        """Listen at the sealed socket alone."""
+        self._sealed.wait()
+        super().client_listener()
 
     def heartbeat_worker(self) -> NoReturn:
         """Judge nobody."""
@@ -145,18 +162,18 @@ class ManyStations(Floor):
         # One address only, and a port that is free: 0 has Locust's own server choose it.
         address = host_of(setup.listen or LOOPBACK)
         try:
-            self._runner = PatientMaster(self.environment, address, 0)
+            self._runner = PatientMaster(self.environment, address)
         except ZMQError as error:
             raise DriverError(f"Locust's master cannot listen on {address}: {error.strerror}") from error
         self.environment.runner = self._runner
         self._runner.register_message(ANSWER, self._answered)
         self._runner.register_message(HERE, self._arrived)
         try:
-            port = self._runner.server.port
+            listening = Listening(port=self._runner.server.port, key=SecretStr(self._runner.key))
             for number in range(setup.processes):
-                self._processes.append(_spawn(setup, port, number))
+                self._processes.append(_spawn(setup, listening, number))
             if setup.stations > setup.processes:
-                say(Listening(port=port))
+                say(listening)
             self._await_stations(say)
         except BaseException:
             self.close()
@@ -320,15 +337,24 @@ def host_of(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
-def _spawn(setup: Setup, port: int, number: int) -> subprocess.Popen[bytes]:
+def _spawn(setup: Setup, listening: Listening, number: int) -> subprocess.Popen[bytes]:
     address = setup.listen or LOOPBACK
-    argv: Sequence[str] = (sys.executable, "-m", "drivers.locust", "station", address, str(port), str(number), str(os.getpid()))
+    argv: Sequence[str] = (
+        sys.executable,
+        "-m",
+        "drivers.locust",
+        "station",
+        address,
+        str(listening.port),
+        str(number),
+        str(os.getpid()),
+    )
     process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     if process.stdin is None:
         raise DriverError("a station has no stdin")
-    # Through the pipe: it holds the key, which is for no command line and no socket.
+    # Through the pipe: it holds keys, which are for no command line and no socket.
     with contextlib.suppress(BrokenPipeError):
-        process.stdin.write(setup.model_dump_json().encode() + b"\n")
+        process.stdin.write(Joining(setup=setup, key=listening.key).model_dump_json().encode() + b"\n")
         process.stdin.flush()
     return process
 

@@ -39,6 +39,7 @@ from drivers.order import (
     Setup,
     Step,
 )
+from ground.credential import redacted
 from ground.errors import DriverError
 
 EXIT_FAILED = 3
@@ -114,9 +115,14 @@ class Loop:
                 self._say(Failed(message=str(error)))
                 return EXIT_FAILED
             except Exception as error:  # noqa: BLE001 - whatever it is, it is answered: silence would be waited for
-                log.error("%s", traceback.format_exc())  # noqa: TRY400 - Locust's log handlers are not ours to rely on
-                self._say(Failed(message=f"{type(error).__name__}: {error}"))
+                # As one text: Locust's log handlers are not ours to rely on, and what libraries say may repeat a key.
+                log.error("%s", redacted(traceback.format_exc(), self._secrets()))  # noqa: TRY400
+                self._say(Failed(message=redacted(f"{type(error).__name__}: {error}", self._secrets())))
                 return EXIT_FAILED
+
+    def _secrets(self) -> tuple[str, ...]:
+        """What no text of a library may tell anybody."""
+        return () if self._setup is None else self._setup.secrets
 
     def close(self) -> None:
         """End all users, crews and worker processes."""

@@ -24,6 +24,7 @@ from drivers.locust.client import CHUNK_BYTES, LIST_MOST, Body, Client, S3Client
 from drivers.locust.crew import Pulse, Window
 from drivers.locust.recorder import Recorder
 from drivers.order import Setup
+from ground.credential import redacted
 from suites import Operation, Workload
 
 WHOLE_BYTES = 8 * 2**20
@@ -54,6 +55,7 @@ class SdkCrew:
 
     def __init__(self, setup: Setup, account: Account, workload: Workload, workers: int) -> None:
         self._setup = setup
+        self._account = account
         self._workload = workload
         self._workload_json = workload.model_dump_json()
         if setup.target.api == "s3":
@@ -292,7 +294,9 @@ class SdkCrew:
         error_class = self._class_of(client, error)
         self._failed += 1
         self._errors[error_class] = self._errors.get(error_class, 0) + 1
-        self._last_error = f"{type(error).__name__}: {str(error)[:200]}"
+        # What SDKs and the libraries below them say may repeat what was sent.
+        said = redacted(str(error), (*self._setup.secrets, self._account.token))
+        self._last_error = f"{type(error).__name__}: {said[:200]}"
         return error_class
 
     @staticmethod

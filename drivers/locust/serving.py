@@ -12,15 +12,18 @@ from locust.runners import WorkerRunner
 
 from drivers.locust.allowance import Allowance
 from drivers.locust.floor import ANSWER, ASK, HERE, host_of
+from drivers.locust.sealed import SealedClient
 from drivers.locust.station import Station
-from drivers.order import Setup
+from drivers.order import Joining
+from ground.credential import redacted
 from ground.errors import DriverError
 
 
-def serve(setup: Setup, address: str, port: int, number: int, until: gevent.event.Event, allowance: Allowance) -> None:
+def serve(joining: Joining, address: str, port: int, number: int, until: gevent.event.Event, allowance: Allowance) -> None:
     """Be station `number` of a master at this port of an address, until told to end."""
+    setup = joining.setup
     station = Station(setup, allowance)
-    runner = PatientWorker(station.environment, host_of(address), port)
+    runner = PatientWorker(station.environment, host_of(address), port, joining.key.get_secret_value())
     station.environment.runner = runner
     # Locust would otherwise read its configuration files here, which are none of this suite's.
     station.environment.parsed_options = cast("Any", _Options())
@@ -30,7 +33,8 @@ def serve(setup: Setup, address: str, port: int, number: int, until: gevent.even
         try:
             answer = station.do(msg.data["verb"], msg.data["argument"])
         except Exception as raised:  # noqa: BLE001 - whatever it is, the master must hear of it rather than wait
-            error = str(raised) if isinstance(raised, DriverError) else f"{type(raised).__name__}: {raised}"
+            said = str(raised) if isinstance(raised, DriverError) else f"{type(raised).__name__}: {raised}"
+            error = redacted(said, setup.secrets)
         runner.send_message(ANSWER, {"id": msg.data["id"], "answer": answer, "error": error})
 
     runner.register_message(ASK, asked, concurrent=True)
@@ -43,7 +47,29 @@ def serve(setup: Setup, address: str, port: int, number: int, until: gevent.even
 
 
 class PatientWorker(WorkerRunner):
-    """Locust's worker, but for what goes by a clock that may be set, or by two that are not the same."""
+    """Locust's worker, but for its sealed socket, and for what goes by a clock that may be set, or by two that are not the same."""
+
+    def __init__(self, environment: Environment, host: str, port: int, key: str) -> None:
+        self._key = key
+        self._sealed = gevent.event.Event()
+        super().__init__(environment, host, port)
+
+    def connect_to_master(self) -> None:
+        """Connect by a sealed socket: the one that Locust has just made would not be let in."""
+        if not self._sealed.is_set():
+            self.reset_connection()
+            self._sealed.set()
+        super().connect_to_master()  # type: ignore[no-untyped-call]
+
+    def reset_connection(self) -> None:
+        """Connect anew."""
+        self.client.close(linger=0)  # type: ignore[no-untyped-call]
+        self.client = SealedClient(self.master_host, self.master_port, self.client_id, self._key)
+
+    def worker(self) -> NoReturn:
+        """Listen at the sealed socket alone."""
+        self._sealed.wait()
+        super().worker()
 
     def heartbeat_timeout_checker(self) -> NoReturn:
         """Judge nobody: it ends when its stdin closes."""

@@ -188,7 +188,8 @@ class StepRun:
                 self._notes.append(f"objects to delete ran out after {passed_s:.2f} s: the window ended there")
                 return
             if pulse.running == 0:
-                raise DriverError(f"all workers ended by themselves; last error: {pulse.last_error}")
+                last = f"last error: {pulse.last_error}" if pulse.last_error else "no request failed: no station has a worker left"
+                raise DriverError(f"all workers ended by themselves; {last}")
 
     def _drain(self) -> tuple[int, int]:
         """End users and crews; requests in hand get their time. How many were cut off, and how often a token was renewed."""

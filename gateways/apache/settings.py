@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from gateways import config_text
 from ground.quantities import Seconds
 from ground.record import Record
 
@@ -13,7 +14,7 @@ Count = Annotated[int, Field(ge=1)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Wait = Annotated[Seconds, Field(ge=1)]
 Section = Literal["server", "host", "location"]
-Value = str | int | float | bool
+Value = config_text.Value
 
 STATS_PORT = 9980
 """Where the responder tells its counters; chosen apart from what radosgw, Swift and front ends usually have."""
@@ -142,8 +143,8 @@ class ApacheSettings(Record):
     def _addable(cls, options: dict[Section, dict[str, Value]]) -> dict[Section, dict[str, Value]]:
         for section, directives in options.items():
             for name, value in directives.items():
-                if len(str(value).splitlines()) != 1 or str(value).endswith("\\"):
-                    raise ValueError(f"{section}: the value of {name} is not one line")
+                if value == "":
+                    raise ValueError(f"{section}: the value of {name} is not one line: it is empty")
                 own = _OWN.get(name.lower())
                 if own is not None:
                     raise ValueError(f"{section}: {name} is said by `{own}`")

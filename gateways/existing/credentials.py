@@ -15,6 +15,7 @@ from pydantic import SecretStr, ValidationError
 
 from gateways.existing.settings import S3, Settings, Swift
 from gateways.gateway import Endpoint
+from ground.credential import credential
 from ground.errors import UsageError
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def _swift(settings: Settings, environment: Mapping[str, str]) -> Endpoint | Non
     missing: list[str] = []
 
     def variable(name: str) -> str:
-        value = environment.get(name, "")
+        value = credential(f"swift: ${name}", environment.get(name, ""))
         if not value:
             missing.append(f"${name}")
         return value
@@ -74,7 +75,9 @@ def _swift(settings: Settings, environment: Mapping[str, str]) -> Endpoint | Non
         # What comes from the environment has not been looked at yet.
         Swift(storage_url=url, ca_file=swift.ca_file)
     except ValidationError as error:
-        raise UsageError(f"swift: {url}: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
+        # The URL is not repeated: what is wrong with it may be that it holds a secret.
+        origin = "$ST_AUTH" if swift.token_env is None else "$OS_STORAGE_URL"
+        raise UsageError(f"swift: {origin}: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
     return Endpoint(
         api="swift",
         url=url,
@@ -94,9 +97,9 @@ def _s3(settings: Settings, environment: Mapping[str, str]) -> Endpoint | None:
     return Endpoint(
         api="s3",
         url=s3.url,
-        user=keys.access_key,
-        key=SecretStr(keys.secret_key),
-        token=SecretStr(keys.token) if keys.token else None,
+        user=credential("s3: the access key", keys.access_key),
+        key=SecretStr(credential("s3: the secret key", keys.secret_key)),
+        token=SecretStr(credential("s3: the session token", keys.token)) if keys.token else None,
         region=s3.region,
         addressing=s3.addressing,
         ca_file=s3.ca_file,

@@ -18,12 +18,12 @@ class Place(Record):
 
 
 def _url(value: str) -> str:
-    parts = urlsplit(value)
     try:
+        parts = urlsplit(value)
         port = parts.port
     except ValueError:
-        port = 0
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0 or any(char.isspace() for char in value):
+        raise ValueError("a URL such as https://store.example:8443 is wanted") from None  # Python's words repeat it
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0 or " " in value or not value.isprintable():
         raise ValueError("a URL such as https://store.example:8443 is wanted")
     if "@" in parts.netloc:
         raise ValueError("no user or key belongs into a URL: it would stand in every report")

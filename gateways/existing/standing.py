@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from gateways.entrusted import answer_of, without_secrets
 from gateways.existing.credentials import source
 from gateways.existing.settings import Settings
 from gateways.gateway import Endpoint, Rendered, Standing
@@ -48,11 +49,8 @@ class ExistingStanding(Standing):
 
 def look(client: Host, endpoints: Sequence[Endpoint]) -> list[dict[str, Any]]:
     """What each endpoint tells of itself (see gateways.existing.look). Raises TargetError when one does not answer, or with 5xx."""
-    command = client.module("gateways.existing.look")
-    done = client.run(
-        command.argv, stdin=json.dumps({"endpoints": _as_json(endpoints)}), env=command.env, timeout_s=_LOOK_TIMEOUT_S
-    )
-    seen: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
+    told = answer_of(client, "gateways.existing.look", endpoints, {}, timeout_s=_LOOK_TIMEOUT_S)
+    seen: list[dict[str, Any]] = [json.loads(line) for line in told.splitlines()]
     for endpoint, one in zip(endpoints, seen, strict=True):
         fault = one.get("silent") or (f"answers with status {one['status']}" if one["status"] >= _SERVER_FAILS else "")
         if fault:
@@ -65,14 +63,12 @@ def clear(client: Host, endpoints: Sequence[Endpoint], buckets: Sequence[str]) -
 
     Raises TargetError that names each bucket that is left, or may be; CommandFailed.
     """
-    order = {"endpoints": _as_json(endpoints), "buckets": list(buckets), "patience_s": _EMPTY_WITHIN_S}
-    command = client.module("gateways.existing.clear")
-    done = client.run(command.argv, stdin=json.dumps(order), env=command.env, timeout_s=_CLEAR_TIMEOUT_S)
-    answer = json.loads(done.stdout)
+    order = {"buckets": list(buckets), "patience_s": _EMPTY_WITHIN_S}
+    answer = json.loads(answer_of(client, "gateways.existing.clear", endpoints, order, timeout_s=_CLEAR_TIMEOUT_S))
     if answer["left"]:
         reasons: dict[str, list[str]] = {}
         for bucket, why in answer["left"].items():
-            reasons.setdefault(why, []).append(bucket)
+            reasons.setdefault(without_secrets(why, endpoints), []).append(bucket)
         lines = [f"  {', '.join(names)}: {why}" for why, names in reasons.items()]
         raise TargetError(
             "buckets that this run made may be left:\n" + "\n".join(lines),
@@ -111,7 +107,3 @@ def _remedy(endpoint: Endpoint) -> str:
         authorities = endpoint.ca_file or "those that this machine trusts (`ca_file` names others)"
         lines.append(f"Authorities of its certificate: {authorities}.")
     return "\n".join(lines)
-
-
-def _as_json(endpoints: Sequence[Endpoint]) -> list[Any]:
-    return [json.loads(endpoint.model_dump_json()) for endpoint in endpoints]

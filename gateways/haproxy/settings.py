@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
+from gateways.config_text import Line, config_line
 from ground.quantities import Bytes, Seconds
 from ground.record import Record
 
@@ -32,7 +33,7 @@ class HaproxySettings(Record):
 
     port: Annotated[int, Field(ge=1, le=65535)] = 80
     """Where clients find it."""
-    balance: Annotated[str, Field(pattern=r"^\S(.*\S)?$")] = "roundrobin"
+    balance: Annotated[str, Field(pattern=r"^\S(.*\S)?$"), AfterValidator(config_line)] = "roundrobin"
     """How backends are chosen: roundrobin, leastconn, source, random, or any other algorithm HAProxy has."""
     maxconn: Count = 4096
     """Connections of clients at once; at least twice the workers. HAProxy's own default depends on ulimit."""
@@ -45,11 +46,11 @@ class HaproxySettings(Record):
     bufsize: Annotated[Bytes, Field(ge=1024, le=16 * 2**20)] = 16384
     """tune.bufsize, two a connection; 64 KiB spares system calls with large objects."""
     timeouts: Timeouts = Timeouts()
-    health_path: Annotated[str, Field(pattern=r"^/\S*$")] | None = None
+    health_path: Annotated[str, Field(pattern=r"^/\S*$"), AfterValidator(config_line)] | None = None
     """What backends are asked for to see whether they live; None: what the gateway behind has for it."""
     health_interval: Wait = 2.0
     """Time between two health checks of a backend. Three that fail take it out, two that pass put it back."""
-    options: dict[Section, tuple[str, ...]] = Field(default_factory=dict)
+    options: dict[Section, tuple[Line, ...]] = Field(default_factory=dict)
     """More lines of HAProxy's configuration by section, such as `{backend: [option http-no-delay]}`; checked by `haproxy -c`."""
 
     @field_validator("options", mode="before")
@@ -59,19 +60,3 @@ class HaproxySettings(Record):
         if not isinstance(options, dict):
             return options
         return {section: (lines,) if isinstance(lines, str) else lines for section, lines in options.items()}
-
-    @field_validator("options")
-    @classmethod
-    def _one_line_each(cls, options: dict[Section, tuple[str, ...]]) -> dict[Section, tuple[str, ...]]:
-        for section, lines in options.items():
-            for line in lines:
-                if len(line.splitlines()) != 1:
-                    raise ValueError(f"{section}: {line!r} is not one line")
-        return options
-
-    @field_validator("balance")
-    @classmethod
-    def _one_line(cls, balance: str) -> str:
-        if len(balance.splitlines()) != 1:
-            raise ValueError(f"{balance!r} is not one line")
-        return balance

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
+from gateways import config_text
 from gateways.apache.settings import ApacheSettings
 from gateways.haproxy.settings import HaproxySettings
 from gateways.rgw.releases import Frontend
@@ -93,7 +94,7 @@ class RadosgwSettings(Record):
     """`rgw_thread_pool_size`; with civetweb also its `num_threads`, one a connection."""
     max_concurrent_requests: Count = 1024
     """Requests beyond this are answered with 503 at once."""
-    frontend_options: dict[str, int | str] = Field(default_factory=dict)
+    frontend_options: dict[str, Annotated[int | str, AfterValidator(config_text.option_value)]] = Field(default_factory=dict)
     """More words of `rgw_frontends`, such as `{request_timeout_ms: 0}`. Only known ones: beast takes others in silence."""
     print_continue: bool = True
     """Answer `Expect: 100-continue`; the studies with Apache's FastCGI of 2014 had it off."""
@@ -240,7 +241,7 @@ class Settings(Record):
     pools: PoolSettings = PoolSettings()
     log: Literal["quiet", "default"] = "quiet"
     """`quiet`: debug levels 0/0, so that neither gateway writes a line for a request; `default`: Ceph's own."""
-    options: dict[Section, dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], str | int | float | bool]] = Field(
+    options: dict[Section, dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], config_text.Value]] = Field(
         default_factory=dict
     )
     """More options of ceph.conf by section; one that the release does not know is an error."""

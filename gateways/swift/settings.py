@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from gateways import config_text
 from gateways.haproxy.settings import HaproxySettings
 from ground.quantities import Bytes, Seconds
 from ground.record import Record
@@ -147,7 +148,7 @@ class Settings(Record):
     log_requests: bool = False
     """A log line for each request at the proxies and at the storage servers; the study's pipeline has no access log."""
     log_level: Literal["DEBUG", "INFO", "NOTICE", "WARNING", "ERROR"] = "INFO"
-    options: dict[Server, dict[str, dict[str, str | int | float | bool]]] = Field(default_factory=dict)
+    options: dict[Server, dict[config_text.Section, dict[config_text.Key, config_text.Value]]] = Field(default_factory=dict)
     """More options by server and section, such as `{object: {"app:object-server": {splice: true}}}`.
 
     Swift takes unknown ones in silence: they are checked against the samples that it ships and the options its code reads."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
+from ground.inert import inert
 from results.exports.file import File
 from results.exports.paper import PaperTable
 
@@ -68,7 +69,7 @@ def latex_file(table: PaperTable) -> File:
 
 def escape(text: str) -> str:
     """A text in which nothing is taken for a command, in one line."""
-    return "".join(_LETTERS.get(letter, letter) for letter in _CONTROL.sub(" ", text))
+    return "".join(_LETTERS.get(letter, letter) for letter in inert(_CONTROL.sub(" ", text)))
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from ground.inert import inert
 from results.exports.file import File
 from results.exports.paper import PaperTable
 
@@ -29,7 +30,7 @@ def markdown_file(table: PaperTable) -> File:
 
 def escape(text: str) -> str:
     """A text in which nothing is taken for Markdown or HTML, in one line."""
-    return _SPECIAL.sub(r"\\\1", _CONTROL.sub(" ", text))
+    return _SPECIAL.sub(r"\\\1", inert(_CONTROL.sub(" ", text)))
 
 
 def _line(cells: list[str] | tuple[str, ...]) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from ground.errors import UsageError
+from ground.inert import inert
 from results.slides.picture import picture
 from results.slides.slide import Deck, Grid, Slide
 from results.store import write_whole
@@ -88,7 +89,7 @@ def _slide(one: Slide) -> Iterator[str]:
     if one.foot:
         yield f"*{_plain(one.foot)}*"
     # A comment is what Marp shows to the speaker alone; nothing in it can end it.
-    yield "<!--\n{}\n-->".format("\n".join(one.notes).replace("--", "-\N{WORD JOINER}-"))
+    yield "<!--\n{}\n-->".format(inert("\n".join(one.notes)).replace("--", "-\N{WORD JOINER}-"))
 
 
 def _table(grid: Grid) -> Iterator[str]:
@@ -120,5 +121,5 @@ def _line(words: list[str], *, escaped: bool = False) -> str:
 
 def _plain(text: str) -> str:
     """A text that means nothing to Markdown, on one line."""
-    one_line = " · ".join(part for part in text.split("\n") if part)
+    one_line = inert(" · ".join(part for part in text.split("\n") if part))
     return _SPECIAL.sub(r"\\\1", one_line).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -139,7 +139,7 @@ def test_a_driver_that_ignores_everything_is_killed(tmp_path: Path, monkeypatch:
 LISTENS = """
 import sys
 input()
-print('{"kind":"listening","port":4711}', flush=True)
+print('{"kind":"listening","port":4711,"key":"k"}', flush=True)
 print('{"kind":"progress","phase":"prepare","done":0,"total":2}', flush=True)
 print('{"kind":"ready","versions":{}}', flush=True)
 input()

@@ -1,6 +1,7 @@
 """Gateways that already run, without root: the null target, plain and behind TLS of an authority of its own."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -10,14 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from swiftclient.client import Connection
 
+from gateways.entrusted import answer_of
 from gateways.existing import credentials
 from gateways.existing.existing import Existing
 from gateways.existing.settings import Place, Settings
-from gateways.gateway import Standing
+from gateways.gateway import Endpoint, Standing
+from gateways.verify import verify
 from ground.document import DocumentError
-from ground.errors import TargetError, UsageError, VerificationFailed
+from ground.errors import CommandFailed, TargetError, UsageError, VerificationFailed
 from topologies.loader import load_hardware, load_layout, shipped_hardware
 from topologies.this_machine import ThisHost
 
@@ -271,7 +275,7 @@ def test_everything_that_is_missing_is_told_at_once() -> None:
     ]
     with pytest.raises(UsageError, match=r"swift: not set: \$OS_STORAGE_URL"):
         credentials.endpoints(Settings.model_validate({"swift": {"token_env": "T"}}), {"T": "t"})
-    with pytest.raises(UsageError, match="swift: store: a URL such as"):
+    with pytest.raises(UsageError, match=r"swift: \$ST_AUTH: a URL such as"):
         credentials.endpoints(Settings.model_validate({"swift": {}}), {"ST_AUTH": "store", "ST_USER": "u", "ST_KEY": "k"})
 
 
@@ -302,3 +306,49 @@ def test_a_layout_that_cannot_be_meant_is_refused_at_its_line(tmp_path: Path, te
         load_layout(tmp_path / "mine.yaml", load_hardware(shipped_hardware()["this-machine"]))
     assert words in str(error.value)
     assert "mine.yaml:7:" in str(error.value)
+
+
+@pytest.mark.parametrize("variable", ["ST_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_key_with_the_end_of_a_line_is_used_without_it(
+    variable: str, end: str, null: tuple[str, int], client: ThisHost, environment: pytest.MonkeyPatch
+) -> None:
+    environment.setenv(variable, ("planted-session" if variable == "AWS_SESSION_TOKEN" else KEY) + end)
+    assert rise(client, settings(null)).facts["verified"].startswith("16 operations")
+
+
+@pytest.mark.parametrize("variable", ["ST_KEY", "ST_USER", "OS_AUTH_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"])
+def test_a_key_that_no_request_can_carry_is_refused_before_anything_is_asked_and_is_not_shown(
+    variable: str, environment: pytest.MonkeyPatch
+) -> None:
+    environment.setenv(variable, "planted-one\nplanted-two")
+    token = {"token_env": variable, "storage_url": "http://127.0.0.1:9"}
+    swift = token if variable == "OS_AUTH_TOKEN" else {"auth_url": "http://127.0.0.1:9"}
+    given = Settings.model_validate({"swift": swift, "s3": {"url": "http://127.0.0.1:9"}})
+    with pytest.raises(UsageError, match=f"{variable}: holds|s3: the se.*holds") as error:
+        credentials.endpoints(given, dict(os.environ))
+    assert "planted" not in str(error.value)
+
+
+def test_a_key_in_an_address_of_the_environment_is_refused_and_not_shown(environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("ST_AUTH", "https://user:planted@store.example/auth/v1.0")
+    with pytest.raises(UsageError, match=r"\$ST_AUTH: no user or key belongs into a URL") as error:
+        credentials.endpoints(Settings.model_validate({"swift": {}}), dict(os.environ))
+    assert "planted" not in str(error.value)
+
+
+def test_no_words_of_a_library_show_a_key_that_it_cannot_send(null: tuple[str, int], client: ThisHost) -> None:
+    host, port = null
+    auth = f"http://{host}:{port}/auth/v1.0"
+    endpoint = Endpoint(api="swift", url=auth, user="weigh:er", key=SecretStr("planted-one\nplanted-two"))
+    with pytest.raises(VerificationFailed, match=r"swift auth at .*: not asked: ") as error:
+        verify(client, [endpoint])
+    assert "planted" not in str(error.value)
+
+
+def test_a_program_that_fails_with_a_key_in_its_last_words_is_told_without_it(client: ThisHost) -> None:
+    endpoint = Endpoint(api="s3", url="http://127.0.0.1:9", user="u", key=SecretStr("planted-key"))
+    with pytest.raises(CommandFailed) as error:
+        answer_of(client, "tests.gateways.says_all", [endpoint], {}, timeout_s=20.0)
+    assert "Invalid header value" in str(error.value)
+    assert "planted" not in str(error.value)

@@ -143,7 +143,7 @@ def test_a_store_that_lies_is_found_out(
 
 def test_only_the_start_of_a_wrong_answers_body_is_shown(store: str, client: FakeHost) -> None:
     with pytest.raises(VerificationFailed) as failure:
-        verify(client, [swift(store, key="wrong")])
+        verify(client, [swift(store, key="another")])
     assert failure.value.message == f"swift auth at {store}/auth/v1.0: 200 or 204 was expected (status 401)\nwrong key"
     Store.lie = "undead"
     with pytest.raises(VerificationFailed) as failure:

@@ -31,7 +31,23 @@ REASON = (
     "| **b** ``` \n---\n# h \\input{/etc/passwd} $x^2$ & % # _ ~ \\end{document} --> ]]> <!-- \ud7ff"
 )
 FORMULAS = ("=1+1", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''@x", '=HYPERLINK("http://x","y")')
-PLAIN = ("", "a", "'", "'a", "1", "-1", "+1.5", "-1e-9", "3e+9", "–", "a=b", "1-2", "*", "yes")
+FORMULAS += (
+    "\n=1",
+    "\nx",
+    "\r\n=1",
+    "\uff1d1+1",
+    "\uff0b1",
+    "\uff0d1",
+    "\uff201",
+    " =1",
+    "\u3000=1",
+    "\ufeff=1",
+    "\u200b@x",
+    "'\n=1",
+    "\x00=1",
+)
+PLAIN = ("", " ", " a", "\u3000a", "a", "a\n=1", "'", "'a", "1", "-1", "+1.5", "-1e-9", "3e+9", "–", "a=b", "1-2", "*", "yes")
+OBEYED = set("\x00\x07\x0b\x1b\x9b\u202a\u202b\u202d\u202e\u2066\u2067\u2068\u200e\u200f\u2028\u2029")
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +90,8 @@ class Elements(HTMLParser):
 def test_a_report_makes_nothing_of_them_but_text(run: RunStore) -> None:
     text = derive(run.folder, pictures=False).report.read_text()
     page = Elements(text)
+    assert not OBEYED & set(text), "neither what a terminal obeys nor what turns the order of letters"
+    assert "\\u202e" in "".join(page.words), "it is told by its number"
     assert [tag for tag, _ in page.found].count("script") == 3, "the data, the library, and the program of the page"
     assert not [attrs for _, attrs in page.found for name in attrs if name.startswith("on")]
     assert not [attrs for tag, attrs in page.found if tag in ("img", "iframe", "object", "base", "link", "form")]
@@ -126,7 +144,7 @@ def test_papers_and_slides_hold_them_as_words(run: RunStore, tmp_path: Path, for
                     ET.fromstring(archive.read(name))
         return
     text = path.read_text()
-    assert not set(text) & {"\x00", "\x07", "\x0b", "\x1b"}
+    assert not set(text) & OBEYED
     if form == "markdown":
         assert not re.search(r"(?<!\\)<", text)
         assert "\n# h" not in text
@@ -142,4 +160,4 @@ def test_a_terminal_is_told_nothing_that_it_obeys() -> None:
     assert not {"\x1b", "\x07", "\x00", "\x0b", "\u202e", "\u2028"} & set(out.getvalue())
     assert "[red]bold[/red]" in out.getvalue()
     assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(inert(REASON + "\x9b31m"))
-    assert inert("a\tb\nä – …") == "a\tb\nä – …"
+    assert inert("a\tb\nä – …\u00a0\u2009\u202f") == "a\tb\nä – …\u00a0\u2009\u202f"

@@ -153,17 +153,19 @@ def test_a_token_is_in_no_error_no_text_and_no_log(caplog: pytest.LogCaptureFixt
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("influx.example:8086", "no http://"),
-        ("ftp://influx.example", "no http://"),
-        ("http://", "no http://"),
-        ("http://h:port", "Port could not be cast"),
-        ("http://h:99999", "Port out of range"),
+        ("influx.example:8086", "not of the form http://"),
+        ("ftp://influx.example", "not of the form http://"),
+        ("http://", "not of the form http://"),
+        ("http://h:port", "its host or its port is none"),
+        ("http://h:99999", "its host or its port is none"),
         ("http://h/?buckt=b", "did you mean 'bucket'"),
         ("http://h/?bucket=", "empty bucket"),
         ("http://user:planted-secret@h", "user or a password"),
-        ("user:planted-secret@h", "no http://"),
+        ("user:planted-secret@h", "not of the form http://"),
         ("http://h/?token=planted-secret", "not 'token'"),
-        ("http://h/#planted-secret", "no http://"),
+        ("http://h/#planted-secret", "not of the form http://"),
+        ("http://user:planted-secret", "its host or its port is none"),
+        ("http://planted-secret\u2100@h", "its host or its port is none"),
     ],
 )
 def test_a_url_that_is_none_or_holds_a_secret_is_refused_without_repeating_it(url: str, words: str) -> None:

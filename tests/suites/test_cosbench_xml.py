@@ -111,3 +111,43 @@ def test_a_line_is_shown_without_what_would_move_the_cursor() -> None:
     with pytest.raises(DocumentError) as error:
         cosbench_xml.parse("w.xml", b"<workload name='\x1b[2J'")
     assert "\x1b" not in str(error.value)
+
+
+SECRETIVE = (
+    "username=planted-a;password=planted-b;auth_url=http://h",
+    "auth_token=planted;token_id=planted",
+    "pwd=planted;key=planted;passphrase=planted",
+    "Password = planted ; SECRETKEY=planted",
+    "password=very;planted&amp;rest;planted",
+    "pass&#119;ord=planted;&#x70;wd=planted",
+    "password=plant&#101;d",
+    "auth_url=http://user:planted@h/auth;endpoint=http://h/?key=planted",
+    "storage_url=planted",
+    "=planted",
+)
+
+
+@pytest.mark.parametrize("utf", ["utf-8", "utf-16", "utf-16-le", "utf-16-be", "iso-8859-1"])
+@pytest.mark.parametrize("config", SECRETIVE)
+def test_no_secret_is_shown_with_a_fault_however_it_is_called_or_written(config: str, utf: str) -> None:
+    named = "utf-16" if utf.startswith("utf-16") else utf
+    text = f'<?xml version="1.0" encoding="{named}"?><workload>\n<auth config="{config}"/><storage config=\'{config}\'\n  '
+    whole = f'{text}password="planted" token="planted" type="swift"/></workload>'
+    mark = {"utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}.get(utf, b"")
+    root = cosbench_xml.parse("w.xml", mark + whole.encode(utf))
+    told = [str(place.fault("wrong")) for one in (root, *root.children) for place in (one.place, *one.places)]
+    with pytest.raises(DocumentError) as broken:
+        cosbench_xml.parse("w.xml", mark + f"{whole}<".encode(utf))
+    with pytest.raises(DocumentError) as cut:
+        cosbench_xml.parse("w.xml", mark + f'{text}password="planted'.encode(utf))
+    for one in (*told, str(broken.value), str(cut.value)):
+        assert "planted" not in one.replace("\0", "").replace(" ", "")
+    assert any('type="swift"' in one for one in told)
+
+
+def test_a_fault_points_at_its_attribute_in_what_was_read_there() -> None:
+    root = cosbench_xml.parse("w.xml", b'<workload>\n  <work  config="pwd=a;containers=c(1)"\n  workers="&#49;x"/></workload>')
+    told = str(root.children[0].at("workers").fault("wrong")).splitlines()
+    assert told[0] == "w.xml:3:3: wrong"
+    assert told[1] == '    <work config="pwd=***;containers=c(1)" workers="1x">'
+    assert told[2].index("^") == told[1].index("workers")

@@ -5,11 +5,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from click import Command
+from click.testing import CliRunner
 
 from drivers.cosbench import installation
 from ground.errors import UsageError
 from topologies.loader import shipped_layouts
 from weighbridge.command import Verbs
+from weighbridge.verbs import compare, resume
 from weighbridge.verbs.compare import cosbench_site
 
 
@@ -152,3 +155,23 @@ def test_render_refuses_a_host_that_the_layout_does_not_use(tmp_path: Path) -> N
     done = weighbridge("render", "null", "--host", "gatway-1", folder=tmp_path)
     assert done.returncode == 2
     assert "null has nothing on a host 'gatway-1' (did you mean 'gateway-1'?)" in done.stderr
+
+
+@pytest.mark.parametrize("verb", [compare.command, resume.command])
+@pytest.mark.parametrize("driver", [(), ("--driver", "locust")])
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--cosbench", "http://user:planted@store.example:19088/controller"),
+        ("--cosbench", "http://store.example:19088/controller?username=user&password=planted"),
+        ("--cosbench-archive", "ssh://root:planted@store.example/opt/cosbench/archive"),
+    ],
+)
+def test_no_password_is_taken_from_the_command_line_which_stands_in_the_report(
+    verb: Command, driver: tuple[str, ...], option: str, value: str, tmp_path: Path
+) -> None:
+    words = [str(tmp_path)] if verb is resume.command else list(driver)
+    done = CliRunner().invoke(verb, [*words, option, value])
+    assert isinstance(done.exception, UsageError), done.output
+    assert str(done.exception).startswith(f"{option}: ")
+    assert "planted" not in str(done.exception) + done.output

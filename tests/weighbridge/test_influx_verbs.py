@@ -97,7 +97,9 @@ def test_a_run_that_is_interrupted_sends_what_it_has_and_ends_as_interrupted(run
 
 
 @pytest.mark.parametrize("verb", [compare.command, study.command, resume.command])
-@pytest.mark.parametrize(("url", "words"), [("nonsense", "no http://"), ("http://h?token=planted-secret", "not 'token'")])
+@pytest.mark.parametrize(
+    ("url", "words"), [("nonsense", "not of the form http://"), ("http://h?token=planted-secret", "not 'token'")]
+)
 def test_a_url_that_is_none_is_refused_before_anything_is_started(
     verb: Any, url: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ground.errors import EXIT_FINE, EXIT_INVALID, EXIT_TARGET, UsageError
-from weighbridge.verbs.options import hardware, influx, pictures, seconds, shown
+from weighbridge.verbs.options import archive_place, console_url, hardware, influx, pictures, seconds, shown
 
 if TYPE_CHECKING:
     from drivers.order import CosbenchSite
@@ -34,10 +34,16 @@ LAYERS = ("disk", "network", "osd", "rados", "object-server", "gateway", "rbd", 
 @hardware
 @click.option("--driver", type=click.Choice(["locust", "cosbench", "both"]), help="What makes the load (default: the suite's).")
 @click.option(
-    "--cosbench", metavar="URL", help="A COSBench controller that runs, http://HOST:19088/controller (default: $COSBENCH_HOME)."
+    "--cosbench",
+    metavar="URL",
+    callback=console_url,
+    help="A COSBench controller that runs, http://HOST:19088/controller (default: $COSBENCH_HOME).",
 )
 @click.option(
-    "--cosbench-archive", metavar="DIR", help="Where that controller's archive can be read: a folder, or ssh://USER@HOST/DIR."
+    "--cosbench-archive",
+    metavar="DIR",
+    callback=archive_place,
+    help="Where that controller's archive can be read: a folder, or ssh://USER@HOST/DIR.",
 )
 @click.option("--layers", metavar="A,B", help="Layers to measure besides (default: the suite's): " + ", ".join(LAYERS) + ".")
 @click.option("--repeats", type=click.IntRange(1, 1000), help="Visits of every step (default: the suite's); a claim needs 5.")

@@ -38,6 +38,30 @@ def influx_server(_context: click.Context, _parameter: click.Parameter, value: s
     return InfluxServer.parse(value)
 
 
+def console_url(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """The callback of an option that names COSBench's controller; who may use it is in the environment. Raises UsageError."""
+    from ground.errors import UsageError  # noqa: PLC0415 - as above
+    from ground.plain_url import without_query  # noqa: PLC0415
+
+    try:
+        return None if value is None else without_query(value)
+    except ValueError as error:
+        advice = "User and password of its console are given as $COSBENCH_USER and $COSBENCH_PASSWORD."
+        raise UsageError(f"--cosbench: the URL {error}", advice=advice) from None
+
+
+def archive_place(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """The callback of an option that names the folder of COSBench's archive. Raises UsageError."""
+    from ground.errors import UsageError  # noqa: PLC0415 - as above
+    from ground.plain_url import folder_or_ssh_place  # noqa: PLC0415
+
+    try:
+        return None if value is None else folder_or_ssh_place(value)
+    except ValueError as error:
+        advice = "ssh lets this user in by a key of ~/.ssh or of its agent."
+        raise UsageError(f"--cosbench-archive: {error}", advice=advice) from None
+
+
 influx = click.option(
     "--influx",
     metavar="URL",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weighbridge.verbs.options import influx, pictures, seconds
+from weighbridge.verbs.options import archive_place, console_url, influx, pictures, seconds
 
 if TYPE_CHECKING:
     from results.influx_server import InfluxServer
@@ -27,8 +27,13 @@ if TYPE_CHECKING:
     callback=seconds,
     help="What the rest may take, such as 2h (default: what is left of the run's own).",
 )
-@click.option("--cosbench", metavar="URL", help="As for compare, where the run is by COSBench (default: $COSBENCH_HOME).")
-@click.option("--cosbench-archive", metavar="DIR", help="As for compare.")
+@click.option(
+    "--cosbench",
+    metavar="URL",
+    callback=console_url,
+    help="As for compare, where the run is by COSBench (default: $COSBENCH_HOME).",
+)
+@click.option("--cosbench-archive", metavar="DIR", callback=archive_place, help="As for compare.")
 @influx
 @pictures
 def command(

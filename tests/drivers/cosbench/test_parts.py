@@ -459,5 +459,12 @@ def test_what_cosbench_does_in_its_own_way_is_told_beside_the_figures(mixed: Wor
 
 def test_an_archive_on_another_host_needs_a_place_that_says_where() -> None:
     make: Callable[[str], object] = folder_at
-    with pytest.raises(DriverError, match="not of the form ssh://USER@HOST/PATH"):
+    with pytest.raises(DriverError, match=r"not of the form ssh://USER@HOST\[:PORT\]/PATH"):
         make("ssh://host")
+
+
+def test_words_of_a_library_about_the_request_do_not_show_the_password_that_cosbench_wants_in_it() -> None:
+    controller = Controller("http://127.0.0.1:9/controller\x7f", "bench", "planted password/&")
+    with pytest.raises(Unanswered, match="can't contain control characters") as error:
+        controller.index()
+    assert "planted" not in str(error.value)

@@ -7,6 +7,7 @@ import random
 import socket
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from botocore.auth import S3SigV4Auth
@@ -14,10 +15,10 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from hdrh.histogram import HdrHistogram
 from locust.stats import RequestStats
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 from drivers.engine._native import content
-from drivers.locust.account import Place, signature
+from drivers.locust.account import Account, Place, signature
 from drivers.locust.allowance import allowance
 from drivers.locust.client import Body
 from drivers.locust.crew import Pulse, Window
@@ -247,3 +248,19 @@ def test_a_body_read_as_a_file_is_the_content_of_its_object() -> None:
     assert b"".join(pieces) == content(3, 700_001, 0, 700_001)
     body.seek(-1, 2)
     assert body.read(10) == content(3, 700_001, 700_000, 1)
+
+
+@pytest.mark.parametrize("api", ["swift", "s3"])
+def test_a_key_that_http_cannot_carry_is_not_shown_by_what_asks_with_it(api: Literal["swift", "s3"]) -> None:
+    hostile = SecretStr("planted-one\nplanted-two")
+    account = Account(Target(api=api, url="http://127.0.0.1:9", user="u", key=hostile, token=hostile), 1.0)
+    with pytest.raises(DriverError, match=r"127\.0\.0\.1:9: PUT was not asked: ") as error:
+        account.make_bucket("b")
+    assert "planted" not in str(error.value)
+    assert error.value.__cause__ is None
+
+
+def test_what_is_no_order_shows_no_key_in_its_error() -> None:
+    with pytest.raises(ValidationError) as error:
+        Target.model_validate({"api": "swift", "url": "http://h", "user": "u", "key": {"planted": "planted"}})
+    assert "planted" not in str(error.value)

@@ -1,0 +1,114 @@
+"""Whatever a layout says stays in the place where it says it: no value, name or section makes lines of its own in a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from gateways import ini
+from gateways.apache.settings import ApacheSettings
+from gateways.haproxy.settings import HaproxySettings
+from gateways.rgw.settings import Settings as RgwSettings
+from gateways.swift.settings import Settings as SwiftSettings
+from topologies.hardware import Hardware
+
+BREAKS = (
+    "a\nb = c",
+    "a\rb = c",
+    "a\r\nb = c",
+    "a\n",
+    "a\r",
+    "\na",
+    "a\x0bb",
+    "a\x0cb",
+    "a\x1eb",
+    "a\x85b",
+    "a\u2028b",
+    "a\0",
+    "a\x1b[2J",
+)
+JOINED = "a \\"
+SECTIONS = ("app:proxy-server]\n[filter:evil", "a]", "[a", "a b", "a\rb", "", "a#b", "a;b", "a=b", "a\\")
+
+
+def ceph(value: str) -> None:
+    RgwSettings.model_validate({"options": {"client": {"rgw_x": value}}})
+
+
+def swift(value: str) -> None:
+    SwiftSettings.model_validate({"options": {"proxy": {"app:proxy-server": {"x": value}}}})
+
+
+def apache(value: str) -> None:
+    ApacheSettings.model_validate({"options": {"host": {"SetEnv": value}}})
+
+
+def haproxy(value: str) -> None:
+    HaproxySettings.model_validate({"options": {"backend": [value]}})
+
+
+def haproxy_alone(value: str) -> None:
+    HaproxySettings.model_validate({"options": {"backend": value}})
+
+
+def balance(value: str) -> None:
+    HaproxySettings.model_validate({"balance": value})
+
+
+def health(value: str) -> None:
+    HaproxySettings.model_validate({"health_path": f"/{value}"})
+
+
+def sysctl(value: str) -> None:
+    Hardware.model_validate(
+        {"name": "h", "kind": "ssh", "hosts": {"client-1": {"address": "10.0.0.1"}}, "sysctl": {"vm.swappiness": value}}
+    )
+
+
+@pytest.mark.parametrize("said", [ceph, swift, apache, haproxy, haproxy_alone, balance, health, sysctl])
+@pytest.mark.parametrize("value", [*BREAKS, JOINED])
+def test_a_value_that_any_reader_may_take_for_more_than_one_line_is_refused(said: Any, value: str) -> None:
+    with pytest.raises(ValidationError, match=r"is not one line|String should match pattern"):
+        said(value)
+
+
+@pytest.mark.parametrize("said", [ceph, swift, apache, haproxy, haproxy_alone, balance, sysctl])
+@pytest.mark.parametrize("value", ["a b", "a\tb", "%(x)s", "ä", "a = b", "C:\\x", "a # b"])
+def test_a_value_of_one_line_is_taken_whatever_it_says(said: Any, value: str) -> None:
+    said(value)
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_a_section_of_swift_is_a_name_and_nothing_else(section: str) -> None:
+    with pytest.raises(ValidationError, match="is no name of a section"):
+        SwiftSettings.model_validate({"options": {"proxy": {section: {"a": 1}}}})
+
+
+@pytest.mark.parametrize("key", ["a = 1\nb", "a=b", "a:b", "[a]", " a", "a ", "", "#a", ";a", "a\rb", "a\tb"])
+def test_an_option_of_swift_is_a_name_and_nothing_else(key: str) -> None:
+    with pytest.raises(ValidationError, match="is no name of an option"):
+        SwiftSettings.model_validate({"options": {"proxy": {"DEFAULT": {key: 1}}}})
+
+
+@pytest.mark.parametrize("key", ["user_weigh_er", "set log_level", "max connections", "a.b-c"])
+def test_what_swift_and_its_programs_call_options_is_taken(key: str) -> None:
+    settings = SwiftSettings.model_validate({"options": {"proxy": {"filter:tempauth": {key: True}}}})
+    assert settings.options["proxy"]["filter:tempauth"] == {key: True}
+
+
+anything = st.text(max_size=12) | st.sampled_from([*BREAKS, JOINED, *SECTIONS])
+
+
+@given(section=anything, key=anything, value=anything)
+def test_an_ini_file_has_the_sections_and_options_that_it_was_made_of_or_is_not_made(section: str, key: str, value: str) -> None:
+    try:
+        text = ini.render({"first": {"a": 1}, section: {key: value}, "last": {"z": 1}})
+    except ValueError:
+        return
+    assert len(text.splitlines()) == len(text.split("\n")) - 1 == 8
+    assert [line for line in text.splitlines() if line.startswith("[")] == ["[first]", f"[{section}]", "[last]"]
+    assert text.splitlines()[4] == f"{key} = {value}"
