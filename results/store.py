@@ -28,7 +28,7 @@ from typing import Final, Self
 
 from pydantic import BaseModel
 
-from ground.errors import InvalidMeasurement, UsageError, WeighbridgeError
+from ground.errors import DISK_FULL, InvalidMeasurement, UsageError, WeighbridgeError
 from results.attestation import Attested
 from results.histogram import Histogram, log_header, log_line
 from results.manifest import ConfigFile, Manifest, RunEvent, Sheet, State
@@ -40,7 +40,6 @@ from results.telemetry import LINE, Head, HostSecond, ProbeSecond, Tail, Telemet
 
 _WITHOUT_STEP: Final = "Take it out to go on without its step."
 _WITHOUT_TELEMETRY: Final = "Move the file away to go on without what the hosts used in this step."
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class StoreError(WeighbridgeError):
@@ -48,7 +47,7 @@ class StoreError(WeighbridgeError):
 
     def __init__(self, path: Path, error: OSError) -> None:
         self.path = path
-        full = error.errno in _FULL
+        full = error.errno in DISK_FULL
         super().__init__(
             f"{path}: {'the disk is full' if full else 'cannot be written'} ({error.strerror})",
             advice=f"Everything finished before is kept in {path.parent}. Make room, or choose another folder with --out."

@@ -222,14 +222,14 @@ def deploy(
         hosts = raise_hosts(label, folder)
         kept = place.home / "logs" / label if logs is None else logs
         if logs is not None:
-            stack.callback(undisturbed, partial(_keep_logs, hosts, kept))
+            stack.callback(undisturbed, partial(_keep_logs, hosts, kept, say))
         stack.callback(undisturbed, hosts.close)
         attestation = attestation_of(hosts, hardware, planned.gateway.needs(), say, asked) if ours and asked else None
         client = hosts.hosts[hardware.clients[0]]
         try:
             standing = planned.gateway.bring_up(hosts.hosts, client, say)
         except ServiceFailed as error:
-            _keep_logs(hosts, kept)
+            _keep_logs(hosts, kept, say)
             raise _moved(error, hosts, kept) from error
         hosts.limit()
         took_s = time.monotonic() - started - (attestation.took_s if attestation is not None else 0.0)
@@ -374,12 +374,17 @@ def standing(place: Place) -> tuple[Stands, ...]:
     return tuple(Stands.model_validate_json(path.read_text()) for path in records)
 
 
-def _keep_logs(hosts: Hosts, folder: Path) -> None:
-    """Copy the hosts' logs; what cannot be copied must not keep the hosts from being taken away."""
+def _keep_logs(hosts: Hosts, folder: Path, say: Say) -> None:
+    """Copy the hosts' logs. What cannot be copied is said, and is no error: it would hide the one that ended the deployment."""
     for name, host in hosts.hosts.items():
         source = host.log("")
         if source.is_dir():
-            shutil.copytree(source, folder / name, dirs_exist_ok=True, ignore_dangling_symlinks=True, ignore=_special)
+            try:
+                shutil.copytree(source, folder / name, dirs_exist_ok=True, ignore_dangling_symlinks=True, ignore=_special)
+            except OSError as error:
+                # Of several files that could not be copied, `shutil.Error` has a list; the first says what is wrong.
+                first = error.args[0][0][-1] if isinstance(error, shutil.Error) and error.args[0] else error.strerror or error
+                say(f"{name}: not all of its logs could be kept in {folder / name}: {first}")
 
 
 def _moved(error: ServiceFailed, hosts: Hosts, kept: Path) -> ServiceFailed:

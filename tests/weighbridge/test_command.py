@@ -1,6 +1,9 @@
+import errno
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -152,3 +155,60 @@ def test_render_refuses_a_host_that_the_layout_does_not_use(tmp_path: Path) -> N
     done = weighbridge("render", "null", "--host", "gatway-1", folder=tmp_path)
     assert done.returncode == 2
     assert "null has nothing on a host 'gatway-1' (did you mean 'gateway-1'?)" in done.stderr
+
+
+def failing(error: Exception) -> Callable[..., None]:
+    def fails(*_: object) -> None:
+        raise error
+
+    return fails
+
+
+@pytest.mark.parametrize(
+    "error", [ZeroDivisionError("by\nnothing"), KeyError("x"), MemoryError(), RecursionError(), OSError("odd")]
+)
+def test_what_nobody_foresaw_is_one_line_a_file_with_its_details_and_exit_code_five(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]], error: Exception
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("weighbridge.standing.print_standing", failing(error))
+    code, _, said = tell("status")
+    (details,) = tmp_path.glob("weighbridge-*.txt")
+    assert code == 5
+    assert said.startswith("weighbridge: internal error in test_command.py:")
+    assert said.count("\n") == 1
+    assert f"details are in {details}" in said
+    assert "Traceback" in details.read_text()
+    assert details.stat().st_mode & 0o077 == 0
+
+
+def test_an_internal_error_whose_details_cannot_be_kept_is_told_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]]
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    monkeypatch.setattr("weighbridge.standing.print_standing", failing(ZeroDivisionError("by nothing")))
+    code, _, said = tell("status")
+    assert code == 5
+    assert "ZeroDivisionError: by nothing; its details could not be written: No such file" in said
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_a_disk_that_is_full_anywhere_is_told_with_its_file_and_exit_code_three(
+    monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]], number: int
+) -> None:
+    monkeypatch.setattr("weighbridge.standing.print_standing", failing(OSError(number, os.strerror(number), "/somewhere/a-log")))
+    code, _, said = tell("status")
+    assert code == 3
+    assert f"/somewhere/a-log: the disk is full ({os.strerror(number)})\nMake room" in said
+
+
+def test_an_output_that_takes_no_more_is_told_in_words(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "weighbridge", "status"], stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+            env={**os.environ, "WEIGHBRIDGE_HOME": str(tmp_path), "WEIGHBRIDGE_STATE": str(tmp_path)},
+        )  # fmt: skip
+    assert done.returncode == 3
+    assert "the disk is full" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
