@@ -59,7 +59,7 @@ class Doing:
     influx: InfluxServer | None = None
     """What is sent each step as it is measured, and is never a reason to fail."""
     pictures: bool = True
-    """Whether charts are written as files at the end; the report has them either way."""
+    """Whether charts are written as files once it was told what came out; the report has them either way."""
     locust: tuple[str, ...] = LOCUST
     """The module that Locust's driver is, with its arguments."""
 
@@ -105,7 +105,7 @@ def run(
         with holding(store.folder):
             tell(str(store.folder))
             _conduct(Begun(store, plan, tuple(layouts), frozenset()), doing, allowance, begun, further=further)
-    return derive(store.folder, pictures=doing.pictures), tuple(store.latest().values())
+    return derive(store.folder, pictures=False), tuple(store.latest().values())
 
 
 def resume(
@@ -126,7 +126,7 @@ def resume(
         nothing = _nothing_to_do(left, budget_s)
         if nothing:
             doing.say(f"{folder}: {nothing}")
-            return derive(folder, pictures=doing.pictures), tuple(store.latest().values()), False
+            return derive(folder, pictures=False), tuple(store.latest().values()), False
         require(plan.hardware, doing.where)
         stack.enter_context(alone(plan.hardware, doing.where))(str(folder))
         # Of a run that was killed after its last step only what it left standing is wanted.
@@ -149,7 +149,7 @@ def resume(
         within_s = budget_s if plan.suite.further is None or budget_s is not None else plan.suite.further.within
         further = None if within_s is None else Allowance(within_s, spent_s=spent_s)
         _conduct(left, doing, None if given_s is None else Allowance(given_s, spent_s=spent_s), further=further)
-    return derive(folder, pictures=doing.pictures), tuple(store.latest().values()), True
+    return derive(folder, pictures=False), tuple(store.latest().values()), True
 
 
 @contextmanager

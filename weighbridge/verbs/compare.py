@@ -137,7 +137,7 @@ def compare(
     from results.profile import choose  # noqa: PLC0415
     from weighbridge import selection  # noqa: PLC0415
     from weighbridge.budget import fit, sentences  # noqa: PLC0415
-    from weighbridge.outcome import print_outcome  # noqa: PLC0415
+    from weighbridge.hanging import conclude  # noqa: PLC0415
     from weighbridge.plan import make_plan, twin_of  # noqa: PLC0415
     from weighbridge.run import Doing, run  # noqa: PLC0415
     from weighbridge.spread import spread_here  # noqa: PLC0415
@@ -175,7 +175,7 @@ def compare(
             screen.print(sentence, markup=False, highlight=False, soft_wrap=True)
     doing = Doing(place(), screen, site, influx, pictures=pictures)
     derived, steps = run(plan, arms, doing, out=out, text=text, attest=attest, profile=step)
-    print_outcome(derived, screen)
+    conclude(derived, screen, pictures=pictures)
     return exit_code(steps, comparable=derived.comparable)
 
 

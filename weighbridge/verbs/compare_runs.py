@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -119,14 +120,11 @@ def _exit_code(comparison: Comparison, a: Weighed, earlier: int, *, fail_on: boo
 def _write(comparison: Comparison, guarded: Guarded, out: Path) -> tuple[Path, ...]:
     from results.effects import effects_csv  # noqa: PLC0415 - as above
     from results.guard import differences_csv  # noqa: PLC0415
-    from results.pictures import write_charts  # noqa: PLC0415
     from results.recap_map import recap_maps  # noqa: PLC0415
-    from results.store import StoreError, write_whole  # noqa: PLC0415
+    from results.store import make_folder, write_whole  # noqa: PLC0415
+    from weighbridge.hanging import hang  # noqa: PLC0415
 
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(out, error) from error
+    make_folder(out)
     texts = {
         "effects.csv": effects_csv(comparison),
         "differences.csv": differences_csv(guarded),
@@ -134,7 +132,7 @@ def _write(comparison: Comparison, guarded: Guarded, out: Path) -> tuple[Path, .
     }
     for name, text in texts.items():
         write_whole(out / name, text)
-    return (*(out / name for name in texts), *write_charts(recap_maps(comparison), out))
+    return (*(out / name for name in texts), *hang(recap_maps(comparison), out, partial(click.echo, err=True)))
 
 
 def _listed(text: str | None) -> list[str]:

@@ -75,7 +75,7 @@ def replay(chosen: Ready, screen: Console, *, attest: bool, influx: InfluxServer
     """Run a study and print what it came to; returns the exit code. Raises as `weighbridge.run.run` does."""
     from results.store import write_whole  # noqa: PLC0415 - as above
     from results.study import FILE, StudyRun  # noqa: PLC0415
-    from weighbridge.outcome import print_outcome  # noqa: PLC0415
+    from weighbridge.hanging import conclude  # noqa: PLC0415
     from weighbridge.run import Doing, run  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.verbs.compare import exit_code  # noqa: PLC0415
@@ -87,7 +87,7 @@ def replay(chosen: Ready, screen: Console, *, attest: bool, influx: InfluxServer
     screen.print(f"{chosen.study.name}: {chosen.brief}", markup=False, highlight=False)
     doing = Doing(place(), screen, influx=influx)
     derived, steps = run(chosen.plan, chosen.planned, doing, out=out, text=chosen.text, attest=attest, begun=begun)
-    print_outcome(derived, screen)
+    conclude(derived, screen, pictures=doing.pictures)
     return exit_code(steps, comparable=derived.comparable)
 
 
