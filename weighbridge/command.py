@@ -6,18 +6,22 @@ Exit codes: 0 fine, 1 a difference was asked about and found, 2 usage, 3 a targe
 
 from __future__ import annotations
 
+import errno
 import importlib
 import io
 import os
 import sys
 from contextlib import suppress
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import click
 
 from ground.errors import DISK_FULL, EXIT_INTERNAL, EXIT_TARGET, EXIT_USAGE, WeighbridgeError
 from ground.inert import inert
 from weighbridge.interruption import Interrupted
+
+REFUSED: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+"""What the system says of a file that this user may not use."""
 
 
 class Verbs(click.Group):
@@ -108,6 +112,9 @@ def _code() -> int:
     except OSError as error:
         if error.errno in DISK_FULL:
             return _full(error)
+        if error.filename is not None and error.errno in REFUSED:
+            _complain(f"{os.fsdecode(error.filename)}: {error.strerror}\nIt is this machine that refuses: see whose that is.")
+            return EXIT_TARGET
         return _internal(error)
     except Exception as error:  # noqa: BLE001 - the outermost door: what nobody foresaw is told in words as well
         return _internal(error)

@@ -10,9 +10,10 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from drivers.cosbench import installation
-from ground.errors import UsageError
+from ground.errors import MissingMeans, UsageError
 from topologies.loader import shipped_layouts
 from weighbridge.command import Verbs
+from weighbridge.surroundings import place
 from weighbridge.verbs.compare import cosbench_site
 
 
@@ -78,6 +79,14 @@ def test_the_faults_of_all_files_are_told_at_once_and_nothing_is_started(tmp_pat
         (["compare", "--hardware", "lab-smal"], "did you mean 'lab-small'"),
         (["compare", "--layouts", "null", "--driver", "cosbench", "--hardware", "loopback"], "set COSBENCH_HOME"),
         (["compare", "--repeats", "0"], "repeats"),
+        (["compare", "--layouts", ""], "'--layouts': it names nothing"),
+        (["compare", "--layouts", " , "], "'--layouts': it names nothing"),
+        (["compare", "--suite", ""], "'--suite': it names nothing"),
+        (["compare", "--hardware", ""], "'--hardware': it names nothing"),
+        (["up", "null", "--hardware", ""], "'--hardware': it names nothing"),
+        (["down", "--hardware", ""], "no hardware ''"),
+        (["doctor", "--layouts", ""], "'--layouts': it names nothing"),
+        (["study", "ornl-2013", "--variants", ","], "'--variants': it names nothing"),
         (["compare", "--no-such-option"], "No such option"),
         (["up"], "Missing argument"),
         (["up", "null", "--hardware", "loopback"], "nothing would be left standing"),
@@ -92,6 +101,68 @@ def test_bad_usage_is_refused_in_words_with_exit_code_two(tmp_path: Path, argume
     assert done.returncode == 2, done.stderr
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_names_that_nothing_has_are_refused_all_at_once_with_the_faults_of_the_files_that_are_there(tmp_path: Path) -> None:
+    (tmp_path / "l.yaml").write_text('name: l\nabout: x\ngateway: "null"\nrelease: engin\nplace: {target: gateway-1}\n')
+    named = f"rgw-best,swfit,{tmp_path}/l.yaml,rgw-beast@"
+    done = weighbridge("compare", "--suite", "quik", "--layouts", named, "--hardware", "loopback", folder=tmp_path)
+    assert done.returncode == 2
+    for words in ("'rgw-beast'", "'swift'", "'quick'", "'engine'", "a release is wanted after @"):
+        assert words in done.stderr
+    blind = weighbridge("compare", "--layouts", "rgw-best,swfit", "--hardware", "lab-smal", folder=tmp_path)
+    assert blind.returncode == 2
+    for words in ("no layout 'rgw-best'", "no layout 'swfit'", "no hardware 'lab-smal'"):
+        assert words in blind.stderr
+
+
+@pytest.mark.parametrize("verb", ["doctor", "topologies", "status", "--help"])
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
+def test_a_terminal_of_few_letters_shows_what_it_can(tmp_path: Path, verb: str, encoding: str) -> None:
+    done = weighbridge(verb, folder=tmp_path, PYTHONIOENCODING=encoding)
+    assert done.returncode in (0, 2)
+    assert done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("verb", ["doctor", "status", "down"])
+def test_a_user_whose_home_folder_is_not_known_is_told_so_in_words(
+    monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]], verb: str
+) -> None:
+    def unknown() -> None:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("WEIGHBRIDGE_HOME", raising=False)
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    monkeypatch.setattr(Path, "home", unknown)
+    code, _, said = tell(verb)
+    assert code == 2
+    assert "is not known: Could not determine home directory.\nSet WEIGHBRIDGE_HOME to a folder" in said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root can become somebody whose home folder is closed to them")
+@pytest.mark.parametrize("below", ["", "home"])
+def test_a_home_folder_that_cannot_be_looked_into_is_told_in_words(monkeypatch: pytest.MonkeyPatch, below: str) -> None:
+    with TemporaryDirectory(dir="/tmp") as folder:
+        closed = Path(folder) / "closed"
+        closed.mkdir(mode=0o700)
+        Path(folder).chmod(0o755)
+        monkeypatch.setenv("WEIGHBRIDGE_HOME", str(closed / below))
+        os.seteuid(54321)
+        try:
+            with pytest.raises(MissingMeans, match=rf"^{closed}.*\nSet WEIGHBRIDGE_HOME to a folder"):
+                place()
+        finally:
+            os.seteuid(0)
+
+
+def test_a_file_that_this_user_may_not_use_is_told_in_words(
+    monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]]
+) -> None:
+    monkeypatch.setattr("weighbridge.standing.print_standing", failing(PermissionError(errno.EACCES, "Permission denied", "/x/y")))
+    code, _, said = tell("status")
+    assert (code, said.splitlines()[0]) == (3, "weighbridge: /x/y: Permission denied")
 
 
 @pytest.mark.parametrize("linked", [False, True])

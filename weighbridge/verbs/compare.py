@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ground.errors import EXIT_FINE, EXIT_INVALID, EXIT_TARGET, UsageError
-from weighbridge.verbs.options import hardware, influx, pictures, seconds, shown
+from weighbridge.verbs.options import hardware, influx, named, pictures, seconds, shown
 
 if TYPE_CHECKING:
     from drivers.order import CosbenchSite
@@ -25,10 +25,11 @@ LAYERS = ("disk", "network", "osd", "rados", "object-server", "gateway", "rbd", 
 
 
 @click.command("compare")
-@shown("--suite", default="quick", metavar="FILE", help="Suite file, or the name of one that ships.")
+@shown("--suite", default="quick", metavar="FILE", callback=named, help="Suite file, or the name of one that ships.")
 @click.option(
     "--layouts",
     metavar="A,B",
+    callback=named,
     help="Layouts to compare, with commas between (default: the suite's): NAME[@RELEASE][:KEY=VALUE]..., or files.",
 )
 @hardware

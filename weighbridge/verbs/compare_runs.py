@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ground.errors import EXIT_DIFFERENCE, EXIT_FINE, EXIT_INVALID
+from weighbridge.verbs.options import named
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,7 +26,10 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.argument("a", type=_FOLDER)
 @click.argument("b", type=_FOLDER)
 @click.option(
-    "--layouts", metavar="A=B,...", help="Which layout of A with which of B (default: those of the same name, each with its own)."
+    "--layouts",
+    metavar="A=B,...",
+    callback=named,
+    help="Which layout of A with which of B (default: those of the same name, each with its own).",
 )
 @click.option("--despite", metavar="FACT,...", help="Guard facts in which the runs may differ all the same; `all`: any of them.")
 @click.option(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from weighbridge.verbs.options import influx, shown
+from weighbridge.verbs.options import influx, named, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     help="At the size of one machine, or with the study's own numbers.",
 )
 @click.option("--hardware", metavar="FILE", help="Hardware file, or the name of one that ships (default: the study's).")
-@click.option("--variants", metavar="A,B", help="Replay these alone, by their names in the study (default: all).")
+@click.option("--variants", metavar="A,B", callback=named, help="Replay these alone, by their names in the study (default: all).")
 @click.option("--repeats", type=click.IntRange(1, 1000), help="Visits of every step (default: the study's); a claim needs 5.")
 @shown(
     "--attest/--no-attest",
