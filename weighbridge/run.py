@@ -15,6 +15,7 @@ from typing import Final
 from rich.console import Console
 
 from drivers.order import CosbenchSite
+from ground.errors import UsageError
 from results import derive
 from results.derivation import Derived
 from results.hold import holding
@@ -47,6 +48,10 @@ from weighbridge.spread import spread_here, spread_of
 
 LOOK_S: Final = 0.5
 """How long it is looked before each deployment whether the machine is quiet: the default run has 15 of them."""
+
+
+MOST_DAYS: Final = 366
+"""What a run may take at a guess."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,7 @@ def run(
     plan = plan.model_copy(update={"attest": attest, "profile": profile})
     allowance = None if plan.budget_s is None else Allowance(plan.budget_s)
     further = None if plan.suite.further is None else Allowance(plan.suite.further.within)
+    _refuse_endless(plan)
     require(plan.hardware, doing.where)
     with interruptible(), alone(plan.hardware, doing.where) as tell:
         # Before the folder of the run is made: what the last layout gets wrong would else be found when the first is measured.
@@ -174,6 +180,14 @@ def alone(hardware: Hardware, where: Place) -> Iterator[Callable[[str], None]]:
         yield running.tell
     finally:
         running.release()
+
+
+def _refuse_endless(plan: Plan) -> None:
+    """Raise UsageError of a plan that would not come to its end."""
+    days = Pace.of(plan).left_s() / 86400
+    if days > MOST_DAYS:
+        advice = "Ask for fewer or smaller objects, shorter windows, or fewer repeats."
+        raise UsageError(f"the run would probably take {days:,.0f} days; at most {MOST_DAYS} are planned", advice=advice)
 
 
 def _nothing_to_do(left: Begun, budget_s: float | None) -> str:

@@ -116,6 +116,18 @@ def test_names_that_nothing_has_are_refused_all_at_once_with_the_faults_of_the_f
         assert words in blind.stderr
 
 
+def test_a_run_of_more_than_a_year_is_refused_with_the_bound_before_anything_starts(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(
+        "name: s\nabout: x\nworkloads:\n  - name: w\n    objects: {size: 10MB, containers: 1000, per_container: 100000}\n"
+        "    operations: {read: 1}\n    workers: [1]\n    runtime: 1s\n"
+    )
+    asked = ("--suite", str(tmp_path / "s.yaml"), "--layouts", "null", "--hardware", "loopback", "--repeats", "5", "--no-aa")
+    done = weighbridge("compare", *asked, "--out", str(tmp_path / "runs"), folder=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert "the run would probably take 637 days; at most 366 are planned" in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
 @pytest.mark.parametrize("verb", ["doctor", "topologies", "status", "--help"])
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
 def test_a_terminal_of_few_letters_shows_what_it_can(tmp_path: Path, verb: str, encoding: str) -> None:

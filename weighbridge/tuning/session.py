@@ -105,7 +105,7 @@ def resume(folder: Path, doing: Doing, *, despite: Collection[str] = (), budget_
             more = "; --budget TIME gives its trials more" if _ended_by_budget(store) else ""
             doing.say(f"{folder}: it is done; nothing is left to be done{more}")
             return Outcome(derive(folder, pictures=False))
-        ready = preparation.again(store, begun, left.plan)
+        ready = preparation.again(store, begun, left.plan, doing.say)
         require(ready.hardware, doing.where)
         stack.enter_context(alone(ready.hardware, doing.where))(str(folder))
         passed_over = resumption.refuse_unlike(left, doing.where, despite)

@@ -75,7 +75,7 @@ def command(
         return resume(_folder(tuning, changes, out), screen, despite=facts, budget_s=budget, pictures=pictures)
     if is_file(Path(tuning) / "manifest.json"):
         raise UsageError(f"{tuning}: is a run", advice=f"To go on with it: weighbridge tune {tuning} --resume")
-    chosen = ready(*read(tuning, changes))
+    chosen = ready(*read(tuning, changes), say=lambda words: screen.print(words, markup=False, highlight=False, soft_wrap=True))
     if dry_run:
         print_arms(chosen, screen, attest=attest)
         return None
