@@ -29,6 +29,7 @@ from typing import Final, Self
 from pydantic import BaseModel
 
 from ground.errors import DISK_FULL, InvalidMeasurement, UsageError, WeighbridgeError
+from ground.locks import open_lock
 from results.attestation import Attested
 from results.histogram import Histogram, log_header, log_line
 from results.manifest import ConfigFile, Manifest, RunEvent, Sheet, State
@@ -343,12 +344,17 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[int]:
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    """A descriptor of a file that nobody else appends to. The lock is another file's: anybody may read the run."""
+    lock = open_lock(path.with_name(".lock"))
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield descriptor
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
     finally:
-        os.close(descriptor)
+        os.close(lock)
 
 
 def _whole_length(descriptor: int) -> int:

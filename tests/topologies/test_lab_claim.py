@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
 import sys
 import threading
@@ -28,6 +29,19 @@ def test_a_second_claim_is_refused_naming_the_first(tmp_path: Path) -> None:
     claim.release()
     Claim("labtest-b", tmp_path / "b", tmp_path).release()
     assert claims(tmp_path) == ()
+
+
+def test_no_other_user_can_open_what_holds_the_machine(tmp_path: Path) -> None:
+    """Who can open a lock, if only to read it, can hold it."""
+    state = tmp_path / "state"
+    running = Running(state)
+    claim = Claim("labtest-a", tmp_path / "a", state)
+    try:
+        assert stat.S_IMODE(state.stat().st_mode) == 0o700
+        assert {stat.S_IMODE((state / name).stat().st_mode) for name in ("run", "lock")} == {0o600}
+    finally:
+        claim.release()
+        running.release()
 
 
 def test_what_a_killed_conductor_left_refuses_a_new_claim_until_it_is_taken_away(tmp_path: Path) -> None:
