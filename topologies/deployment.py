@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
-
-from pydantic import ValidationError
 
 from gateways.gateway import Endpoint, Gateway, Say, Standing
 from gateways.host import Host
@@ -26,6 +23,7 @@ from ground.undisturbed import undisturbed
 from topologies.attestation import IMAGE as TOOLS
 from topologies.attestation import Asked, Attestation
 from topologies.attestation import attest as attestation_of
+from topologies.conducting import Conducted, conduct, conducted_below
 from topologies.fake import FakeHosts
 from topologies.hardware import Hardware, Kind
 from topologies.hosts import Hosts
@@ -56,18 +54,6 @@ class Place(Record):
     def deployments(self) -> Path:
         """A folder for each deployment that stands."""
         return self.home / "deployments"
-
-
-CONDUCTOR = "conductor.json"
-"""Name of the file, in a deployment's folder, that says whose it is from its first moment on."""
-
-
-class Conducted(Record):
-    """A deployment's folder, by the process that made it. `since` is UTC, ISO 8601."""
-
-    deployment: str
-    pid: int
-    since: str
 
 
 class Stands(Record):
@@ -217,7 +203,7 @@ def deploy(
         ours = hardware.kind in ATTESTED
         raise_hosts = _raiser(planned.gateway, hardware, place, names, say, tools=ours and (tools or bool(asked)))
         started = time.monotonic()
-        _make(folder)
+        conduct(folder)
         stack.callback(undisturbed, partial(shutil.rmtree, folder, ignore_errors=True))
         hosts = raise_hosts(label, folder)
         kept = place.home / "logs" / label if logs is None else logs
@@ -287,7 +273,7 @@ def _refusals(planneds: Sequence[Planned], hardware: Hardware, place: Place, say
     folder = place.deployments / label
     found: dict[str, UsageError] = {}
     with ExitStack() as stack:
-        _make(folder)
+        conduct(folder)
         stack.callback(undisturbed, partial(shutil.rmtree, folder, ignore_errors=True))
         hosts = raise_hosts(label, folder)
         stack.callback(undisturbed, hosts.close)
@@ -338,17 +324,7 @@ def toolbox(place: Place, say: Say) -> Path:
 
 def conducted(place: Place) -> tuple[Conducted, ...]:
     """The folders of deployments that are there, also of processes that are gone; one that does not say whose it is is left out."""
-    found = []
-    for path in sorted(place.deployments.glob(f"*/{CONDUCTOR}")):
-        with suppress(OSError, ValidationError):  # it goes while it is looked at, or its process was killed as it wrote
-            found.append(Conducted.model_validate_json(path.read_bytes()))
-    return tuple(found)
-
-
-def _make(folder: Path) -> None:
-    folder.mkdir(parents=True, mode=0o700)
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    (folder / CONDUCTOR).write_text(Conducted(deployment=folder.name, pid=os.getpid(), since=now).model_dump_json())
+    return conducted_below(place.deployments)
 
 
 def _write(folder: Path, planned: Planned, hardware: Hardware, hosts: Hosts, standing: Standing) -> None:

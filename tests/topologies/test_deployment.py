@@ -9,7 +9,8 @@ from gateways.gateway import Say, Standing
 from gateways.host import Host, Service
 from ground.errors import CommandFailed, ServiceFailed
 from results.store import StoreError
-from topologies.deployment import Conducted, conducted, deploy, standing
+from topologies.conducting import Conducted
+from topologies.deployment import conducted, deploy, standing
 from topologies.fake import FakeHost
 from weighbridge.interruption import Interrupted, interruptible
 from weighbridge.testing import Run, StubGateway

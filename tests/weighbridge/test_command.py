@@ -11,9 +11,11 @@ import pytest
 
 from drivers.cosbench import installation
 from ground.errors import MissingMeans, UsageError
+from topologies.deployment import deploy
 from topologies.loader import shipped_layouts
 from weighbridge.command import Verbs
 from weighbridge.surroundings import place
+from weighbridge.testing import Run
 from weighbridge.verbs.compare import cosbench_site
 
 
@@ -200,6 +202,23 @@ def test_a_cosbench_that_hosts_of_the_lab_do_not_see_is_refused_before_anything_
 def test_status_says_when_nothing_stands(tmp_path: Path) -> None:
     done = weighbridge("status", folder=tmp_path)
     assert (done.returncode, done.stdout.strip()) == (0, "nothing stands")
+
+
+@pytest.mark.parametrize("label", ["--all", None, "its own"])
+def test_down_leaves_what_a_living_process_is_at_work_with_and_names_both(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]], label: str | None
+) -> None:
+    monkeypatch.setenv("WEIGHBRIDGE_HOME", str(run.place.home))
+    monkeypatch.setenv("WEIGHBRIDGE_STATE", str(run.place.state))
+    with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
+        if label == "--all":
+            (run.place.deployments / "left-1").mkdir()
+        code, printed, said = tell("down", *([] if label is None else [label if label == "--all" else deployment.label]))
+        assert code == 2
+        assert f"{deployment.label} was left alone: process {os.getpid()} is at work with it since" in said
+        assert ("removed left-1: 1 folder" in printed) == (label == "--all")
+        assert [path.name for path in run.place.deployments.iterdir()] == [deployment.label]
+        assert deployment.hosts["gateway-1"].alive("stub")
 
 
 def test_topologies_lists_every_layout_release_and_parameter(tmp_path: Path) -> None:
