@@ -11,7 +11,9 @@ import pytest
 
 from drivers.cosbench import installation
 from ground.errors import MissingMeans, UsageError
-from topologies.deployment import deploy
+from topologies.deployment import Stands, deploy
+from topologies.lab.daemons import keep
+from topologies.lab.program import Process
 from topologies.loader import shipped_layouts
 from weighbridge.command import Verbs
 from weighbridge.surroundings import place
@@ -219,6 +221,30 @@ def test_down_leaves_what_a_living_process_is_at_work_with_and_names_both(
         assert ("removed left-1: 1 folder" in printed) == (label == "--all")
         assert [path.name for path in run.place.deployments.iterdir()] == [deployment.label]
         assert deployment.hosts["gateway-1"].alive("stub")
+
+
+def test_status_says_which_daemons_of_what_stands_have_died(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]]
+) -> None:
+    monkeypatch.setenv("WEIGHBRIDGE_HOME", str(run.place.home))
+    monkeypatch.setenv("COLUMNS", "300")
+    folder = run.place.deployments / "rgw-a-1"
+    bundle = folder / "bundles" / "gateway-1"
+    bundle.mkdir(parents=True)
+    stands = Stands(
+        label="rgw-a-1", layout="rgw-a", hardware="lab-small", since="today", hosts={}, clients=("client-1",), endpoints=()
+    )
+    (folder / "deployment.json").write_text(stands.model_dump_json())
+    mine = Process.of(os.getpid())
+    keep(bundle, "gateway-1", {"radosgw": mine})
+    assert "dead" not in tell("status")[1]
+    keep(bundle, "gateway-1", {"radosgw": None, "mon": mine})
+    code, printed, _ = tell("status")
+    assert code == 0
+    assert f"dead: radosgw on gateway-1; its log: {folder}/logs/gateway-1/radosgw.out" in printed
+    assert "mon on gateway-1" not in printed
+    keep(bundle, "gateway-1", {"radosgw": None, "mon": None})
+    assert "dead: nothing of it runs any more; `weighbridge down` takes away what is left" in tell("status")[1]
 
 
 def test_topologies_lists_every_layout_release_and_parameter(tmp_path: Path) -> None:
