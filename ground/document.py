@@ -235,7 +235,8 @@ class Document:
                 message = f"{one['loc'][-1]!r} is missing"
                 path = path[:-1]
             else:
-                name = ".".join(str(part) for part in one["loc"])
+                # Of a value that may be of several kinds pydantic puts its own name of the kind in, which is in no file.
+                name = ".".join(str(part) for part in one["loc"] if "(" not in str(part))
                 message = f"{name}: {message}" if name else message
                 if one["type"] == "literal_error" and isinstance(one["input"], str):
                     choices = [word.strip("' ") for word in one["msg"].split("be", 1)[-1].replace(" or ", ",").split(",")]

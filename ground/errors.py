@@ -10,17 +10,25 @@ WeighbridgeError                 exit 3
 │   └── VerificationFailed                a gateway answered, but wrongly
 ├── DriverError                  exit 3   the program that makes the load failed
 └── InvalidMeasurement           exit 4   what was measured cannot be used
+
+Anything else that gets as far as the command is a fault of the suite itself: exit 5, a line, and a file with its details.
 """
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
+from typing import Final
 
 EXIT_FINE = 0
 EXIT_DIFFERENCE = 1
 EXIT_USAGE = 2
 EXIT_TARGET = 3
 EXIT_INVALID = 4
+EXIT_INTERNAL = 5
+
+DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What the system says where a disk, a quota or a limit on files has no room left."""
 
 
 class WeighbridgeError(Exception):

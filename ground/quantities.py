@@ -83,8 +83,8 @@ Count = Annotated[int, Field(ge=0, lt=2**63)]
 Seconds = Annotated[float, BeforeValidator(parse_seconds), Field(ge=0, le=30 * 86400)]
 """A duration in seconds, written `20s`, `15m`, `2h` or `500ms`."""
 
-BitsPerS = Annotated[int, BeforeValidator(parse_bits_per_s), Field(gt=0)]
-"""A network rate in bits a second, written `10Gbit`."""
+BitsPerS = Annotated[int, BeforeValidator(parse_bits_per_s), Field(gt=0, le=10**13)]
+"""A network rate in bits a second, written `10Gbit`; at most 10 Tbit, which is beyond any NIC."""
 
 
 def show_bytes(count: float) -> str:

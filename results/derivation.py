@@ -14,7 +14,7 @@ from results.effects import effects_csv
 from results.exports.csv_format import csv_file
 from results.exports.ledger_tables import ledger_table, trials_table
 from results.findings import Finding, findings_of
-from results.gallery import gallery, tuning_gallery
+from results.gallery import Gallery, gallery, tuning_gallery
 from results.pictures import write_charts
 from results.profile import read_profiles
 from results.profile_page import shown as profiles_shown
@@ -39,7 +39,10 @@ class Derived(Record):
     folder: Path
     summary: Path
     report: Path
-    charts: tuple[Path, ...]
+    gallery: Gallery
+    """The pictures of the run."""
+    charts: tuple[Path, ...] = ()
+    """Files of the pictures, where they were written."""
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...]
     comparison: Comparison
@@ -58,6 +61,11 @@ class Derived(Record):
     """Why cells may not be ranked, or claim nothing, each reason once."""
     remedy: Remedy | None = None
     """What would have claimed what is not; None where nothing is left open."""
+
+    @property
+    def charts_folder(self) -> Path:
+        """Where the files of its pictures are, or belong."""
+        return self.folder / "charts"
 
     @property
     def comparable(self) -> bool:
@@ -79,8 +87,14 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
     it cannot be written.
     """
     data = RunData(run_folder)
-    if data.tuned is not None:
-        return _derive_tuning(data, data.tuned, pictures=pictures)
+    derived = _derive(data) if data.tuned is None else _derive_tuning(data, data.tuned)
+    if not pictures:
+        return derived
+    return derived.model_copy(update={"charts": write_charts(derived.gallery.drawings, derived.charts_folder)})
+
+
+def _derive(data: RunData) -> Derived:
+    """Of a run that is no tuning's: its tables and its report."""
     store, plan, rows, layers = data.store, data.plan, data.rows, data.layers
     stairs, comparison, attested = data.stairs, data.comparison, data.attested
     findings, why = findings_of(comparison), reasons(rows, comparison)
@@ -97,7 +111,6 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
     replayed = study_page(store, plan, (*rows, *layers), attested)
     found = stairs.stairs if stairs is not None else ()
     shown = gallery(plan, rows, data.steps.values(), comparison, found, replayed.chart if replayed is not None else None)
-    written = write_charts(shown.drawings, store.derived / "charts") if pictures else ()
     if replayed is not None:
         replayed.write(store.derived / "study")
     page = store.derived / "report.html"
@@ -128,7 +141,7 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
         folder=store.derived,
         summary=summary,
         report=page,
-        charts=written,
+        gallery=shown,
         rows=rows,
         findings=findings,
         comparison=comparison,
@@ -141,7 +154,7 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
     )
 
 
-def _derive_tuning(data: RunData, result: TuningResult, *, pictures: bool) -> Derived:
+def _derive_tuning(data: RunData, result: TuningResult) -> Derived:
     """The same of a tuning's run: its ledger, its trials, charts, what it chose ready to paste, and its page."""
     store = data.store
     derived = store.make_derived()
@@ -151,7 +164,6 @@ def _derive_tuning(data: RunData, result: TuningResult, *, pictures: bool) -> De
     for table in (ledger_table([data]), trials_table([data])):
         write_whole(derived / f"{table.name}.csv", csv_file(table).content)
     shown = tuning_gallery(result, data.plan, data.rows)
-    written = write_charts(shown.drawings, derived / "charts") if pictures else ()
     winner = derived / WINNERS
     # What was chosen before, of fewer trials, is not to be pasted any more.
     for old in winner.glob("*"):
@@ -163,7 +175,7 @@ def _derive_tuning(data: RunData, result: TuningResult, *, pictures: bool) -> De
         folder=derived,
         summary=summary,
         report=page,
-        charts=written,
+        gallery=shown,
         rows=data.rows,
         findings=(),
         comparison=data.comparison,

@@ -13,6 +13,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from ground.errors import UsageError
+from ground.locks import open_lock
 from ground.record import Record
 from results.store import StoreError
 
@@ -35,7 +36,7 @@ def holding(folder: Path) -> Iterator[tuple[Holder, ...]]:
     """
     path = folder / FILE
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        descriptor = open_lock(path, os.O_APPEND)
     except OSError as error:
         raise StoreError(path, error) from error
     try:

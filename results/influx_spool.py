@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from ground.locks import open_lock
 from results.influx_server import AS_THEY_ARE, BATCH
 from results.store import StoreError, write_whole
 
@@ -32,7 +33,7 @@ class Spool:
         self.path = folder / SPOOL
         self.refused = folder / REFUSED
         try:
-            self._file = self.path.open("a+b", buffering=0)
+            self._file = os.fdopen(open_lock(self.path, os.O_APPEND), "a+b", buffering=0)
             try:
                 data = self._whole()
             except OSError:
@@ -117,6 +118,7 @@ class Spool:
             self._file.close()
         if rest:
             write_whole(self.path, rest)
+            self.path.chmod(0o600)  # as a file that is locked has to be
         else:
             self.path.unlink(missing_ok=True)
 

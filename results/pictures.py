@@ -14,7 +14,7 @@ from altair.utils.schemapi import debug_mode
 
 from results.chart_theme import font_folder
 from results.rendering import draw
-from results.store import write_whole
+from results.store import make_folder, write_whole
 
 
 class Drawing(Protocol):
@@ -41,8 +41,8 @@ class Drawing(Protocol):
 
 
 def write_charts(drawn: Sequence[Drawing], folder: Path) -> tuple[Path, ...]:
-    """Write each chart as PNG (2x), SVG, PDF and CSV into a folder, which is made. Raises StoreError."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write each chart as PNG (2x), SVG, PDF and CSV into a folder, which is made. Raises RenderingError or StoreError."""
+    make_folder(folder)
     # Altair checks every part of a chart against its schema as it is made, which takes longer than making it; tests do that.
     with debug_mode(arg=False):
         pictures = draw((chart.spec() for chart in drawn), font_folder()) if drawn else ()

@@ -46,31 +46,45 @@ def draw(specs: Iterable[Mapping[str, Any]], fonts: str, *, at_most: int | None 
     count = at_most or min(MOST, len(os.sched_getaffinity(0)))
     waiting: SimpleQueue[tuple[str, Future[Picture]] | None] = SimpleQueue()
     made: list[Future[Picture]] = []
-    with tempfile.TemporaryFile() as told:
-        processes = [_start(fonts, told) for _ in range(count)]
-        with ThreadPoolExecutor(max_workers=count, thread_name_prefix="drawing") as threads:
-            try:
-                for process in processes:
-                    threads.submit(_serve, process, waiting)
-                for spec in specs:
-                    made.append(Future())
-                    waiting.put((json.dumps(spec), made[-1]))
-                for _ in processes:
-                    waiting.put(None)
-                return tuple(one.result() for one in made)
-            except _Ended as error:
-                raise RenderingError(f"a process that draws charts ended by itself{_last_words(told)}") from error
-            finally:
-                for process in processes:
-                    process.kill()
-                for _ in processes:
-                    waiting.put(None)
-                for process in processes:
-                    process.communicate()
+    processes: list[subprocess.Popen[str]] = []
+    with tempfile.TemporaryFile() as told, ThreadPoolExecutor(max_workers=count, thread_name_prefix="drawing") as threads:
+        try:
+            for _ in range(count):
+                _begin(processes, threads, fonts, told, waiting)
+            for spec in specs:
+                made.append(Future())
+                waiting.put((json.dumps(spec), made[-1]))
+            for _ in processes:
+                waiting.put(None)
+            return tuple(one.result() for one in made)
+        except _Ended as error:
+            raise RenderingError(f"a process that draws charts ended by itself{_last_words(told)}") from error
+        finally:
+            for process in processes:
+                process.kill()
+            for _ in processes:
+                waiting.put(None)
+            for process in processes:
+                process.communicate()
 
 
 class _Ended(Exception):
     """A process is no more."""
+
+
+def _begin(
+    processes: list[subprocess.Popen[str]],
+    threads: ThreadPoolExecutor,
+    fonts: str,
+    told: IO[bytes],
+    waiting: SimpleQueue[tuple[str, Future[Picture]] | None],
+) -> None:
+    """Start one more process and the thread that serves it. Raises RenderingError where this machine has no room for them."""
+    try:
+        processes.append(_start(fonts, told))
+        threads.submit(_serve, processes[-1], waiting)
+    except (OSError, RuntimeError) as error:  # what Python raises where no thread can be started
+        raise RenderingError(f"no process that draws charts can be started: {error}") from error
 
 
 def _start(fonts: str, told: IO[bytes]) -> subprocess.Popen[str]:

@@ -28,7 +28,8 @@ from typing import Final, Self
 
 from pydantic import BaseModel
 
-from ground.errors import InvalidMeasurement, UsageError, WeighbridgeError
+from ground.errors import DISK_FULL, InvalidMeasurement, UsageError, WeighbridgeError
+from ground.locks import open_lock
 from results.attestation import Attested
 from results.histogram import Histogram, log_header, log_line
 from results.manifest import ConfigFile, Manifest, RunEvent, Sheet, State
@@ -40,7 +41,6 @@ from results.telemetry import LINE, Head, HostSecond, ProbeSecond, Tail, Telemet
 
 _WITHOUT_STEP: Final = "Take it out to go on without its step."
 _WITHOUT_TELEMETRY: Final = "Move the file away to go on without what the hosts used in this step."
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class StoreError(WeighbridgeError):
@@ -48,7 +48,7 @@ class StoreError(WeighbridgeError):
 
     def __init__(self, path: Path, error: OSError) -> None:
         self.path = path
-        full = error.errno in _FULL
+        full = error.errno in DISK_FULL
         super().__init__(
             f"{path}: {'the disk is full' if full else 'cannot be written'} ({error.strerror})",
             advice=f"Everything finished before is kept in {path.parent}. Make room, or choose another folder with --out."
@@ -344,12 +344,17 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[int]:
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    """A descriptor of a file that nobody else appends to. The lock is another file's: anybody may read the run."""
+    lock = open_lock(path.with_name(".lock"))
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield descriptor
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
     finally:
-        os.close(descriptor)
+        os.close(lock)
 
 
 def _whole_length(descriptor: int) -> int:

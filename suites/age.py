@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from pydantic import BeforeValidator, Field, PositiveInt, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from ground.quantities import Bytes, parse_bytes, parse_share
 from ground.record import Record
-from suites.workload import Histogram, Objects, Uniform, Workload
+from suites.workload import Histogram, Objects, Uniform, Workload, excess
 
 FULLEST: Final = 0.85
 """Ceph warns of an OSD that is fuller (mon_osd_nearfull_ratio), and moves no more data to it (backfillfull) a little later."""
@@ -33,7 +33,7 @@ class Age(Record):
     fill: Annotated[float | int, BeforeValidator(_fill)]
     """`5%` of what the disks hold, by replicas; or bytes of objects, such as `2GB`, where nobody can tell what they hold."""
     size: Bytes | Uniform | Histogram = 64_000
-    containers: PositiveInt = 4
+    containers: Annotated[int, Field(ge=1, le=100_000)] = 4
     churn: Annotated[int, Field(ge=0, le=1000)] = 3
     """Rounds: in each, a share of the objects is deleted and as many new ones are written."""
     share: Share = 0.2
@@ -47,6 +47,9 @@ class Age(Record):
         if isinstance(self.fill, int):
             if self.fill < 1:
                 raise ValueError(f"fill {self.fill} is no size above 0")
+            too_much = self.excess(self.count(None))
+            if too_much:
+                raise ValueError(f"fill: {too_much}")
         elif not 0 < self.fill * self.swell <= FULLEST:
             # What is deleted is freed later (RGW's garbage collection, Swift's tombstones): all that is ever written must fit.
             ever = f"{self.fill:.0%} and {self.churn} rounds of {self.share:.0%} of it come to {self.fill * self.swell:.0%}"
@@ -70,6 +73,11 @@ class Age(Record):
         else:
             wanted_bytes = self.fill * room_bytes
         return max(1, round(wanted_bytes / self.objects(1).mean_bytes))
+
+    def excess(self, count: int) -> str:
+        """Why `count` objects at one time, with all that come and go, are more than are ever written; empty where they are not."""
+        ever = count + self.churn * self.turnover(count)
+        return excess(self.containers * -(-ever // self.containers), self.objects(1).mean_bytes)
 
     def turnover(self, count: int) -> int:
         """How many of `count` objects go, and come, in each round."""

@@ -88,7 +88,7 @@ class Suite(Record):
     name: Name
     about: str
     api: Annotated[tuple[Api, ...], Field(min_length=1)] = ("swift",)
-    workloads: Annotated[tuple[Workload, ...], Field(min_length=1)]
+    workloads: Annotated[tuple[Workload, ...], Field(min_length=1, max_length=100)]
     layouts: tuple[str, ...] = ("rgw-beast", "swift")
     """Names of layouts compared when the command names none."""
     driver: Literal["locust", "cosbench", "both"] = "locust"

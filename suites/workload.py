@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import BeforeValidator, Field, PositiveInt, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from ground.quantities import Bytes, Seconds, parse_share
+from ground.quantities import Bytes, Seconds, parse_share, show_bytes
 from ground.record import Record
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
@@ -16,9 +16,23 @@ Operation = Literal["read", "write", "delete", "list", "head"]
 OPERATIONS: tuple[Operation, ...] = ("read", "write", "delete", "list", "head")
 
 
+MOST_OBJECTS: Final = 100_000_000
+"""Of a workload: at 200 a second they take six days to be written, before the first step."""
+MOST_BYTES: Final = 2**50
+"""Of a workload's objects: at 100 MB/s they take four months to be written."""
+
 VERIFIED_SHARE: Final = 0.01
 """Share of reads that are compared with what was written unless a suite says otherwise: enough to see a store that gives other
 bytes, and of no weight in what a read costs (benchmarks/driver_cost.py)."""
+
+
+def excess(count: int, mean_bytes: float) -> str:
+    """Why so many objects are more than are ever written; empty where they are not."""
+    if count > MOST_OBJECTS:
+        return f"these are {count:,} objects; at most {MOST_OBJECTS:,} are written"
+    if count * mean_bytes > MOST_BYTES:
+        return f"these are {show_bytes(count * mean_bytes)} of objects; at most {show_bytes(MOST_BYTES)} are written"
+    return ""
 
 
 def _verify(value: object) -> object:
@@ -91,8 +105,8 @@ class Objects(Record):
     """The objects a workload works on: `containers` x `per_container` objects, written before a step that needs them."""
 
     size: Bytes | Uniform | Histogram
-    containers: PositiveInt = 1
-    per_container: PositiveInt = 100
+    containers: Annotated[int, Field(ge=1, le=MOST_OBJECTS)] = 1
+    per_container: Annotated[int, Field(ge=1, le=MOST_OBJECTS)] = 100
 
     @property
     def mean_bytes(self) -> float:
@@ -109,6 +123,13 @@ class Objects(Record):
         """How many objects there are."""
         return self.containers * self.per_container
 
+    @model_validator(mode="after")
+    def _bounded(self) -> Objects:
+        too_much = excess(self.count, self.mean_bytes)
+        if too_much:
+            raise ValueError(too_much)
+        return self
+
 
 class Zipf(Record):
     """Objects picked by Zipf's law: the k-th most popular in proportion to 1 / k^zipf."""
@@ -124,12 +145,12 @@ class Workload(Record):
     operations: Annotated[dict[Operation, Annotated[float, Field(gt=0)]], Field(min_length=1)]
     """Weights of the operations; only their proportions matter."""
     pick: Literal["uniform", "sequential"] | Zipf = "uniform"
-    workers: Annotated[tuple[Annotated[int, Field(ge=1, le=65536)], ...], Field(min_length=1)]
+    workers: Annotated[tuple[Annotated[int, Field(ge=1, le=65536)], ...], Field(min_length=1, max_length=100)]
     runtime: Seconds
     """Length of the measured window, in seconds."""
     warmup: Seconds = 5.0
     """What is run before the window and not counted, in seconds."""
-    rate_per_s: Annotated[float, Field(gt=0)] | None = None
+    rate_per_s: Annotated[float, Field(gt=0, le=1e9)] | None = None
     """Operations a second over all workers; latency then counts from the intended start. None: a closed loop."""
     verify: Annotated[float, BeforeValidator(_verify), Field(ge=0, le=1)] = VERIFIED_SHARE
     """Share of reads, drawn by the seed, of which every byte is compared with what was written: `1%`; `yes` is all, `0` none.

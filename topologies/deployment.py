@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
-
-from pydantic import ValidationError
 
 from gateways.gateway import Endpoint, Gateway, Say, Standing
 from gateways.host import Host
@@ -26,6 +23,7 @@ from ground.undisturbed import undisturbed
 from topologies.attestation import IMAGE as TOOLS
 from topologies.attestation import Asked, Attestation
 from topologies.attestation import attest as attestation_of
+from topologies.conducting import Conducted, conduct, conducted_below
 from topologies.fake import FakeHosts
 from topologies.hardware import Hardware, Kind
 from topologies.hosts import Hosts
@@ -56,18 +54,6 @@ class Place(Record):
     def deployments(self) -> Path:
         """A folder for each deployment that stands."""
         return self.home / "deployments"
-
-
-CONDUCTOR = "conductor.json"
-"""Name of the file, in a deployment's folder, that says whose it is from its first moment on."""
-
-
-class Conducted(Record):
-    """A deployment's folder, by the process that made it. `since` is UTC, ISO 8601."""
-
-    deployment: str
-    pid: int
-    since: str
 
 
 class Stands(Record):
@@ -217,19 +203,19 @@ def deploy(
         ours = hardware.kind in ATTESTED
         raise_hosts = _raiser(planned.gateway, hardware, place, names, say, tools=ours and (tools or bool(asked)))
         started = time.monotonic()
-        _make(folder)
+        conduct(folder)
         stack.callback(undisturbed, partial(shutil.rmtree, folder, ignore_errors=True))
         hosts = raise_hosts(label, folder)
         kept = place.home / "logs" / label if logs is None else logs
         if logs is not None:
-            stack.callback(undisturbed, partial(_keep_logs, hosts, kept))
+            stack.callback(undisturbed, partial(_keep_logs, hosts, kept, say))
         stack.callback(undisturbed, hosts.close)
         attestation = attestation_of(hosts, hardware, planned.gateway.needs(), say, asked) if ours and asked else None
         client = hosts.hosts[hardware.clients[0]]
         try:
             standing = planned.gateway.bring_up(hosts.hosts, client, say)
         except ServiceFailed as error:
-            _keep_logs(hosts, kept)
+            _keep_logs(hosts, kept, say)
             raise _moved(error, hosts, kept) from error
         hosts.limit()
         took_s = time.monotonic() - started - (attestation.took_s if attestation is not None else 0.0)
@@ -287,7 +273,7 @@ def _refusals(planneds: Sequence[Planned], hardware: Hardware, place: Place, say
     folder = place.deployments / label
     found: dict[str, UsageError] = {}
     with ExitStack() as stack:
-        _make(folder)
+        conduct(folder)
         stack.callback(undisturbed, partial(shutil.rmtree, folder, ignore_errors=True))
         hosts = raise_hosts(label, folder)
         stack.callback(undisturbed, hosts.close)
@@ -338,17 +324,7 @@ def toolbox(place: Place, say: Say) -> Path:
 
 def conducted(place: Place) -> tuple[Conducted, ...]:
     """The folders of deployments that are there, also of processes that are gone; one that does not say whose it is is left out."""
-    found = []
-    for path in sorted(place.deployments.glob(f"*/{CONDUCTOR}")):
-        with suppress(OSError, ValidationError):  # it goes while it is looked at, or its process was killed as it wrote
-            found.append(Conducted.model_validate_json(path.read_bytes()))
-    return tuple(found)
-
-
-def _make(folder: Path) -> None:
-    folder.mkdir(parents=True, mode=0o700)
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    (folder / CONDUCTOR).write_text(Conducted(deployment=folder.name, pid=os.getpid(), since=now).model_dump_json())
+    return conducted_below(place.deployments)
 
 
 def _write(folder: Path, planned: Planned, hardware: Hardware, hosts: Hosts, standing: Standing) -> None:
@@ -374,12 +350,17 @@ def standing(place: Place) -> tuple[Stands, ...]:
     return tuple(Stands.model_validate_json(path.read_text()) for path in records)
 
 
-def _keep_logs(hosts: Hosts, folder: Path) -> None:
-    """Copy the hosts' logs; what cannot be copied must not keep the hosts from being taken away."""
+def _keep_logs(hosts: Hosts, folder: Path, say: Say) -> None:
+    """Copy the hosts' logs. What cannot be copied is said, and is no error: it would hide the one that ended the deployment."""
     for name, host in hosts.hosts.items():
         source = host.log("")
         if source.is_dir():
-            shutil.copytree(source, folder / name, dirs_exist_ok=True, ignore_dangling_symlinks=True, ignore=_special)
+            try:
+                shutil.copytree(source, folder / name, dirs_exist_ok=True, ignore_dangling_symlinks=True, ignore=_special)
+            except OSError as error:
+                # Of several files that could not be copied, `shutil.Error` has a list; the first says what is wrong.
+                first = error.args[0][0][-1] if isinstance(error, shutil.Error) and error.args[0] else error.strerror or error
+                say(f"{name}: not all of its logs could be kept in {folder / name}: {first}")
 
 
 def _moved(error: ServiceFailed, hosts: Hosts, kept: Path) -> ServiceFailed:

@@ -42,7 +42,7 @@ class Disk(Record):
     wipe: bool = False
     """Whether all that is on a real disk may be lost. Otherwise one that holds anything is refused."""
     bandwidth: Annotated[Bytes, Field(gt=0)] | None = None
-    iops: Annotated[int, Field(gt=0)] | None = None
+    iops: Annotated[int, Field(gt=0, le=10**9)] | None = None
 
 
 class Reach(Record):
@@ -79,7 +79,7 @@ class HostSpec(Record):
     memory: Annotated[Bytes, Field(ge=64 * 2**20)] | None = None
     nic: BitsPerS | None = None
     """Rate of its NIC: in a lab it is limited to that; of a real host it says what the NIC can do, and limits nothing."""
-    disks: tuple[Disk, ...] = ()
+    disks: Annotated[tuple[Disk, ...], Field(max_length=100)] = ()
     address: Annotated[str, Field(pattern=r"^[0-9A-Fa-f.:]+$")] | None = None
     """Of a real host: its address on the network between the hosts, where all that is started listens."""
     ssh: Reach | None = None

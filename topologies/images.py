@@ -18,6 +18,7 @@ from pathlib import Path
 
 from gateways.gateway import Image, Say
 from ground.errors import CommandFailed, MissingMeans, UsageError
+from ground.locks import open_lock
 
 ALWAYS = ("iproute2", "procps", "python3-minimal", "xfsprogs")
 """In every image: what one needs to look at a host, and to put a file system on its disk."""
@@ -245,7 +246,7 @@ def half_built(store: Path) -> tuple[Path, ...]:
     """What builds that were killed have left; builds that are under way are not among it."""
     found = []
     for partial in sorted(store.glob("*.partial")):
-        with open(store / f"{partial.stem}.lock", "ab") as lock:  # noqa: PTH123 - held open while it is looked at
+        with os.fdopen(open_lock(store / f"{partial.stem}.lock"), "ab") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -257,7 +258,7 @@ def half_built(store: Path) -> tuple[Path, ...]:
 @contextmanager
 def _lock(path: Path, waiting: Callable[[], None]) -> Iterator[int]:
     """Hold a lock, whose descriptor this gives; `waiting` is called when another process has it."""
-    with path.open("ab") as file:
+    with os.fdopen(open_lock(path), "ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -44,11 +44,15 @@ def buckets(suite: Suite, prefix: str) -> list[str]:
 def order_of(suite: Suite, room: Room | None, lab_free_bytes: int | None = None) -> Age:
     """What the driver is told. `lab_free_bytes`: what is left for the files that lab disks are.
 
-    Raises TargetError when it does not fit: all that is ever written must, since what is deleted may be freed later.
+    Raises TargetError when it does not fit: all that is ever written must, since what is deleted may be freed later; and when it
+    is more than is ever written.
     """
     age = suite.age
     assert age is not None  # noqa: S101 - asked only then
     count = age.count(None if room is None else room.bytes / room.replicas)
+    too_much = age.excess(count)
+    if too_much:
+        raise TargetError(f"aging: {too_much}", advice="Give age a smaller fill, larger objects, or fewer rounds of churn.")
     if room is not None:
         mean_bytes = age.objects(count).mean_bytes
         ever_bytes = (count + age.churn * age.turnover(count)) * mean_bytes * room.replicas

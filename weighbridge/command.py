@@ -1,20 +1,27 @@
 """The command `weighbridge`: parsing, printing of errors and exit codes. Each verb is a file of `weighbridge.verbs`.
 
 Exit codes: 0 fine, 1 a difference was asked about and found, 2 usage, 3 a target failed, 4 nothing valid was measured,
-128 + n ended by signal n.
+5 an internal error, 128 + n ended by signal n.
 """
 
 from __future__ import annotations
 
+import errno
 import importlib
+import io
+import os
 import sys
-from typing import ClassVar
+from contextlib import suppress
+from typing import ClassVar, Final
 
 import click
 
-from ground.errors import EXIT_USAGE, WeighbridgeError
+from ground.errors import DISK_FULL, EXIT_INTERNAL, EXIT_TARGET, EXIT_USAGE, WeighbridgeError
 from ground.inert import inert
 from weighbridge.interruption import Interrupted
+
+REFUSED: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+"""What the system says of a file that this user may not use."""
 
 
 class Verbs(click.Group):
@@ -72,25 +79,82 @@ def weighbridge() -> None:
 
 
 def main() -> None:
-    """Run the command line and exit. Every error of the suite is printed here and nowhere else."""
+    """Run the command line and exit. Every error is printed here and nowhere else: none leaves as a traceback, or as a 1."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal of few letters, such as Latin-1, shows a mark in place of those that it has not.
+        sys.stdout.reconfigure(errors="replace")
+    sys.exit(_code())
+
+
+def _code() -> int:
+    """Run the command line; returns the exit code, its error printed."""
     try:
         # click's standalone mode would print and exit by rules of its own.
         code = weighbridge.main(standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # what cannot be printed is found here: Python itself would say so with a code of its own
     except click.exceptions.Exit as error:
-        code = error.exit_code
+        return error.exit_code
     except click.ClickException as error:
-        error.show()
-        code = EXIT_USAGE
+        with suppress(OSError):
+            error.show()
+        return EXIT_USAGE
     except WeighbridgeError as error:
-        click.echo(f"weighbridge: {inert(str(error))}", err=True)  # some of it may be a server's own words
-        code = error.exit_code
+        _complain(str(error))
+        return error.exit_code
     except Interrupted as error:
-        click.echo(f"weighbridge: ended by {error.signal.name}; nothing is left standing", err=True)
-        code = 128 + error.signal
+        _complain(f"ended by {error.signal.name}; nothing is left standing")
+        return 128 + error.signal
     except (KeyboardInterrupt, click.Abort):
-        code = 130
+        return 130
     except BrokenPipeError:
         # The reader (`| head`) has gone: nothing is left to be said, and Python's own last flush must not complain.
         sys.stdout = None
-        code = 141
-    sys.exit(code if isinstance(code, int) else 0)
+        return 141
+    except OSError as error:
+        if error.errno in DISK_FULL:
+            return _full(error)
+        if error.filename is not None and error.errno in REFUSED:
+            _complain(f"{os.fsdecode(error.filename)}: {error.strerror}\nIt is this machine that refuses: see whose that is.")
+            return EXIT_TARGET
+        return _internal(error)
+    except Exception as error:  # noqa: BLE001 - the outermost door: what nobody foresaw is told in words as well
+        return _internal(error)
+    return code if isinstance(code, int) else 0
+
+
+def _complain(text: str) -> None:
+    """Print an error. Where nobody can be told, the exit code still says it."""
+    with suppress(OSError):
+        click.echo(f"weighbridge: {inert(text)}", err=True)  # some of it may be a server's own words
+
+
+def _full(error: OSError) -> int:
+    if error.filename is None:
+        sys.stdout = None  # it may be the output itself that is full: Python's own last flush must not complain
+    where = "what was to be written" if error.filename is None else os.fsdecode(error.filename)
+    _complain(
+        f"{where}: the disk is full ({error.strerror})\nMake room, or choose another folder. What was finished before is kept."
+    )
+    return EXIT_TARGET
+
+
+def _internal(error: Exception) -> int:
+    """Say in a line that the suite itself is at fault; its details go to a file, which only this user can read."""
+    import tempfile  # noqa: PLC0415 - `--help` has to be quick
+    import traceback  # noqa: PLC0415
+
+    told = " ".join(traceback.format_exception_only(error)[-1].split())[:200]
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    where = f" in {os.path.basename(last[0].filename)}:{last[0].lineno}" if last else ""  # noqa: PTH119 - only its last part
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", errors="replace", prefix="weighbridge-", suffix=".txt", delete=False
+        ) as file:
+            file.write(f"{sys.argv}\n")
+            file.writelines(traceback.format_exception(error))
+        details = f"details are in {file.name}"
+    except OSError as unwritten:
+        details = f"its details could not be written: {unwritten.strerror}"
+    _complain(f"internal error{where}: {told}; {details}")
+    return EXIT_INTERNAL

@@ -31,8 +31,9 @@ def require(hardware: Hardware, place: Place) -> None:
     """Raise MissingMeans, in the words of `weighbridge doctor`, when something is missing that a run cannot do without; UsageError
     where this command cannot keep what it needs in its folders.
     """
-    for folder, variable in ((place.home, "WEIGHBRIDGE_HOME"), (place.state, "WEIGHBRIDGE_STATE")):
-        _writable(folder, variable)
+    # Images are read by users that have fewer rights (apt's, while one is built); locks and claims are nobody else's.
+    for folder, variable, mode in ((place.home, "WEIGHBRIDGE_HOME", 0o755), (place.state, "WEIGHBRIDGE_STATE", 0o700)):
+        _writable(folder, variable, mode)
     lacking = [mean for mean in means_for(hardware, place) if not mean.found]
     if lacking:
         lines = [f"  {mean.name}: {mean.why}\n    {mean.remedy}" for mean in lacking]
@@ -41,9 +42,9 @@ def require(hardware: Hardware, place: Place) -> None:
         )
 
 
-def _writable(folder: Path, variable: str) -> None:
+def _writable(folder: Path, variable: str, mode: int) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True, mode=mode)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:

@@ -28,6 +28,8 @@ AGAIN: Final = "-again"
 """What the name of a layout's twin ends with."""
 NAME_LENGTH: Final = 40
 """The longest name of a layout, as `results.step.Slug` has it."""
+MOST_STEPS: Final = 100_000
+"""Ten times as many as any run had; of one second each they take a day."""
 NO_TWINS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -188,7 +190,7 @@ def make_plan(
     Each repeat is a block that visits every layout once: interleaved trials, so that a drift of the machine falls on all of them
     (Abedi and Brecht 2017), in an order that is balanced (see `weighbridge.balance`) and drawn from the suite's `order_seed`, else
     from the one that is given, else from the suite's seed. A run of one repeat keeps the order asked for.
-    Raises UsageError when a layout lacks an API, or a driver cannot do what a workload says.
+    Raises UsageError when a layout lacks an API, a driver cannot do what a workload says, or there are too many steps.
     """
     names = [one.layout.name for one in planned]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -209,6 +211,10 @@ def make_plan(
         raise UsageError("\n".join(unfit), advice="Change `age` of the suite, or leave those layouts out.")
     passes = {one.layout.name: passes_of(suite, one.gateway.layers()) for one in planned}
     passes |= {name: _control(suite, passes[name]) for name in twins}
+    steps = suite.repeats * sum(len(workload.workers) for ways in passes.values() for one in ways for workload in one.workloads)
+    if steps > MOST_STEPS:
+        advice = "Ask for fewer repeats, worker counts, workloads or layouts."
+        raise UsageError(f"the plan has {steps:,} steps; at most {MOST_STEPS:,} are planned", advice=advice)
     given = [one for one in (suite.order_seed, order_seed, suite.seed) if one is not None]
     row = blocks(names, suite.repeats, given[0]) if suite.repeats > 1 else (tuple(names),)
     visits = [Visit(layout=name, repeat=repeat) for repeat, block in enumerate(row) for name in block]

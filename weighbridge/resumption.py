@@ -26,7 +26,8 @@ from results.manifest import Manifest
 from results.step import StepKey
 from results.store import RunStore
 from suites import Further
-from topologies.deployment import Conducted, Place, conducted
+from topologies.conducting import Conducted
+from topologies.deployment import Place, conducted
 from topologies.hardware import Hardware
 from topologies.loader import Planned, planned_again
 from weighbridge.conductor import BUDGET, RESUMED

@@ -15,6 +15,7 @@ from typing import Final
 from rich.console import Console
 
 from drivers.order import CosbenchSite
+from ground.errors import UsageError
 from results import derive
 from results.derivation import Derived
 from results.hold import holding
@@ -49,6 +50,10 @@ LOOK_S: Final = 0.5
 """How long it is looked before each deployment whether the machine is quiet: the default run has 15 of them."""
 
 
+MOST_DAYS: Final = 366
+"""What a run may take at a guess."""
+
+
 @dataclass(frozen=True)
 class Doing:
     """Where a run is done, who is told of it, and where its COSBench and its InfluxDB are, if it has them."""
@@ -59,7 +64,7 @@ class Doing:
     influx: InfluxServer | None = None
     """What is sent each step as it is measured, and is never a reason to fail."""
     pictures: bool = True
-    """Whether charts are written as files at the end; the report has them either way."""
+    """Whether charts are written as files once it was told what came out; the report has them either way."""
     locust: tuple[str, ...] = LOCUST
     """The module that Locust's driver is, with its arguments."""
 
@@ -89,6 +94,7 @@ def run(
     plan = plan.model_copy(update={"attest": attest, "profile": profile})
     allowance = None if plan.budget_s is None else Allowance(plan.budget_s)
     further = None if plan.suite.further is None else Allowance(plan.suite.further.within)
+    _refuse_endless(plan)
     require(plan.hardware, doing.where)
     with interruptible(), alone(plan.hardware, doing.where) as tell:
         # Before the folder of the run is made: what the last layout gets wrong would else be found when the first is measured.
@@ -105,7 +111,7 @@ def run(
         with holding(store.folder):
             tell(str(store.folder))
             _conduct(Begun(store, plan, tuple(layouts), frozenset()), doing, allowance, begun, further=further)
-    return derive(store.folder, pictures=doing.pictures), tuple(store.latest().values())
+    return derive(store.folder, pictures=False), tuple(store.latest().values())
 
 
 def resume(
@@ -126,7 +132,7 @@ def resume(
         nothing = _nothing_to_do(left, budget_s)
         if nothing:
             doing.say(f"{folder}: {nothing}")
-            return derive(folder, pictures=doing.pictures), tuple(store.latest().values()), False
+            return derive(folder, pictures=False), tuple(store.latest().values()), False
         require(plan.hardware, doing.where)
         stack.enter_context(alone(plan.hardware, doing.where))(str(folder))
         # Of a run that was killed after its last step only what it left standing is wanted.
@@ -149,7 +155,7 @@ def resume(
         within_s = budget_s if plan.suite.further is None or budget_s is not None else plan.suite.further.within
         further = None if within_s is None else Allowance(within_s, spent_s=spent_s)
         _conduct(left, doing, None if given_s is None else Allowance(given_s, spent_s=spent_s), further=further)
-    return derive(folder, pictures=doing.pictures), tuple(store.latest().values()), True
+    return derive(folder, pictures=False), tuple(store.latest().values()), True
 
 
 @contextmanager
@@ -174,6 +180,14 @@ def alone(hardware: Hardware, where: Place) -> Iterator[Callable[[str], None]]:
         yield running.tell
     finally:
         running.release()
+
+
+def _refuse_endless(plan: Plan) -> None:
+    """Raise UsageError of a plan that would not come to its end."""
+    days = Pace.of(plan).left_s() / 86400
+    if days > MOST_DAYS:
+        advice = "Ask for fewer or smaller objects, shorter windows, or fewer repeats."
+        raise UsageError(f"the run would probably take {days:,.0f} days; at most {MOST_DAYS} are planned", advice=advice)
 
 
 def _nothing_to_do(left: Begun, budget_s: float | None) -> str:

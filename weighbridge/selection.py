@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from gateways.gateway import Say
-from ground.document import DocumentError, Fault
+from ground.document import DocumentError
 from ground.errors import UsageError
 from ground.paths import is_file
 from suites import Suite
@@ -21,6 +22,8 @@ from topologies.reference import Reference, parse
 
 HARDWARE = "lab-small"
 """The hardware used when the command names none: two cores, which any machine has."""
+Read = TypeVar("Read")
+
 PLAIN: Final = ("rgw-beast", "swift")
 """Layouts whose release is the one that a host is looked at for, where none is named."""
 
@@ -38,14 +41,20 @@ class Selection:
 
 def hardware_named(name: str | None) -> Hardware:
     """The hardware of a path or a shipped name. Raises UsageError or DocumentError."""
-    return loader.load_hardware(loader.find(name or HARDWARE, loader.shipped_hardware(), "hardware"))
+    return loader.load_hardware(loader.find(HARDWARE if name is None else name, loader.shipped_hardware(), "hardware"))
 
 
 def layout_named(name: str, hardware: Hardware) -> Planned:
     """The layout of a reference (topologies.reference), checked against the hardware. Raises UsageError or DocumentError."""
+    path, reference = _layout_file(name)
+    return loader.load_layout(path, hardware, reference)
+
+
+def _layout_file(name: str) -> tuple[Path, Reference]:
+    """The file of a reference. Raises UsageError or DocumentError."""
     # A file's own name may have a colon or an @ in it.
     reference = Reference(name, name) if is_file(Path(name)) else parse(name)
-    return loader.load_layout(loader.find(reference.name, loader.shipped_layouts(), "layout"), hardware, reference)
+    return loader.find(reference.name, loader.shipped_layouts(), "layout"), reference
 
 
 def fitting(hardware: Hardware) -> tuple[Planned, ...]:
@@ -68,31 +77,38 @@ def fitting(hardware: Hardware) -> tuple[Planned, ...]:
 
 
 def select(suite: str, layouts: Sequence[str], hardware: str | None) -> Selection:
-    """Read all files that are named. Raises DocumentError with the faults of all of them, or UsageError."""
-    faults: list[Fault] = []
-    suite_path = suite_files.find(suite)
-    chosen = None
-    try:
-        chosen = suite_files.load(suite_path)
-    except DocumentError as error:
-        faults += error.faults
-    hosts = None
-    try:
-        hosts = hardware_named(hardware)
-    except DocumentError as error:
-        faults += error.faults
+    """Read all files that are named. Raises DocumentError or UsageError with what is wrong with all of them."""
+    refused: list[UsageError] = []
+    suite_path = _tried(partial(suite_files.find, suite), refused)
+    chosen = _tried(partial(suite_files.load, suite_path), refused) if suite_path is not None else None
+    hosts = _tried(partial(hardware_named, hardware), refused)
     planned = []
-    names = list(layouts) or list(chosen.layouts if chosen else ())
-    for name in names:
-        if hosts is None:
-            break  # whether a layout fits is not known without its hardware
-        try:
-            planned.append(layout_named(name, hosts))
-        except DocumentError as error:
-            faults += error.faults
-    if faults or chosen is None or hosts is None:
-        raise DocumentError(faults)
+    for name in list(layouts) or list(chosen.layouts if chosen else ()):
+        # Whether a layout fits is not known without its hardware; whether there is one is.
+        one = _tried(partial(_layout_file, name), refused) if hosts is None else _tried(partial(layout_named, name, hosts), refused)
+        planned += [one] if isinstance(one, Planned) else []
+    if refused or suite_path is None or chosen is None or hosts is None:
+        raise together(refused)
     return Selection(chosen, suite_path, suite_path.read_text(encoding="utf-8"), hosts, tuple(planned))
+
+
+def _tried(read: Callable[[], Read], refused: list[UsageError]) -> Read | None:
+    """What is read; None where it is refused, which is added to what else is."""
+    try:
+        return read()
+    except UsageError as error:
+        refused.append(error)
+        return None
+
+
+def together(refused: Sequence[UsageError]) -> UsageError:
+    """Several refusals as one error; faults of files stay faults."""
+    if len(refused) == 1:
+        return refused[0]
+    if all(isinstance(error, DocumentError) for error in refused):
+        return DocumentError([fault for error in refused if isinstance(error, DocumentError) for fault in error.faults])
+    advice = dict.fromkeys(error.advice for error in refused if error.advice)
+    return UsageError("\n".join(dict.fromkeys(error.message for error in refused)), advice="\n".join(advice))
 
 
 def check(layouts: Sequence[Planned], hardware: Hardware, place: Place, say: Say, *, attest: bool = False) -> None:

@@ -9,13 +9,29 @@ from topologies.deployment import Place, Stands, standing
 
 
 def print_standing(place: Place, console: Console) -> None:
-    """Print every deployment that stands."""
+    """Print every deployment that stands, and which of its daemons have died. Raises TargetError where nobody can tell."""
     found = standing(place)
     if not found:
         console.print("nothing stands", highlight=False)
     for stands in found:
-        for line in describe(stands):
+        head, *rest = describe(stands)
+        for line in (head, *lifeless(stands, place), *rest):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def lifeless(stands: Stands, place: Place) -> list[str]:
+    """The lines about what has died of a deployment on hosts of the lab; none where all of it runs."""
+    if stands.kind != "lab":
+        return []
+    from topologies.lab.daemons import daemons  # noqa: PLC0415 - the lab is wanted only where there is one
+
+    folder = place.deployments / stands.label
+    started = daemons(folder)
+    dead = [one for one in started if not one.alive]
+    if started and len(dead) == len(started):
+        return ["  dead: nothing of it runs any more; `weighbridge down` takes away what is left"]
+    lines = [f"  dead: {one.service} on {one.host}; its log: {folder / 'logs' / one.host / one.service}.out" for one in dead]
+    return [*lines, "  it is not what was stood up any more: `weighbridge down`, and `up` again"] if dead else []
 
 
 def describe(stands: Stands) -> list[str]:

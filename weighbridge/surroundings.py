@@ -5,15 +5,36 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ground.errors import MissingMeans
 from topologies.deployment import Place
 
 
 def place() -> Place:
-    """$WEIGHBRIDGE_HOME and $WEIGHBRIDGE_STATE, else the system's folders for root and the user's own for others."""
+    """$WEIGHBRIDGE_HOME and $WEIGHBRIDGE_STATE, else the system's folders for root and the user's own for others.
+
+    Raises MissingMeans where a folder of these cannot be looked into, or is not known.
+    """
+    home, state = _usable("WEIGHBRIDGE_HOME"), _usable("WEIGHBRIDGE_STATE")
+    return Place(home=home, state=state)
+
+
+def _usable(variable: str) -> Path:
+    """The folder that a variable names, or that is its default; there may be none yet."""
+    advice = f"Set {variable} to a folder that this user can write."
+    try:
+        folder = Path(os.environ.get(variable) or _default(variable)).absolute()
+        there = folder.exists()
+    except RuntimeError as error:  # what Python raises of a user without a home folder
+        raise MissingMeans(f"where to keep hosts and images is not known: {error}", advice=advice) from error
+    except OSError as error:
+        raise MissingMeans(f"{error.filename or 'the working folder'}: {error.strerror}", advice=advice) from error
+    if there and not os.access(folder, os.R_OK | os.X_OK, effective_ids=True):
+        raise MissingMeans(f"{folder}: this user cannot look into it", advice=advice)
+    return folder
+
+
+def _default(variable: str) -> Path:
     if os.geteuid() == 0:
-        home, state = Path("/var/lib/weighbridge"), Path("/run/weighbridge")
-    else:
-        base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-        home, state = base / "weighbridge", base / "weighbridge" / "run"
-    home = Path(os.environ.get("WEIGHBRIDGE_HOME", home)).absolute()
-    return Place(home=home, state=Path(os.environ.get("WEIGHBRIDGE_STATE", state)).absolute())
+        return Path("/var/lib/weighbridge" if variable == "WEIGHBRIDGE_HOME" else "/run/weighbridge")
+    base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "weighbridge"
+    return base if variable == "WEIGHBRIDGE_HOME" else base / "run"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Final, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
@@ -17,6 +17,10 @@ from suites.workload import Name, Workload
 GatewayApi = Literal["swift", "s3"]
 Strategy = Literal["screen", "grid", "search"]
 """`screen`: each value by itself against the baseline. `grid`: every combination. `search`: combinations that Optuna proposes."""
+
+
+MOST_VALUES: Final = 500
+"""Of all parameters together."""
 
 
 class Trials(Record):
@@ -47,7 +51,7 @@ class Search(Record):
     proposals: Annotated[int, Field(ge=1, le=10_000)] = 24
     trials: Annotated[int, Field(ge=1, le=20)] = 3
     """Of one proposal: fewer where the running interval says that it is no better than the best so far."""
-    startup: Annotated[int, Field(ge=1)] = 8
+    startup: Annotated[int, Field(ge=1, le=10_000)] = 8
     """Proposals that are drawn at random before the sampler (TPE) learns from them."""
     finalists: Annotated[int, Field(ge=1, le=20)] = 3
 
@@ -102,6 +106,15 @@ class Tuning(Record):
         twice = _twice([one.key for one in parameters])
         if twice:
             raise ValueError(f"two parameters are {', '.join(twice)}")
+        return parameters
+
+    @field_validator("parameters")
+    @classmethod
+    def _countable(cls, parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
+        many = sum(len(one.levels) for one in parameters)
+        if many > MOST_VALUES:
+            why = "at five trials of 10 s each these take seven hours"
+            raise ValueError(f"{many:,} values are named; at most {MOST_VALUES} are tried: {why}")
         return parameters
 
     @field_validator("objectives")

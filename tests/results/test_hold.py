@@ -1,4 +1,5 @@
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,11 @@ with holding(Path(sys.argv[1])):
     print("holds", flush=True)
     sys.stdin.read()
 """
+
+
+def test_no_other_user_can_open_what_holds_a_run(tmp_path: Path) -> None:
+    with holding(tmp_path):
+        assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
 
 
 def test_a_second_process_is_refused_by_the_first_ones_number_until_that_is_killed(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import os
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -44,6 +46,21 @@ def test_a_chart_that_cannot_be_drawn_is_said_and_no_process_is_left() -> None:
 def test_a_process_that_ends_by_itself_is_said_with_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rendering, "_CODE", "import sys; sys.stderr.write('no engine here'); sys.exit(3)")
     with pytest.raises(RenderingError, match="ended by itself: no engine here"):
+        draw([spec(2)], font_folder(), at_most=2)
+    assert not children()
+
+
+def test_a_machine_without_room_for_the_processes_is_said_and_no_process_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, started = subprocess.Popen, []
+
+    def none_left(*arguments: Any, **options: Any) -> subprocess.Popen[str]:
+        if started:
+            raise OSError(errno.ENOMEM, "Cannot allocate memory")
+        started.append(real(*arguments, **options))
+        return started[0]
+
+    monkeypatch.setattr(subprocess, "Popen", none_left)
+    with pytest.raises(RenderingError, match=r"no process that draws charts can be started: .*Cannot allocate memory"):
         draw([spec(2)], font_folder(), at_most=2)
     assert not children()
 

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import fcntl
 import json
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import pytest
@@ -143,6 +145,19 @@ def test_a_failed_run_says_why(store: RunStore) -> None:
     store.set_state("failed", error="gateway-1: radosgw: died")
     manifest = RunStore.open(store.folder).manifest
     assert (manifest.state, manifest.error) == ("failed", "gateway-1: radosgw: died")
+
+
+def test_who_may_read_a_run_can_keep_nobody_from_writing_to_it(store: RunStore) -> None:
+    store.event("up", "swift stands")
+    for path in store.folder.rglob("*"):
+        if path.is_file() and path.stat().st_mode & 0o004:
+            with path.open("rb") as read:
+                fcntl.flock(read, fcntl.LOCK_EX)
+                writing = threading.Thread(target=store.event, args=("down", "swift is gone"), daemon=True)
+                writing.start()
+                writing.join(5)
+                assert not writing.is_alive(), path
+    assert (store.folder / "events.jsonl").stat().st_mode & 0o004
 
 
 def test_when_the_disk_is_full_what_was_whole_stays_readable(store: RunStore) -> None:

@@ -65,6 +65,15 @@ def test_a_layer_that_is_none_is_refused_with_the_nearest_that_is() -> None:
         (("4KiB", "{uniform: [8KiB, 4KiB]}"), "is above the largest"),
         (("4KiB", "6TiB"), "less than or equal to"),
         (("name: mixed", "name: Mixed Case"), "pattern"),
+        (("per_container: 10}", "per_container: 1000000000000}"), "less than or equal to 100000000"),
+        (("containers: 2,", "containers: 1000000000000,"), "less than or equal to 100000000"),
+        (
+            ("containers: 2, per_container: 10}", "containers: 2000, per_container: 100000}"),
+            "200,000,000 objects; at most",
+        ),
+        (("4KiB, containers: 2, per_container: 10}", "5TiB, containers: 1000, per_container: 10}"), "at most 1024 TiB are written"),
+        (("workers: [1, 8]", f"workers: {list(range(1, 102))}"), "at most 100 items"),
+        (("about: A trial", "about: A trial\nage: {fill: 5TiB, size: 1000}"), "fill: these are 8,796,093,024 objects"),
         (("about: A trial", "about: A trial\ncache: sometimes"), "cache"),
         (("about: A trial", "about: A trial\nbounds: {error_share: 2}"), "less than or equal to 1"),
     ],
@@ -73,6 +82,14 @@ def test_a_fault_of_a_suite_is_told_with_its_place(change: tuple[str, str], word
     with pytest.raises(DocumentError, match=r"trial\.yaml:\d+:\d+: ") as error:
         suite_of(GOOD.replace(*change))
     assert words in str(error.value)
+
+
+@pytest.mark.parametrize("size", ["-4", "[1, 2]", "4XB", "{uniform: [1, 2, 3]}", "{uniform: [8KiB, 4KiB]}"])
+def test_a_fault_of_a_value_of_several_kinds_names_nothing_of_the_programs_own(size: str) -> None:
+    with pytest.raises(DocumentError, match=r"objects\.size") as error:
+        suite_of(GOOD.replace("4KiB", size))
+    for word in ("function", "partial", " at 0x", "_ordered", "parse_bytes"):
+        assert word not in str(error.value)
 
 
 def test_a_share_to_verify_is_a_percentage_and_what_suites_said_before_is_still_read() -> None:
@@ -102,7 +119,9 @@ def test_two_workloads_of_one_name_are_refused() -> None:
 
 def test_a_bucket_name_beyond_what_s3_takes_is_refused_at_the_workloads_name(tmp_path: Path) -> None:
     path = tmp_path / "long.yaml"
-    path.write_text(GOOD.replace("containers: 2", "containers: 100000000000").replace("mixed", "m" * 40))
+    path.write_text(
+        GOOD.replace("containers: 2, per_container: 10}", "containers: 100000000, per_container: 1}").replace("mixed", "m" * 40)
+    )
     with pytest.raises(DocumentError, match=r"long\.yaml:5:11: .* longer than S3's 63 characters"):
         loader.load(path)
 

@@ -78,6 +78,7 @@ def test_all_faults_of_a_file_are_told_at_once_each_where_it_is() -> None:
             "parameters.0.values.1.value: a plain value is wanted (text, a number, true or false)",
         ),
         ("values: [64, null]", "not nothing"),
+        (f"values: {list(range(501))}", "501 values are named; at most 500 are tried"),
         ("values: [{valeu: 3}]", "unknown key 'valeu' (did you mean 'value'?)"),
         ("values: [{value: 3, also: {A: 1}}]", "String should match pattern"),
         ("values: [{value: 3, also: {radosgw.threads: 1}}]", "radosgw.threads: also: sets the parameter itself"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -72,3 +73,14 @@ def test_no_curl_that_is_pasted_has_a_key_among_its_words(told: list[str]) -> No
         words, given = line.split("<<<")
         assert key in given
         assert key not in words
+
+
+def test_status_says_which_daemon_has_died_and_where_its_log_is(told: list[str]) -> None:
+    """The last one: nothing is let in any more."""
+    assert told
+    assert "dead" not in weighbridge("status")
+    weighbridge("exec", "gateway-1", "--", "sh", "-ec", "kill -9 $(pidof radosgw); while pidof radosgw; do sleep 0.1; done")
+    lines = [line.strip() for line in weighbridge("status").splitlines()]
+    (dead,) = [line for line in lines if line.startswith("dead: ")]
+    assert re.match(r"dead: radosgw\S* on gateway-1; its log: ", dead)
+    assert Path(dead.rpartition(": ")[2]).is_file()

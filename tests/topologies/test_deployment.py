@@ -1,3 +1,4 @@
+import errno
 import os
 import signal
 from pathlib import Path
@@ -7,7 +8,9 @@ import pytest
 from gateways.gateway import Say, Standing
 from gateways.host import Host, Service
 from ground.errors import CommandFailed, ServiceFailed
-from topologies.deployment import Conducted, conducted, deploy, standing
+from results.store import StoreError
+from topologies.conducting import Conducted
+from topologies.deployment import conducted, deploy, standing
 from topologies.fake import FakeHost
 from weighbridge.interruption import Interrupted, interruptible
 from weighbridge.testing import Run, StubGateway
@@ -49,6 +52,28 @@ def test_logs_of_hosts_are_kept_where_the_run_wants_them(run: Run, tmp_path: Pat
     with deploy(run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs") as deployment:
         deployment.hosts["gateway-1"].log("stub.out").write_text("hello")
     assert (tmp_path / "logs" / "gateway-1" / "stub.out").read_text() == "hello"
+
+
+def test_logs_that_cannot_be_kept_are_named_and_do_not_hide_what_ended_the_deployment(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "logs").write_text("no folder can be made here")
+    said: list[str] = []
+    deployment = deploy(run.planned[0], run.hardware, run.place, said.append, logs=tmp_path / "logs")
+    deployment.hosts["gateway-1"].log("stub.out").write_text("hello")
+    with pytest.raises(StoreError, match="the disk is full"), deployment:
+        raise StoreError(tmp_path / "steps.jsonl", OSError(errno.ENOSPC, "No space left on device"))
+    assert f"gateway-1: not all of its logs could be kept in {tmp_path}/logs/gateway-1: Not a directory" in said
+    assert not list(run.place.deployments.iterdir())
+
+
+def test_a_log_that_cannot_be_read_costs_no_other(run: Run, tmp_path: Path) -> None:
+    said: list[str] = []
+    with deploy(run.planned[0], run.hardware, run.place, said.append, logs=tmp_path / "logs") as deployment:
+        deployment.hosts["gateway-1"].log("stub.out").write_text("hello")
+        (tmp_path / "logs" / "gateway-1" / "other.out" / "other.out").mkdir(parents=True)  # no file can be put here
+        deployment.hosts["gateway-1"].log("other.out").write_text("hello")
+    assert (tmp_path / "logs" / "gateway-1" / "stub.out").read_text() == "hello"
+    assert "other.out" in "".join(said)
+    assert "Is a directory" in "".join(said)
 
 
 def test_a_deployment_that_cannot_be_written_down_is_taken_away_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

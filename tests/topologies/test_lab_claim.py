@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
 import sys
 import threading
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ground.errors import TargetError, UsageError
+from topologies.conducting import CONDUCTOR, Conducted, started_at
 from topologies.hardware import Hardware, HostSpec
 from topologies.lab import leftovers, raise_lab
 from topologies.lab.cgroup import Cgroups
@@ -28,6 +30,19 @@ def test_a_second_claim_is_refused_naming_the_first(tmp_path: Path) -> None:
     claim.release()
     Claim("labtest-b", tmp_path / "b", tmp_path).release()
     assert claims(tmp_path) == ()
+
+
+def test_no_other_user_can_open_what_holds_the_machine(tmp_path: Path) -> None:
+    """Who can open a lock, if only to read it, can hold it."""
+    state = tmp_path / "state"
+    running = Running(state)
+    claim = Claim("labtest-a", tmp_path / "a", state)
+    try:
+        assert stat.S_IMODE(state.stat().st_mode) == 0o700
+        assert {stat.S_IMODE((state / name).stat().st_mode) for name in ("run", "lock")} == {0o600}
+    finally:
+        claim.release()
+        running.release()
 
 
 def test_what_a_killed_conductor_left_refuses_a_new_claim_until_it_is_taken_away(tmp_path: Path) -> None:
@@ -116,6 +131,34 @@ def test_the_folder_of_a_deployment_that_a_reboot_ended_is_found_and_removed(tmp
     assert leftovers.remove("labtest-a", home=tmp_path / "home", state=state) == found
     assert leftovers.remove(home=tmp_path / "home", state=state) == ()
     assert not folder.exists()
+
+
+def conducted_by(pid: int, folder: Path, *, started: int) -> Path:
+    folder.mkdir(parents=True)
+    told = Conducted(deployment=folder.name, pid=pid, since="2026-01-01T00:00:00+00:00", started=started)
+    (folder / CONDUCTOR).write_text(told.model_dump_json())
+    return folder
+
+
+def test_the_folder_of_a_process_that_lives_is_left_and_named_until_it_ends(tmp_path: Path) -> None:
+    home, state = tmp_path / "home", tmp_path / "state"
+    other = subprocess.Popen(["sleep", "60"])
+    started = started_at(other.pid)
+    assert started is not None
+    mine = conducted_by(other.pid, home / "deployments/null-1", started=started)
+    older = conducted_by(other.pid, home / "deployments/null-2", started=started - 1)  # of another process of that number
+    gone = conducted_by(2**30, home / "deployments/null-3", started=0)
+    try:
+        assert [one.deployment for one in leftovers.at_work(home=home, state=state)] == ["null-1"]
+        assert [one.deployment for one in leftovers.remove(home=home, state=state)] == ["null-2", "null-3"]
+        assert [path.exists() for path in (mine, older, gone)] == [True, False, False]
+        assert leftovers.find(home=home, state=state) == ()
+    finally:
+        other.kill()
+        other.wait()
+    assert leftovers.at_work(home=home, state=state) == ()
+    assert [one.deployment for one in leftovers.remove(home=home, state=state)] == ["null-1"]
+    assert not mine.exists()
 
 
 def test_disks_are_found_by_the_file_they_had(tmp_path: Path) -> None:

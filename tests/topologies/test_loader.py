@@ -93,6 +93,20 @@ def test_a_client_that_is_no_host_is_a_fault_of_the_hardware(tmp_path: Path) -> 
         loader.load_hardware(tmp_path / "h.yaml")
 
 
+@pytest.mark.parametrize(
+    ("spec", "bound"),
+    [
+        ("{nic: 100000000000000000000Gbit}", "less than or equal to 10000000000000"),
+        ("{disks: [{size: 1GiB, iops: 1000000000000}]}", "less than or equal to 1000000000"),
+        (f"{{disks: {[{'size': '1GiB'}] * 101}}}", "at most 100 items"),
+    ],
+)
+def test_limits_beyond_any_machine_are_refused_with_the_bound(tmp_path: Path, spec: str, bound: str) -> None:
+    (tmp_path / "h.yaml").write_text(f"name: h\nkind: lab\nhosts: {{client-1: {spec}}}\n")
+    with pytest.raises(DocumentError, match=bound):
+        loader.load_hardware(tmp_path / "h.yaml")
+
+
 @pytest.mark.parametrize("spec", ["{cpus: 0}", "{memory: 1MiB}", "{nic: 10}", "{disks: [{size: 1MiB}]}", "{cpus: .nan}"])
 def test_limits_that_no_host_can_have_are_refused(tmp_path: Path, spec: str) -> None:
     (tmp_path / "h.yaml").write_text(f"name: h\nkind: fake\nhosts: {{client-1: {spec}}}\n")

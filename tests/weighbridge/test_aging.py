@@ -50,6 +50,12 @@ def test_what_does_not_fit_is_refused_with_what_is_free(free: int, lab_free: int
     assert aging.order_of(suite(churn=1), room, lab_free).objects == 100
 
 
+def test_more_objects_than_anybody_waits_for_are_refused_with_the_bound() -> None:
+    room = Room(bytes=3 * 10**15, free_bytes=3 * 10**15, replicas=3)
+    with pytest.raises(TargetError, match="aging: these are 200,000,000,000 objects; at most 100,000,000 are written"):
+        aging.order_of(suite(), room)
+
+
 def test_what_was_done_is_told_with_what_the_fill_came_to() -> None:
     order = aging.order_of(suite(), ROOM)
     rounds = (AgeRound(number=0, deleted=50, deleted_bytes=50_000, written=50, written_bytes=50_000),)

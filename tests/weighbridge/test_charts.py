@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from click.testing import CliRunner
 
 from ground.errors import UsageError
 from results.fake_run import WORKLOADS, fake_run
+from results.rendering import RenderingError
 from weighbridge.command import weighbridge
 
 
@@ -51,3 +53,38 @@ def test_a_name_that_no_chart_has_is_refused_with_the_nearest(folder: Path) -> N
         CliRunner().invoke(
             weighbridge, ["charts", str(folder), "--only", "hockeystick"], catch_exceptions=False, standalone_mode=False
         )
+
+
+@pytest.mark.parametrize(
+    "error", [RenderingError("a process that draws charts ended by itself"), MemoryError(), OSError(12, "no memory")]
+)
+def test_charts_that_fail_cost_neither_the_table_nor_the_report_nor_the_exit_code(
+    folder: Path, tell: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    whole, *_ = tell("report", "--no-charts", folder)
+    (folder / "derived" / "report.html").unlink()
+
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("weighbridge.hanging.write_charts", fails)
+    code, told, _ = tell("report", folder)
+    assert code == whole
+    assert (folder / "derived" / "report.html").is_file()
+    assert 0 < told.index("small-read") < told.index("the charts could not be drawn (")
+    assert f"nothing else is lost; to try again: weighbridge charts {folder}" in told
+
+
+def test_the_table_is_told_before_the_first_chart_is_drawn(
+    folder: Path, tell: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = []
+
+    def draws(*_: object) -> tuple[Path, ...]:
+        before.append(capsys.readouterr().out)
+        return ()
+
+    monkeypatch.setattr("weighbridge.hanging.write_charts", draws)
+    tell("report", folder)
+    assert "small-read" in before[0]
+    assert "report.html" in before[0]

@@ -1,6 +1,9 @@
+import errno
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,9 +12,14 @@ from click import Command
 from click.testing import CliRunner
 
 from drivers.cosbench import installation
-from ground.errors import UsageError
+from ground.errors import MissingMeans, UsageError
+from topologies.deployment import Stands, deploy
+from topologies.lab.daemons import keep
+from topologies.lab.program import Process
 from topologies.loader import shipped_layouts
 from weighbridge.command import Verbs
+from weighbridge.surroundings import place
+from weighbridge.testing import Run
 from weighbridge.verbs import compare, resume
 from weighbridge.verbs.compare import cosbench_site
 
@@ -78,6 +86,14 @@ def test_the_faults_of_all_files_are_told_at_once_and_nothing_is_started(tmp_pat
         (["compare", "--hardware", "lab-smal"], "did you mean 'lab-small'"),
         (["compare", "--layouts", "null", "--driver", "cosbench", "--hardware", "loopback"], "set COSBENCH_HOME"),
         (["compare", "--repeats", "0"], "repeats"),
+        (["compare", "--layouts", ""], "'--layouts': it names nothing"),
+        (["compare", "--layouts", " , "], "'--layouts': it names nothing"),
+        (["compare", "--suite", ""], "'--suite': it names nothing"),
+        (["compare", "--hardware", ""], "'--hardware': it names nothing"),
+        (["up", "null", "--hardware", ""], "'--hardware': it names nothing"),
+        (["down", "--hardware", ""], "no hardware ''"),
+        (["doctor", "--layouts", ""], "'--layouts': it names nothing"),
+        (["study", "ornl-2013", "--variants", ","], "'--variants': it names nothing"),
         (["compare", "--no-such-option"], "No such option"),
         (["up"], "Missing argument"),
         (["up", "null", "--hardware", "loopback"], "nothing would be left standing"),
@@ -92,6 +108,80 @@ def test_bad_usage_is_refused_in_words_with_exit_code_two(tmp_path: Path, argume
     assert done.returncode == 2, done.stderr
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_names_that_nothing_has_are_refused_all_at_once_with_the_faults_of_the_files_that_are_there(tmp_path: Path) -> None:
+    (tmp_path / "l.yaml").write_text('name: l\nabout: x\ngateway: "null"\nrelease: engin\nplace: {target: gateway-1}\n')
+    named = f"rgw-best,swfit,{tmp_path}/l.yaml,rgw-beast@"
+    done = weighbridge("compare", "--suite", "quik", "--layouts", named, "--hardware", "loopback", folder=tmp_path)
+    assert done.returncode == 2
+    for words in ("'rgw-beast'", "'swift'", "'quick'", "'engine'", "a release is wanted after @"):
+        assert words in done.stderr
+    blind = weighbridge("compare", "--layouts", "rgw-best,swfit", "--hardware", "lab-smal", folder=tmp_path)
+    assert blind.returncode == 2
+    for words in ("no layout 'rgw-best'", "no layout 'swfit'", "no hardware 'lab-smal'"):
+        assert words in blind.stderr
+
+
+def test_a_run_of_more_than_a_year_is_refused_with_the_bound_before_anything_starts(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(
+        "name: s\nabout: x\nworkloads:\n  - name: w\n    objects: {size: 10MB, containers: 1000, per_container: 100000}\n"
+        "    operations: {read: 1}\n    workers: [1]\n    runtime: 1s\n"
+    )
+    asked = ("--suite", str(tmp_path / "s.yaml"), "--layouts", "null", "--hardware", "loopback", "--repeats", "5", "--no-aa")
+    done = weighbridge("compare", *asked, "--out", str(tmp_path / "runs"), folder=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert "the run would probably take 637 days; at most 366 are planned" in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("verb", ["doctor", "topologies", "status", "--help"])
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
+def test_a_terminal_of_few_letters_shows_what_it_can(tmp_path: Path, verb: str, encoding: str) -> None:
+    done = weighbridge(verb, folder=tmp_path, PYTHONIOENCODING=encoding)
+    assert done.returncode in (0, 2)
+    assert done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("verb", ["doctor", "status", "down"])
+def test_a_user_whose_home_folder_is_not_known_is_told_so_in_words(
+    monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]], verb: str
+) -> None:
+    def unknown() -> None:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("WEIGHBRIDGE_HOME", raising=False)
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    monkeypatch.setattr(Path, "home", unknown)
+    code, _, said = tell(verb)
+    assert code == 2
+    assert "is not known: Could not determine home directory.\nSet WEIGHBRIDGE_HOME to a folder" in said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root can become somebody whose home folder is closed to them")
+@pytest.mark.parametrize("below", ["", "home"])
+def test_a_home_folder_that_cannot_be_looked_into_is_told_in_words(monkeypatch: pytest.MonkeyPatch, below: str) -> None:
+    with TemporaryDirectory(dir="/tmp") as folder:
+        closed = Path(folder) / "closed"
+        closed.mkdir(mode=0o700)
+        Path(folder).chmod(0o755)
+        monkeypatch.setenv("WEIGHBRIDGE_HOME", str(closed / below))
+        os.seteuid(54321)
+        try:
+            with pytest.raises(MissingMeans, match=rf"^{closed}.*\nSet WEIGHBRIDGE_HOME to a folder"):
+                place()
+        finally:
+            os.seteuid(0)
+
+
+def test_a_file_that_this_user_may_not_use_is_told_in_words(
+    monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]]
+) -> None:
+    monkeypatch.setattr("weighbridge.standing.print_standing", failing(PermissionError(errno.EACCES, "Permission denied", "/x/y")))
+    code, _, said = tell("status")
+    assert (code, said.splitlines()[0]) == (3, "weighbridge: /x/y: Permission denied")
 
 
 @pytest.mark.parametrize("linked", [False, True])
@@ -117,6 +207,47 @@ def test_a_cosbench_that_hosts_of_the_lab_do_not_see_is_refused_before_anything_
 def test_status_says_when_nothing_stands(tmp_path: Path) -> None:
     done = weighbridge("status", folder=tmp_path)
     assert (done.returncode, done.stdout.strip()) == (0, "nothing stands")
+
+
+@pytest.mark.parametrize("label", ["--all", None, "its own"])
+def test_down_leaves_what_a_living_process_is_at_work_with_and_names_both(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]], label: str | None
+) -> None:
+    monkeypatch.setenv("WEIGHBRIDGE_HOME", str(run.place.home))
+    monkeypatch.setenv("WEIGHBRIDGE_STATE", str(run.place.state))
+    with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
+        if label == "--all":
+            (run.place.deployments / "left-1").mkdir()
+        code, printed, said = tell("down", *([] if label is None else [label if label == "--all" else deployment.label]))
+        assert code == 2
+        assert f"{deployment.label} was left alone: process {os.getpid()} is at work with it since" in said
+        assert ("removed left-1: 1 folder" in printed) == (label == "--all")
+        assert [path.name for path in run.place.deployments.iterdir()] == [deployment.label]
+        assert deployment.hosts["gateway-1"].alive("stub")
+
+
+def test_status_says_which_daemons_of_what_stands_have_died(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]]
+) -> None:
+    monkeypatch.setenv("WEIGHBRIDGE_HOME", str(run.place.home))
+    monkeypatch.setenv("COLUMNS", "300")
+    folder = run.place.deployments / "rgw-a-1"
+    bundle = folder / "bundles" / "gateway-1"
+    bundle.mkdir(parents=True)
+    stands = Stands(
+        label="rgw-a-1", layout="rgw-a", hardware="lab-small", since="today", hosts={}, clients=("client-1",), endpoints=()
+    )
+    (folder / "deployment.json").write_text(stands.model_dump_json())
+    mine = Process.of(os.getpid())
+    keep(bundle, "gateway-1", {"radosgw": mine})
+    assert "dead" not in tell("status")[1]
+    keep(bundle, "gateway-1", {"radosgw": None, "mon": mine})
+    code, printed, _ = tell("status")
+    assert code == 0
+    assert f"dead: radosgw on gateway-1; its log: {folder}/logs/gateway-1/radosgw.out" in printed
+    assert "mon on gateway-1" not in printed
+    keep(bundle, "gateway-1", {"radosgw": None, "mon": None})
+    assert "dead: nothing of it runs any more; `weighbridge down` takes away what is left" in tell("status")[1]
 
 
 def test_topologies_lists_every_layout_release_and_parameter(tmp_path: Path) -> None:
@@ -175,3 +306,60 @@ def test_no_password_is_taken_from_the_command_line_which_stands_in_the_report(
     assert isinstance(done.exception, UsageError), done.output
     assert str(done.exception).startswith(f"{option}: ")
     assert "planted" not in str(done.exception) + done.output
+
+
+def failing(error: Exception) -> Callable[..., None]:
+    def fails(*_: object) -> None:
+        raise error
+
+    return fails
+
+
+@pytest.mark.parametrize(
+    "error", [ZeroDivisionError("by\nnothing"), KeyError("x"), MemoryError(), RecursionError(), OSError("odd")]
+)
+def test_what_nobody_foresaw_is_one_line_a_file_with_its_details_and_exit_code_five(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]], error: Exception
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("weighbridge.standing.print_standing", failing(error))
+    code, _, said = tell("status")
+    (details,) = tmp_path.glob("weighbridge-*.txt")
+    assert code == 5
+    assert said.startswith("weighbridge: internal error in test_command.py:")
+    assert said.count("\n") == 1
+    assert f"details are in {details}" in said
+    assert "Traceback" in details.read_text()
+    assert details.stat().st_mode & 0o077 == 0
+
+
+def test_an_internal_error_whose_details_cannot_be_kept_is_told_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]]
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    monkeypatch.setattr("weighbridge.standing.print_standing", failing(ZeroDivisionError("by nothing")))
+    code, _, said = tell("status")
+    assert code == 5
+    assert "ZeroDivisionError: by nothing; its details could not be written: No such file" in said
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_a_disk_that_is_full_anywhere_is_told_with_its_file_and_exit_code_three(
+    monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]], number: int
+) -> None:
+    monkeypatch.setattr("weighbridge.standing.print_standing", failing(OSError(number, os.strerror(number), "/somewhere/a-log")))
+    code, _, said = tell("status")
+    assert code == 3
+    assert f"/somewhere/a-log: the disk is full ({os.strerror(number)})\nMake room" in said
+
+
+def test_an_output_that_takes_no_more_is_told_in_words(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "weighbridge", "status"], stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+            env={**os.environ, "WEIGHBRIDGE_HOME": str(tmp_path), "WEIGHBRIDGE_STATE": str(tmp_path)},
+        )  # fmt: skip
+    assert done.returncode == 3
+    assert "the disk is full" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr

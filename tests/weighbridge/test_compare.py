@@ -9,6 +9,7 @@ from results import derive
 from results.attestation import Attested
 from results.derivation import Derived
 from results.fake_run import WORKLOADS, fake_run
+from results.rendering import RenderingError
 from results.step import StepKey, StepResult
 from results.testing import fake_measurement
 from weighbridge.command import weighbridge
@@ -23,6 +24,25 @@ def test_a_run_in_which_a_step_could_not_be_measured_does_not_end_as_if_all_were
     assert exit_code([GOOD], comparable=True) == 0
     assert exit_code([GOOD, LOST], comparable=True) == 3
     assert exit_code([GOOD], comparable=False) == 4
+
+
+@pytest.mark.parametrize("verb", ["compare", "resume"])
+def test_charts_that_cannot_be_drawn_cost_no_table_and_leave_the_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    store = fake_run(tmp_path, workloads=[WORKLOADS[0].model_copy(update={"workers": (1, 4)})])
+    derived, steps = derive(store.folder, pictures=False), list(store.steps())
+
+    def fails(*_: object) -> None:
+        raise RenderingError("a process that draws charts ended by itself")
+
+    monkeypatch.setattr("weighbridge.run.run", lambda *_, **__: (derived, steps))
+    monkeypatch.setattr("weighbridge.run.resume", lambda *_, **__: (derived, steps, True))
+    monkeypatch.setattr("weighbridge.hanging.write_charts", fails)
+    arguments = [verb, str(store.folder)] if verb == "resume" else [verb, "--out", str(tmp_path / "runs")]
+    done = CliRunner().invoke(weighbridge, arguments, standalone_mode=False)
+    assert (done.exception, done.return_value) == (None, 0)
+    assert 0 < done.output.index("small-read") < done.output.index("the charts could not be drawn (")
 
 
 @pytest.mark.parametrize(("apart", "repeats", "code"), [(False, 5, 0), (False, 1, 0), (True, 5, 4)])
@@ -41,9 +61,9 @@ def test_a_comparison_of_which_nothing_is_comparable_ends_with_4_and_a_provision
 
     monkeypatch.setattr("weighbridge.run.run", run)
     monkeypatch.setattr("weighbridge.run.resume", lambda *_, **__: (*run(), False))
-    again = CliRunner().invoke(weighbridge, ["resume", str(store.folder)], standalone_mode=False)
+    again = CliRunner().invoke(weighbridge, ["resume", "--no-charts", str(store.folder)], standalone_mode=False)
     assert (again.exception, again.return_value) == (None, code)  # also of a run that was done already
-    done = CliRunner().invoke(weighbridge, ["compare", "--out", str(tmp_path / "runs")], standalone_mode=False)
+    done = CliRunner().invoke(weighbridge, ["compare", "--no-charts", "--out", str(tmp_path / "runs")], standalone_mode=False)
     assert done.exception is None
     assert done.return_value == code
     assert ("rovisional: " in done.output) == (repeats == 1)

@@ -107,6 +107,12 @@ def test_a_plan_counts_its_steps_and_its_least_seconds(tmp_path: Path) -> None:
     assert plan.seconds == 2 * 2 * 3 * 10
 
 
+def test_a_plan_of_more_steps_than_anybody_waits_for_is_refused_with_the_bound(tmp_path: Path) -> None:
+    workload = {**SUITE["workloads"][0], "workers": list(range(1, 101))}
+    with pytest.raises(UsageError, match=r"the plan has 200,000 steps; at most 100,000 are planned"):
+        Run(tmp_path, repeats=1000, workloads=[workload]).plan()
+
+
 def test_a_layout_that_lacks_an_api_of_the_suite_is_refused_before_anything_starts(tmp_path: Path) -> None:
     run = Run(tmp_path, api=["swift", "s3"])
     run.gateways["rgw-a"].answers = ("swift", "s3")

@@ -14,13 +14,14 @@ from ground.document import Document, DocumentError
 from ground.errors import UsageError
 from results.store import RunStore
 from results.trial import TuningRun
+from suites.tuning import Tuning
 from suites.tuning import loader as tuning_files
 from topologies import loader
 from weighbridge.tuning import preparation
 from weighbridge.tuning.course import Course
 from weighbridge.tuning.preparation import Changes
 from weighbridge.tuning.space import differing, scope_between
-from weighbridge.tuning.testing import Bed, Tunable
+from weighbridge.tuning.testing import HARDWARE, Bed, Tunable
 
 
 @pytest.fixture(autouse=True)
@@ -115,6 +116,21 @@ def test_a_grid_of_too_many_combinations_is_refused_with_their_number(tmp_path: 
     many = {"range": {"low": 1, "high": 100, "steps": 30}}
     with pytest.raises(UsageError, match="960 combinations, each of them tried 5 times at least: 4800 trials, 13:20:00"):
         Bed(tmp_path, strategy="grid", parameters=parameters(threads=many, dummy={"range": {**many["range"], "low": 2}})).ready()
+
+
+@pytest.mark.parametrize("strategy", ["screen", "grid"])
+def test_what_takes_longer_than_a_second_to_check_says_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    bed = Bed(tmp_path, strategy=strategy, parameters=parameters(threads=[16, 17, 18]))
+    said: list[str] = []
+    document, tuning = bed.document, bed.document.into(Tuning)
+    preparation.checked(document, tuning, HARDWARE, bed.baseline, say=said.append)
+    assert said == []
+    monkeypatch.setattr("weighbridge.tuning.space.SAID_EVERY_S", 0.0)
+    preparation.checked(document, tuning, HARDWARE, bed.baseline, say=said.append)
+    assert said[:3] == [f"checking what is to be tried: {number} of 3 values" for number in range(3)]
+    assert said[3:] == ([] if strategy == "screen" else [f"checking what is to be tried: {n} of 3 combinations" for n in range(4)])
 
 
 def test_names_of_arms_that_would_be_alike_are_told_apart(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ground.errors import TargetError, UsageError
+from ground.locks import open_lock
 from ground.record import Record
 from topologies.lab.cgroup import Write
 from topologies.lab.runc import Runc
@@ -81,7 +82,7 @@ class Running:
 
     def __init__(self, state: Path) -> None:
         """Take it. Raises AtWork naming the run that has it."""
-        state.mkdir(parents=True, exist_ok=True, mode=0o755)
+        state.mkdir(parents=True, exist_ok=True, mode=0o700)
         deadline = time.monotonic() + GLANCE_S
         while True:
             try:
@@ -114,7 +115,7 @@ class Claim:
         """Take it. Raises UsageError when another deployment stands or is being raised, naming it."""
         if not LABEL.fullmatch(deployment):
             raise UsageError(f"{deployment!r} cannot be the label of a deployment: lower case letters, digits and hyphens")
-        state.mkdir(parents=True, exist_ok=True, mode=0o755)
+        state.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.state = state
         _refuse_another_run(state)
         self._lock: int | None = _locked(state / "lock")
@@ -169,7 +170,7 @@ def nobody_at_work(state: Path, *, wait_s: float = 60) -> Iterator[None]:
     Raises UsageError while a conductor is at work. Of one that was killed, a host may still be starting: its `runc` holds the
     lock too, and is waited for.
     """
-    state.mkdir(parents=True, exist_ok=True, mode=0o755)
+    state.mkdir(parents=True, exist_ok=True, mode=0o700)
     deadline = time.monotonic() + wait_s
     while True:
         try:
@@ -219,7 +220,7 @@ def _refuse_what_stands(state: Path) -> None:
 
 def _locked(path: Path) -> int:
     """A descriptor that holds the lock. Raises AtWork."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = open_lock(path)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from gateways.host import Completed, Counters, Host, Service
 from ground.errors import CommandFailed, TargetError
-from topologies.lab import tools
+from topologies.lab import daemons, tools
 from topologies.lab.bundle import Bundle
 from topologies.lab.cgroup import Cgroups
 from topologies.lab.program import Process, Program, kill_family, send, wait_end
@@ -186,6 +186,7 @@ class LabHost(Host):
         inside = {name: (int(pid), int(started)) for name, pid, started in map(str.split, done.stdout.splitlines())}
         for service in services:
             self._services[service.name] = self._find(*inside[service.name]) if service.name in inside else None
+        daemons.keep(self.bundle.folder, self.name, self._services)
 
     def _find(self, pid: int, started: int) -> Process | None:
         """The process that has the number `pid` in the host; None when it has ended."""
@@ -204,6 +205,8 @@ class LabHost(Host):
         wait_end(process, timeout_s)
         if not kill_family(process.pid, self._pids):
             raise TargetError(f"{self.name}: {service} does not end, even when killed")
+        del self._services[service]
+        daemons.keep(self.bundle.folder, self.name, self._services)
 
     def alive(self, service: str) -> bool:
         """Whether the service's first process is there."""

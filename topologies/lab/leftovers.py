@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from topologies.conducting import Conducted, conducted_below
 from topologies.images import half_built, sweep
 from topologies.lab.cgroup import TREE, Cgroups
 from topologies.lab.claim import STATE, Claimed, claims, nobody_at_work
@@ -62,8 +63,8 @@ def find(*, home: Path | None = None, state: Path = STATE) -> tuple[Leftover, ..
 def remove(deployment: str | None = None, *, home: Path | None = None, state: Path = STATE) -> tuple[Leftover, ...]:
     """Remove what one deployment has left, or (None) what all have and half-built images; returns what was found and removed.
 
-    A deployment that its conductor still works with is not removed. Idempotent. Raises UsageError while a conductor is
-    at work, TargetError naming what could not be removed.
+    A deployment that its conductor still works with is not removed (`at_work` names those). Idempotent. Raises UsageError while
+    a conductor is at work, TargetError naming what could not be removed.
     """
     with nobody_at_work(state):
         found = [one for one in find(home=home, state=state) if deployment in (None, one.deployment)]
@@ -80,17 +81,28 @@ def remove(deployment: str | None = None, *, home: Path | None = None, state: Pa
     return tuple(found)
 
 
+def at_work(*, home: Path, state: Path = STATE) -> tuple[Conducted, ...]:
+    """Deployments that a living process has without hosts of the lab (a null target, real hosts): theirs to take away."""
+    runc = Runc(state / "runc")
+    ours = {one.deployment for one in claims(state)} | {one.deployment for one in runc.containers()}
+    return tuple(one for one in conducted_below(home / DEPLOYMENTS) if one.at_work and one.deployment not in ours)
+
+
 def _claimed(state: Path, home: Path | None, runc: Runc) -> tuple[Claimed, ...]:
-    """Every deployment there is a trace of: by its claim, else by its containers, else by its folder (a reboot loses claims)."""
+    """Every deployment there is a trace of: by its claim, else by its containers, else by its folder (a reboot loses claims).
+
+    The folder alone of what is somebody's at work is no trace of anything that was left.
+    """
     found = {one.deployment: one for one in claims(state)}
     for container in runc.containers():
         if container.deployment not in found:
             folder = container.bundle.parent.parent
             found[container.deployment] = _without_claim(container.deployment, folder)
     folders = sorted((home / DEPLOYMENTS).iterdir()) if home is not None and (home / DEPLOYMENTS).is_dir() else []
+    busy = {one.deployment for one in at_work(home=home, state=state)} if home is not None else set()
     for folder in folders:
         # One with processes but no claim here stands by another state folder: not ours to touch.
-        if folder.name not in found and folder.is_dir() and not Cgroups().pids(f"/{TREE}/{folder.name}"):
+        if folder.name not in {*found, *busy} and folder.is_dir() and not Cgroups().pids(f"/{TREE}/{folder.name}"):
             found[folder.name] = _without_claim(folder.name, folder)
     return tuple(found.values())
 

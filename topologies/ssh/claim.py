@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from ground.errors import TargetError, UsageError
 from ground.record import Record
+from topologies.conducting import started_at
 from topologies.ssh.claim_there import FILE
 from topologies.ssh.disks import RealDisk
 from topologies.ssh.kernel import Former
@@ -57,15 +58,6 @@ class Claimed(Record):
             return False
         begun = started_at(self.pid)
         return begun is not None and self.started in (0, begun)
-
-
-def started_at(pid: int) -> int | None:
-    """When a process of this machine started, in ticks since the boot; None when there is none of that number."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - a file of the kernel
-            return int(file.read().rpartition(")")[2].split()[19])
-    except (FileNotFoundError, ProcessLookupError):
-        return None
 
 
 def mine(deployment: str, folder: str, *, since: str, kept: str = "") -> Claimed:

@@ -6,6 +6,7 @@ It is named by what is in it, so that a changed suite gets another, and has that
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 import tarfile
 import tempfile
@@ -15,6 +16,7 @@ from typing import Final
 from gateways.gateway import Say
 from gateways.host import Command
 from ground.errors import CommandFailed, MissingMeans, TargetError
+from ground.locks import open_lock
 from ground.quantities import show_bytes
 from ground.record import Record
 from topologies.hardware import Access, Hardware
@@ -102,7 +104,7 @@ def packed(python: Python, store: Path) -> Path:
     """
     store.mkdir(parents=True, exist_ok=True)
     path = store / f"{NAME}-{python.soabi}-{wheels.key(python)}.tar.gz"
-    with (store / "lock").open("w") as lock:
+    with os.fdopen(open_lock(store / "lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if path.exists():
             return path

@@ -89,14 +89,21 @@ class Changes:
 NO_CHANGES = Changes()
 
 
+def unsaid(_words: str) -> None:
+    """Where nobody listens to how far it is."""
+
+
 def read(name: str, changes: Changes = NO_CHANGES) -> tuple[Document, Tuning]:
     """The tuning of a file or a shipped name, changed as a command line says. Raises DocumentError or UsageError."""
     document, tuning = tuning_files.load(tuning_files.find(name))
     return document, tuning.model_copy(update=changes.given)
 
 
-def ready(document: Document, tuning: Tuning) -> Ready:
-    """Check a tuning and make its arms. Raises DocumentError with all faults at once, or UsageError."""
+def ready(document: Document, tuning: Tuning, say: Say = unsaid) -> Ready:
+    """Check a tuning and make its arms; what takes long says how far it is.
+
+    Raises DocumentError with all faults at once, or UsageError.
+    """
     hardware = selection.hardware_named(tuning.hardware)
     suite, faults = None, list[Fault]()
     try:
@@ -115,20 +122,22 @@ def ready(document: Document, tuning: Tuning) -> Ready:
     if faults or suite is None:
         # What is wrong with the parameters is told all the same.
         try:
-            _arms(document, tuning, hardware, baseline, suite)
+            _arms(document, tuning, hardware, baseline, suite, say)
         except DocumentError as error:
             faults += error.faults
         raise DocumentError(_once(faults))
-    return checked(document, tuning, hardware, baseline)
+    return checked(document, tuning, hardware, baseline, say=say)
 
 
-def checked(document: Document, tuning: Tuning, hardware: Hardware, baseline: Planned, suite: Suite | None = None) -> Ready:
+def checked(
+    document: Document, tuning: Tuning, hardware: Hardware, baseline: Planned, suite: Suite | None = None, say: Say = unsaid
+) -> Ready:
     """A tuning of a layout that has been read, with its arms; `suite` is what is replayed, None: as the tuning says.
 
     Raises DocumentError with all faults at once, or UsageError.
     """
     suite = suite or tuning_files.suite_of(document, tuning)
-    space, singles, arms, scopes, remarks = _arms(document, tuning, hardware, baseline, suite)
+    space, singles, arms, scopes, remarks = _arms(document, tuning, hardware, baseline, suite, say)
     found = Ready(
         tuning=tuning,
         suite=suite,
@@ -145,7 +154,7 @@ def checked(document: Document, tuning: Tuning, hardware: Hardware, baseline: Pl
 
 
 def _arms(
-    document: Document, tuning: Tuning, hardware: Hardware, baseline: Planned, suite: Suite | None
+    document: Document, tuning: Tuning, hardware: Hardware, baseline: Planned, suite: Suite | None, say: Say
 ) -> tuple[Space, tuple[Candidate, ...], tuple[Candidate, ...], dict[str, Scope], tuple[str, ...]]:
     """The space of a tuning, its single levels, its arms, scopes and remarks. Raises DocumentError, UsageError."""
     space, faults = Space(tuning, baseline, hardware, document), list[Fault]()
@@ -159,9 +168,9 @@ def _arms(
         faults += error.faults
     try:
         # Combinations of levels that are wrong by themselves would only tell the same faults more often.
-        singles, remarks = space.singles()
+        singles, remarks = space.singles(say)
         trial_s = sum(step_seconds(one) * len(one.workers) for one in suite.workloads) if suite is not None else 0.0
-        arms = singles if tuning.strategy == "screen" else space.combinations(trial_s) if tuning.strategy == "grid" else ()
+        arms = singles if tuning.strategy == "screen" else space.combinations(trial_s, say) if tuning.strategy == "grid" else ()
     except DocumentError as error:
         faults += error.faults
     if not faults and tuning.strategy != "search" and not arms:
@@ -176,7 +185,7 @@ def _once(faults: list[Fault]) -> list[Fault]:
     return sorted(dict.fromkeys(faults), key=lambda fault: (fault.file, fault.line, fault.column))
 
 
-def again(store: RunStore, run: TuningRun, plan: Plan) -> Ready:
+def again(store: RunStore, run: TuningRun, plan: Plan, say: Say = unsaid) -> Ready:
     """The tuning of a run folder as it was begun: the same arms under the same names.
 
     Raises UsageError when this program would make others of it, DocumentError when the layout cannot be made any more.
@@ -184,7 +193,7 @@ def again(store: RunStore, run: TuningRun, plan: Plan) -> Ready:
     layout = next(one for one in plan.layouts if one.name == run.baseline)
     baseline = planned_again(layout, plan.hardware, str(store.folder / "plan.resolved.json"))
     document = Document(str(store.folder / "plan.yaml"), store.plan_yaml())
-    found = checked(document, run.tuning, plan.hardware, baseline, run.suite)
+    found = checked(document, run.tuning, plan.hardware, baseline, run.suite, say)
     now = found.run()
     if (now.arms, now.scopes) != (run.arms, run.scopes):
         raise UsageError(

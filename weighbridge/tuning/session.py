@@ -31,6 +31,7 @@ from weighbridge.budget import Allowance
 from weighbridge.conductor import BUDGET, RESUMED
 from weighbridge.display import display_for
 from weighbridge.facts import facts_of_machine
+from weighbridge.hanging import hang
 from weighbridge.interruption import Interrupted, interruptible
 from weighbridge.means import require
 from weighbridge.measuring import Measuring
@@ -85,7 +86,7 @@ def tune(ready: Ready, doing: Doing, *, out: Path, attest: bool) -> Outcome:
             for remark in ready.remarks:
                 store.event(LEFT_OUT, remark)
             found = _conduct(ready, store, doing, allowance, attest=attest)
-    return Outcome(derive(store.folder, pictures=doing.pictures), found)
+    return Outcome(derive(store.folder, pictures=False), found)
 
 
 def resume(folder: Path, doing: Doing, *, despite: Collection[str] = (), budget_s: float | None = None) -> Outcome:
@@ -103,8 +104,8 @@ def resume(folder: Path, doing: Doing, *, despite: Collection[str] = (), budget_
         if store.manifest.state == "done" and (budget_s is None or not _ended_by_budget(store)):
             more = "; --budget TIME gives its trials more" if _ended_by_budget(store) else ""
             doing.say(f"{folder}: it is done; nothing is left to be done{more}")
-            return Outcome(derive(folder, pictures=doing.pictures))
-        ready = preparation.again(store, begun, left.plan)
+            return Outcome(derive(folder, pictures=False))
+        ready = preparation.again(store, begun, left.plan, doing.say)
         require(ready.hardware, doing.where)
         stack.enter_context(alone(ready.hardware, doing.where))(str(folder))
         passed_over = resumption.refuse_unlike(left, doing.where, despite)
@@ -125,7 +126,7 @@ def resume(folder: Path, doing: Doing, *, despite: Collection[str] = (), budget_
         store.set_state("running")
         doing.say(f"going on with {folder}: {many} trials are made")
         found = _conduct(ready, store, doing, allowance, attest=left.plan.attest, despite=despite)
-    return Outcome(derive(folder, pictures=doing.pictures), found)
+    return Outcome(derive(folder, pictures=False), found)
 
 
 def unfinished(tuning: Tuning, out: Path) -> Path:
@@ -245,12 +246,19 @@ def confirm(ready: Ready, winner: Candidate, folder: Path, doing: Doing, *, atte
     if begun is not None:
         layouts = RunStore.open(begun).plan().layouts
         if [(one.name, one.settings) for one in layouts] == [(one.layout.name, one.layout.settings) for one in arms]:
-            run.resume(begun, doing, despite=despite)
+            derived, *_ = run.resume(begun, doing, despite=despite)
+            _hang(derived, doing)
             return
     doing.say(f"confirming {winner.arm.name} against {ready.baseline.arm.name}, {ready.tuning.confirm} visits each")
     suite = ready.suite.changed(repeats=ready.tuning.confirm)
     plan = make_plan(suite, ready.hardware, arms, order_seed=secrets.randbelow(2**32))
-    run.run(plan, arms, doing, out=folder / CONFIRMATION, text=ready.text, attest=attest)
+    derived, _ = run.run(plan, arms, doing, out=folder / CONFIRMATION, text=ready.text, attest=attest)
+    _hang(derived, doing)
+
+
+def _hang(derived: Derived, doing: Doing) -> None:
+    if doing.pictures:
+        hang(derived.gallery.drawings, derived.charts_folder, doing.say, again=f"weighbridge charts {derived.folder.parent}")
 
 
 def _ended_by_budget(store: RunStore) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from gateways.gateway import Say
 from ground.document import Document, DocumentError, Fault
 from ground.errors import UsageError
 from ground.scope import SCOPES, Scope, widest
@@ -21,6 +23,10 @@ from weighbridge.pace import show_duration
 
 MOST_COMBINATIONS: Final = 500
 """A grid of more is refused: at five trials of 10 s each, 500 take seven hours."""
+
+
+SAID_EVERY_S: Final = 1.0
+"""Nothing is silent for longer."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +114,12 @@ class Space:
         planned = self._told_apart(planned, differing)
         return Candidate(Arm(name=planned.layout.name, settings=differing), planned, tuple(choices))
 
-    def singles(self) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
-        """Each level of each parameter by itself, and in words which are no arm. Raises DocumentError with all faults."""
+    def singles(self, say: Say) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
+        """Each level of each parameter by itself, and in words which are no arm; how far it is is said where that takes long.
+
+        Raises DocumentError with all faults.
+        """
+        heard = _Heard("values", sum(len(parameter.levels) for parameter in self.tuning.parameters), say)
         found: list[Candidate] = []
         faults: list[Fault] = []
         words: list[str] = []
@@ -117,6 +127,7 @@ class Space:
             ways = self.choices(number)
             wrong: list[Fault] = []
             for choice in ways:
+                heard.one()
                 try:
                     one = self.candidate([choice])
                 except DocumentError as error:
@@ -137,8 +148,8 @@ class Space:
             raise DocumentError(_once(faults))
         return tuple(found), tuple(words)
 
-    def combinations(self, trial_s: float) -> tuple[Candidate, ...]:
-        """Every combination of levels, what the layout has being one of each parameter.
+    def combinations(self, trial_s: float, say: Say) -> tuple[Candidate, ...]:
+        """Every combination of levels, what the layout has being one of each parameter; says how far it is as `singles` does.
 
         Raises DocumentError with all faults; UsageError of too many, which says how long they take when a trial takes `trial_s`.
         """
@@ -153,7 +164,9 @@ class Space:
             )
         found: dict[str, Candidate] = {}
         faults: list[Fault] = []
+        heard = _Heard("combinations", many, say)
         for combined in itertools.product(*ways):
+            heard.one()
             try:
                 one = self.candidate([choice for choice in combined if choice is not None])
             except DocumentError as error:
@@ -203,6 +216,22 @@ class Space:
         for word in path_of(key, self._kind.Settings):
             found = found.get(word) if isinstance(found, dict) else None
         return found
+
+
+class _Heard:
+    """Says each second how many of how many are checked; nothing of what takes no second."""
+
+    def __init__(self, what: str, many: int, say: Say) -> None:
+        self._what, self._many, self._say = what, many, say
+        self._done = 0
+        self._said_at = time.monotonic()
+
+    def one(self) -> None:
+        """One more is about to be checked."""
+        if time.monotonic() - self._said_at >= SAID_EVERY_S:
+            self._say(f"checking what is to be tried: {self._done} of {self._many} {self._what}")
+            self._said_at = time.monotonic()
+        self._done += 1
 
 
 def differing(one: Arm, other: Arm) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,12 +35,12 @@ def baseline(hardware: str, sizes: str, out: Path, *, as_json: bool = False) -> 
 
     from results.baseline import Baseline, Figure, baseline_csv  # noqa: PLC0415
     from results.baseline_chart import baseline_chart  # noqa: PLC0415
-    from results.charts import write_charts  # noqa: PLC0415
-    from results.store import write_whole  # noqa: PLC0415
+    from results.store import make_folder, write_whole  # noqa: PLC0415
     from topologies.attestation import tools_of  # noqa: PLC0415
     from topologies.baseline import bare, measure, refuse  # noqa: PLC0415
     from weighbridge import selection  # noqa: PLC0415
     from weighbridge.facts import facts_of_machine  # noqa: PLC0415
+    from weighbridge.hanging import hang  # noqa: PLC0415
     from weighbridge.interruption import interruptible  # noqa: PLC0415
     from weighbridge.means import require  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
@@ -72,15 +73,15 @@ def baseline(hardware: str, sizes: str, out: Path, *, as_json: bool = False) -> 
         figures=tuple(Figure(**dict(one)) for one in found),
     )
     folder = out / f"{now:%Y%m%dT%H%M%SZ}-{hosts.name}-{secrets.token_hex(3)}"
-    folder.mkdir(parents=True)
+    make_folder(folder)
     write_whole(folder / "baseline.json", made.model_dump_json(indent=1) + "\n")
     write_whole(folder / "baseline.csv", baseline_csv(made.figures))
-    write_charts([baseline_chart(made)], folder / "charts")
     if as_json:
         click.echo(made.model_dump_json(indent=1))
     else:
         show(made, screen)
         screen.print(f"\nwritten to {folder}", markup=False, highlight=False, soft_wrap=True)
+    hang([baseline_chart(made)], folder / "charts", partial(click.echo, err=True))
 
 
 def sizes_of(text: str) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ground.errors import UsageError
-from weighbridge.verbs.options import seconds
+from weighbridge.verbs.options import named, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command("charts")
 @click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--dark", is_flag=True, help="For a dark room: light on dark.")
-@click.option("--only", metavar="NAME,...", help="Only these, by the names of their files; --list prints them.")
+@click.option("--only", metavar="NAME,...", callback=named, help="Only these, by the names of their files; --list prints them.")
 @click.option(
     "--slo", metavar="TIME", callback=seconds, help="The bound on p90 in the hockey stick, such as 50ms (default: one that tells)."
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ground.errors import EXIT_FINE, EXIT_INVALID, EXIT_TARGET, UsageError
-from weighbridge.verbs.options import archive_place, console_url, hardware, influx, pictures, seconds, shown
+from weighbridge.verbs.options import archive_place, console_url, hardware, influx, named, pictures, seconds, shown
 
 if TYPE_CHECKING:
     from drivers.order import CosbenchSite
@@ -25,10 +25,11 @@ LAYERS = ("disk", "network", "osd", "rados", "object-server", "gateway", "rbd", 
 
 
 @click.command("compare")
-@shown("--suite", default="quick", metavar="FILE", help="Suite file, or the name of one that ships.")
+@shown("--suite", default="quick", metavar="FILE", callback=named, help="Suite file, or the name of one that ships.")
 @click.option(
     "--layouts",
     metavar="A,B",
+    callback=named,
     help="Layouts to compare, with commas between (default: the suite's): NAME[@RELEASE][:KEY=VALUE]..., or files.",
 )
 @hardware
@@ -143,7 +144,7 @@ def compare(
     from results.profile import choose  # noqa: PLC0415
     from weighbridge import selection  # noqa: PLC0415
     from weighbridge.budget import fit, sentences  # noqa: PLC0415
-    from weighbridge.outcome import print_outcome  # noqa: PLC0415
+    from weighbridge.hanging import conclude  # noqa: PLC0415
     from weighbridge.plan import make_plan, twin_of  # noqa: PLC0415
     from weighbridge.run import Doing, run  # noqa: PLC0415
     from weighbridge.spread import spread_here  # noqa: PLC0415
@@ -181,7 +182,7 @@ def compare(
             screen.print(sentence, markup=False, highlight=False, soft_wrap=True)
     doing = Doing(place(), screen, site, influx, pictures=pictures)
     derived, steps = run(plan, arms, doing, out=out, text=text, attest=attest, profile=step)
-    print_outcome(derived, screen)
+    conclude(derived, screen, pictures=pictures)
     return exit_code(steps, comparable=derived.comparable)
 
 

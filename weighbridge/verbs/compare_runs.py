@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ground.errors import EXIT_DIFFERENCE, EXIT_FINE, EXIT_INVALID
+from weighbridge.verbs.options import named
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,7 +26,10 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.argument("a", type=_FOLDER)
 @click.argument("b", type=_FOLDER)
 @click.option(
-    "--layouts", metavar="A=B,...", help="Which layout of A with which of B (default: those of the same name, each with its own)."
+    "--layouts",
+    metavar="A=B,...",
+    callback=named,
+    help="Which layout of A with which of B (default: those of the same name, each with its own).",
 )
 @click.option("--despite", metavar="FACT,...", help="Guard facts in which the runs may differ all the same; `all`: any of them.")
 @click.option(
@@ -119,14 +124,11 @@ def _exit_code(comparison: Comparison, a: Weighed, earlier: int, *, fail_on: boo
 def _write(comparison: Comparison, guarded: Guarded, out: Path) -> tuple[Path, ...]:
     from results.effects import effects_csv  # noqa: PLC0415 - as above
     from results.guard import differences_csv  # noqa: PLC0415
-    from results.pictures import write_charts  # noqa: PLC0415
     from results.recap_map import recap_maps  # noqa: PLC0415
-    from results.store import StoreError, write_whole  # noqa: PLC0415
+    from results.store import make_folder, write_whole  # noqa: PLC0415
+    from weighbridge.hanging import hang  # noqa: PLC0415
 
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(out, error) from error
+    make_folder(out)
     texts = {
         "effects.csv": effects_csv(comparison),
         "differences.csv": differences_csv(guarded),
@@ -134,7 +136,7 @@ def _write(comparison: Comparison, guarded: Guarded, out: Path) -> tuple[Path, .
     }
     for name, text in texts.items():
         write_whole(out / name, text)
-    return (*(out / name for name in texts), *write_charts(recap_maps(comparison), out))
+    return (*(out / name for name in texts), *hang(recap_maps(comparison), out, partial(click.echo, err=True)))
 
 
 def _listed(text: str | None) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ground.errors import EXIT_FINE, EXIT_USAGE
-from weighbridge.verbs.options import hardware
+from weighbridge.verbs.options import hardware, named
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
 @click.command("doctor")
 @hardware
-@click.option("--layouts", default="", metavar="A,B", help="Layouts that real hosts are looked at for (default: those that fit).")
+@click.option(
+    "--layouts", metavar="A,B", callback=named, help="Layouts that real hosts are looked at for (default: those that fit)."
+)
 @click.option("--install", is_flag=True, help="Have real hosts install the packages that they lack, without starting any of it.")
-def command(hardware: str | None, layouts: str, *, install: bool) -> int:
+def command(hardware: str | None, layouts: str | None, *, install: bool) -> int:
     """Say what is missing on this machine for hosts of the HARDWARE, and on real hosts, and how to get it.
 
     Exit code 2 when anything is.
@@ -31,7 +33,7 @@ def command(hardware: str | None, layouts: str, *, install: bool) -> int:
 
     hosts = selection.hardware_named(hardware)
     if hosts.kind == "ssh":
-        return look_at_real(hosts, tuple(filter(None, (word.strip() for word in layouts.split(",")))), install=install)
+        return look_at_real(hosts, tuple(filter(None, (word.strip() for word in (layouts or "").split(",")))), install=install)
     if install or layouts:
         raise UsageError(f"--install and --layouts are about real hosts, and hardware {hosts.name!r} has none (kind: {hosts.kind})")
     return look_here(hosts)

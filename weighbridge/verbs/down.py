@@ -30,7 +30,11 @@ def command(label: str | None, hardware: str | None, *, everything: bool) -> Non
 
 
 def down(label: str | None, *, everything: bool) -> None:
-    """Take a deployment away. Raises UsageError when it is not clear which one is meant."""
+    """Take a deployment away.
+
+    Raises UsageError when it is not clear which one is meant, or, when all others are gone, somebody is at work with it.
+    """
+    from ground.errors import UsageError  # noqa: PLC0415
     from topologies.lab import leftovers  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
@@ -38,13 +42,20 @@ def down(label: str | None, *, everything: bool) -> None:
     screen = console()
     where = place()
     found = leftovers.find(home=where.home, state=where.state)
-    _refuse_unclear(label, sorted({one.deployment for one in found if one.deployment}), everything=everything)
-    if not found:
+    busy = {one.deployment: one for one in leftovers.at_work(home=where.home, state=where.state)}
+    labels = {one.deployment for one in found if one.deployment}
+    _refuse_unclear(label, sorted(labels | set(busy)), everything=everything)
+    if not found and not busy:
         screen.print("nothing stands, and nothing was left", highlight=False)
         return
-    removed = leftovers.remove(None if everything or label is None else label, home=where.home, state=where.state)
+    asked = None if everything or label is None else label
+    removed = () if asked in busy else leftovers.remove(asked, home=where.home, state=where.state)
     for line in _told((one.deployment, one.kind) for one in removed):
         screen.print(line, markup=False, highlight=False)
+    left = [one for name, one in busy.items() if asked in (None, name)]
+    if left:
+        lines = [f"{one.deployment} was left alone: process {one.pid} is at work with it since {one.since}" for one in left]
+        raise UsageError("\n".join(lines), advice="End that process: it takes its deployment away.")
 
 
 def down_real(label: str | None, hardware: Hardware, *, everything: bool) -> None:

@@ -14,6 +14,13 @@ shown = functools.partial(click.option, show_default=True)
 """An option whose default is part of its help."""
 
 
+def named(_context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """The callback of an option that names things: one that is given and names none is refused, not taken for its default."""
+    if value is not None and not value.replace(",", "").strip():
+        raise click.BadParameter("it names nothing; leave the option out for its default", param=parameter)
+    return value
+
+
 def seconds(_context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
     """The callback of an option that is a time, such as 2h: seconds. A time of nothing is none."""
     if value is None:
@@ -69,7 +76,9 @@ influx = click.option(
     help="Send what is measured, as it comes, to an InfluxDB: http://HOST:8086[?bucket=B&org=O]; token: $WEIGHBRIDGE_INFLUX_TOKEN.",
 )
 
-hardware = click.option("--hardware", metavar="FILE", help="Hardware file, or the name of one that ships (default: lab-small).")
+hardware = click.option(
+    "--hardware", metavar="FILE", callback=named, help="Hardware file, or the name of one that ships (default: lab-small)."
+)
 
 pictures = shown(
     "--charts/--no-charts", "pictures", default=True, help="Write every chart as PNG, SVG and PDF; the report has them either way."

@@ -17,10 +17,10 @@ def command(run: Path, *, pictures: bool) -> None:
     from results import derive  # noqa: PLC0415
     from results.gaps import gaps  # noqa: PLC0415
     from results.store import RunStore  # noqa: PLC0415
-    from weighbridge.outcome import print_outcome  # noqa: PLC0415
+    from weighbridge.hanging import conclude  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
 
-    print_outcome(derive(run, pictures=pictures), console())
+    conclude(derive(run, pictures=False), console(), pictures=pictures)
     store = RunStore.open(run)
     for gap in gaps(store, store.plan(), store.latest().values()):
         click.echo(f"weighbridge: {gap}", err=True)

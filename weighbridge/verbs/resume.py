@@ -78,7 +78,7 @@ def resume(
     """
     from results.store import RunStore  # noqa: PLC0415 - heavy rooms are imported by what needs them
     from results.trial_book import TrialBook  # noqa: PLC0415
-    from weighbridge.outcome import print_outcome  # noqa: PLC0415
+    from weighbridge.hanging import conclude  # noqa: PLC0415
     from weighbridge.run import Doing  # noqa: PLC0415
     from weighbridge.run import resume as go_on  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
@@ -94,5 +94,5 @@ def resume(
     site = cosbench_site(cosbench, cosbench_archive, lab=lab) if plan.suite.driver != "locust" else None
     doing = Doing(place(), screen, site, influx, pictures=pictures)
     derived, steps, _ = go_on(folder, doing, despite=despite, budget_s=budget_s)
-    print_outcome(derived, screen)
+    conclude(derived, screen, pictures=pictures)
     return exit_code(steps, comparable=derived.comparable)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 @click.command("status")
 @click.option("--hardware", metavar="FILE", help="Ask the real hosts of this hardware file what stands on them.")
 def command(hardware: str | None) -> None:
-    """Show what stands, its hosts, endpoints and credentials."""
+    """Show what stands, what of it has died, its hosts, endpoints and credentials."""
     from weighbridge import selection  # noqa: PLC0415 - heavy rooms are imported by what needs them
     from weighbridge.standing import print_standing  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415

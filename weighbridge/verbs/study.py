@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from weighbridge.verbs.options import influx, shown
+from weighbridge.verbs.options import influx, named, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     help="At the size of one machine, or with the study's own numbers.",
 )
 @click.option("--hardware", metavar="FILE", help="Hardware file, or the name of one that ships (default: the study's).")
-@click.option("--variants", metavar="A,B", help="Replay these alone, by their names in the study (default: all).")
+@click.option("--variants", metavar="A,B", callback=named, help="Replay these alone, by their names in the study (default: all).")
 @click.option("--repeats", type=click.IntRange(1, 1000), help="Visits of every step (default: the study's); a claim needs 5.")
 @shown(
     "--attest/--no-attest",
@@ -75,7 +75,7 @@ def replay(chosen: Ready, screen: Console, *, attest: bool, influx: InfluxServer
     """Run a study and print what it came to; returns the exit code. Raises as `weighbridge.run.run` does."""
     from results.store import write_whole  # noqa: PLC0415 - as above
     from results.study import FILE, StudyRun  # noqa: PLC0415
-    from weighbridge.outcome import print_outcome  # noqa: PLC0415
+    from weighbridge.hanging import conclude  # noqa: PLC0415
     from weighbridge.run import Doing, run  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.verbs.compare import exit_code  # noqa: PLC0415
@@ -87,7 +87,7 @@ def replay(chosen: Ready, screen: Console, *, attest: bool, influx: InfluxServer
     screen.print(f"{chosen.study.name}: {chosen.brief}", markup=False, highlight=False)
     doing = Doing(place(), screen, influx=influx)
     derived, steps = run(chosen.plan, chosen.planned, doing, out=out, text=chosen.text, attest=attest, begun=begun)
-    print_outcome(derived, screen)
+    conclude(derived, screen, pictures=doing.pictures)
     return exit_code(steps, comparable=derived.comparable)
 
 

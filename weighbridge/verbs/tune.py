@@ -75,7 +75,7 @@ def command(
         return resume(_folder(tuning, changes, out), screen, despite=facts, budget_s=budget, pictures=pictures)
     if is_file(Path(tuning) / "manifest.json"):
         raise UsageError(f"{tuning}: is a run", advice=f"To go on with it: weighbridge tune {tuning} --resume")
-    chosen = ready(*read(tuning, changes))
+    chosen = ready(*read(tuning, changes), say=lambda words: screen.print(words, markup=False, highlight=False, soft_wrap=True))
     if dry_run:
         print_arms(chosen, screen, attest=attest)
         return None
@@ -88,7 +88,8 @@ def tune(chosen: Ready, screen: Console, *, attest: bool, pictures: bool = True,
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.tuning import session  # noqa: PLC0415
 
-    return _told(session.tune(chosen, Doing(place(), screen, pictures=pictures), out=out, attest=attest), screen)
+    done = session.tune(chosen, Doing(place(), screen, pictures=pictures), out=out, attest=attest)
+    return _told(done, screen, pictures=pictures)
 
 
 def resume(
@@ -100,7 +101,7 @@ def resume(
     from weighbridge.tuning import session  # noqa: PLC0415
 
     doing = Doing(place(), screen, pictures=pictures)
-    return _told(session.resume(folder, doing, despite=despite, budget_s=budget_s), screen)
+    return _told(session.resume(folder, doing, despite=despite, budget_s=budget_s), screen, pictures=pictures)
 
 
 def print_tunings(screen: Console) -> None:
@@ -155,11 +156,11 @@ def print_arms(chosen: Ready, screen: Console, *, attest: bool) -> None:
         screen.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
-def _told(outcome: Outcome, screen: Console) -> int:
+def _told(outcome: Outcome, screen: Console, *, pictures: bool) -> int:
     """Print an outcome; 4 when nothing of it may be ranked, else 0."""
-    from weighbridge.tuning_outcome import print_tuning  # noqa: PLC0415 - as above
+    from weighbridge.hanging import conclude  # noqa: PLC0415 - as above
 
-    print_tuning(outcome.derived, screen)
+    conclude(outcome.derived, screen, pictures=pictures)
     compared = outcome.ledger is None or any(effect.ratio is not None for one in outcome.ledger.entries for effect in one.effects)
     return EXIT_FINE if compared else EXIT_INVALID
 

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ground.errors import TargetError
+from topologies.lab.daemons import FILE, daemons, keep
+from topologies.lab.program import Process
+
+
+def host(deployment: Path, name: str) -> Path:
+    folder = deployment / "bundles" / name
+    folder.mkdir(parents=True)
+    return folder
+
+
+def test_a_daemon_is_alive_as_long_as_its_very_process_is_there(tmp_path: Path) -> None:
+    running = subprocess.Popen(["sleep", "60"])
+    now = Process.of(running.pid)
+    assert now is not None
+    later = Process(now.pid, now.parent, now.session, now.started - 1)  # another one had the number
+    keep(host(tmp_path, "gateway-1"), "gateway-1", {"radosgw": now, "haproxy": later, "apache2": None})
+    try:
+        assert [(one.host, one.service, one.alive) for one in daemons(tmp_path)] == [
+            ("gateway-1", "radosgw", True),
+            ("gateway-1", "haproxy", False),
+            ("gateway-1", "apache2", False),
+        ]
+    finally:
+        running.kill()
+        running.wait()
+    assert not any(one.alive for one in daemons(tmp_path))
+
+
+def test_what_was_kept_last_counts_and_hosts_are_told_apart(tmp_path: Path) -> None:
+    here, there = host(tmp_path, "store-1"), host(tmp_path, "store-2")
+    keep(here, "store-1", {"osd.0": None, "mon": None})
+    keep(there, "store-2", {"osd.1": None})
+    keep(here, "store-1", {"osd.0": None})
+    assert [(one.host, one.service) for one in daemons(tmp_path)] == [("store-1", "osd.0"), ("store-2", "osd.1")]
+    assert daemons(tmp_path / "none") == ()
+
+
+def test_a_file_that_tells_nothing_is_named(tmp_path: Path) -> None:
+    folder = host(tmp_path, "store-1")
+    (folder / FILE).write_text("{")
+    with pytest.raises(TargetError, match=rf"{folder}/{FILE} does not tell"):
+        daemons(tmp_path)
