@@ -29,6 +29,7 @@ from topologies.attestation import attest as attestation_of
 from topologies.fake import FakeHosts
 from topologies.hardware import Hardware, Kind
 from topologies.hosts import Hosts
+from topologies.kept_logs import keep
 from topologies.loader import Planned
 from topologies.this_machine import ThisMachine
 
@@ -379,7 +380,7 @@ def _keep_logs(hosts: Hosts, folder: Path) -> None:
     for name, host in hosts.hosts.items():
         source = host.log("")
         if source.is_dir():
-            shutil.copytree(source, folder / name, dirs_exist_ok=True, ignore_dangling_symlinks=True, ignore=_special)
+            keep(source, folder, name)
 
 
 def _moved(error: ServiceFailed, hosts: Hosts, kept: Path) -> ServiceFailed:
@@ -389,7 +390,3 @@ def _moved(error: ServiceFailed, hosts: Hosts, kept: Path) -> ServiceFailed:
     if host is None or not log.is_relative_to(host.log("")):
         return error
     return error.moved(str(kept / error.host / log.relative_to(host.log(""))))
-
-
-def _special(folder: str, names: list[str]) -> set[str]:
-    return {name for name in names if not (Path(folder) / name).is_file() and not (Path(folder) / name).is_dir()}

@@ -6,7 +6,7 @@ import pytest
 
 from gateways.gateway import Say, Standing
 from gateways.host import Host, Service
-from ground.errors import CommandFailed, ServiceFailed
+from ground.errors import CommandFailed, ServiceFailed, TargetError
 from topologies.deployment import Conducted, conducted, deploy, standing
 from topologies.fake import FakeHost
 from weighbridge.interruption import Interrupted, interruptible
@@ -49,6 +49,61 @@ def test_logs_of_hosts_are_kept_where_the_run_wants_them(run: Run, tmp_path: Pat
     with deploy(run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs") as deployment:
         deployment.hosts["gateway-1"].log("stub.out").write_text("hello")
     assert (tmp_path / "logs" / "gateway-1" / "stub.out").read_text() == "hello"
+
+
+def test_what_a_host_put_into_its_logs_beside_files_is_named_and_neither_followed_nor_waited_for(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "shadow").write_text("root:secret")
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "key").write_text("secret")
+    with deploy(run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs") as deployment:
+        logs = deployment.hosts["gateway-1"].log("")
+        (logs / "stub.out").write_text("hello")
+        (logs / "stolen").symlink_to(tmp_path / "shadow")
+        (logs / "folder").symlink_to(tmp_path / "etc")
+        (logs / "inner").mkdir()
+        os.mkfifo(logs / "inner" / "pipe")
+    kept = {str(path.relative_to(tmp_path / "logs")): path.read_text() for path in (tmp_path / "logs").rglob("*") if path.is_file()}
+    assert kept == {
+        "gateway-1/stub.out": "hello",
+        "gateway-1.not-copied.txt": "folder: is a link, which is not followed\nstolen: is a link, which is not followed\n"
+        "inner/pipe: is a pipe\n",
+    }
+
+
+def test_logs_of_a_host_are_not_kept_through_links_where_they_are_kept(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("mine")
+    (tmp_path / "logs" / "gateway-1").mkdir(parents=True)
+    (tmp_path / "logs" / "gateway-1" / "stub.out").symlink_to(tmp_path / "victim")
+    with deploy(run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs") as deployment:
+        deployment.hosts["gateway-1"].log("stub.out").write_text("theirs")
+    assert (tmp_path / "victim").read_text() == "mine"
+    assert "stub.out: is a link" in (tmp_path / "logs" / "gateway-1.not-copied.txt").read_text()
+
+
+def test_logs_that_cannot_be_kept_are_an_error_in_words_and_the_deployment_is_gone(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "logs").write_text("a file")
+    with (
+        pytest.raises(TargetError, match=r"logs: the logs of .* cannot be kept: File exists"),
+        deploy(run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs"),
+    ):
+        pass
+    assert not list(run.place.deployments.iterdir())
+
+
+def test_the_end_of_a_log_is_not_read_through_a_link(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "shadow").write_text("root:secret")
+    with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
+        host = deployment.hosts["gateway-1"]
+        assert host.tail("none") == []
+        host.log("osd.out").symlink_to(tmp_path / "shadow")
+        (told,) = host.tail("osd.out")
+        assert told.endswith("osd.out: is a link, which is not followed")
+        with pytest.raises(TargetError, match="is a link"):
+            host.logged("osd.out")
+        host.log("osd.out").unlink()
+        host.log("osd.out").write_text("one\ntwo\nthree\n")
+        assert host.tail("osd.out", 2) == ["two", "three"]
+        assert host.logged("osd.out", 4) == b"two\nthree\n"
 
 
 def test_a_deployment_that_cannot_be_written_down_is_taken_away_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

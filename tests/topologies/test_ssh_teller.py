@@ -90,7 +90,7 @@ def test_a_host_that_says_that_there_is_more_and_gives_nothing_is_not_asked_for_
 
 
 def test_logs_beyond_a_bound_are_not_copied_and_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_LOG_BYTES", 1024)
+    monkeypatch.setattr(module, "MOST_BYTES", 1024)
     teller = asked(tmp_path, *[news(("a.log", 0, b"x" * 600), more=True)] * 3)
     with pytest.raises(TargetError, match="its logs are more than 10000 files or 1 KiB"):
         teller.bring("", tmp_path / "logs")

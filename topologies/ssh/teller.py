@@ -23,6 +23,7 @@ from ground.errors import TargetError
 from ground.printed import json_value, printable
 from ground.quantities import show_bytes
 from ground.record import Record
+from topologies.kept_logs import MOST_BYTES, MOST_FILES
 from topologies.ssh import tell_host
 from topologies.ssh.program import RemoteProgram
 from topologies.ssh.services import Process
@@ -30,9 +31,6 @@ from topologies.ssh.services import Process
 END_S: Final = 5.0
 LONGEST_ANSWER_BYTES: Final = 64 * 2**20
 """An answer has 2 MiB of logs at most, and the names of files that are new."""
-MOST_FILES: Final = 10_000
-MOST_LOG_BYTES: Final = 64 * 2**30
-"""Of one host's logs in one deployment: debug logs of days are less."""
 
 
 class Added(Record):
@@ -102,9 +100,9 @@ class Teller:
                 "where they ended, or are begun anew"
             )
         self._log_bytes += len(added.data)
-        if self._log_bytes > MOST_LOG_BYTES or len(self._known) >= MOST_FILES:
+        if self._log_bytes > MOST_BYTES or len(self._known) >= MOST_FILES:
             raise TargetError(
-                f"{self._name}: its logs are more than {MOST_FILES} files or {show_bytes(MOST_LOG_BYTES)}: no more is copied",
+                f"{self._name}: its logs are more than {MOST_FILES} files or {show_bytes(MOST_BYTES)}: no more is copied",
                 advice="see what fills the folder of its logs",
             )
         try:
