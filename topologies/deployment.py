@@ -19,7 +19,8 @@ from pydantic import ValidationError
 
 from gateways.gateway import Endpoint, Gateway, Say, Standing
 from gateways.host import Host
-from ground.errors import CommandFailed, MissingMeans, ServiceFailed, UsageError
+from ground import inside
+from ground.errors import CommandFailed, MissingMeans, ServiceFailed, TargetError, UsageError
 from ground.record import Record
 from ground.scope import Scope
 from ground.undisturbed import undisturbed
@@ -349,7 +350,8 @@ def conducted(place: Place) -> tuple[Conducted, ...]:
 def _make(folder: Path) -> None:
     folder.mkdir(parents=True, mode=0o700)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    (folder / CONDUCTOR).write_text(Conducted(deployment=folder.name, pid=os.getpid(), since=now).model_dump_json())
+    ours = Conducted(deployment=folder.name, pid=os.getpid(), since=now)
+    inside.write(folder, CONDUCTOR, ours.model_dump_json().encode())
 
 
 def _write(folder: Path, planned: Planned, hardware: Hardware, hosts: Hosts, standing: Standing) -> None:
@@ -364,15 +366,20 @@ def _write(folder: Path, planned: Planned, hardware: Hardware, hosts: Hosts, sta
         # What opens a gateway that already ran is the user's own, and none of what this deployment made.
         endpoints=() if planned.gateway.already_runs else standing.endpoints,
     )
-    path = folder / RECORD
-    path.touch(mode=0o600)
-    path.write_text(stands.model_dump_json(indent=1))
+    inside.write(folder, RECORD, stands.model_dump_json(indent=1).encode(), mode=0o600)
 
 
 def standing(place: Place) -> tuple[Stands, ...]:
-    """What stands on this machine, as far as `up` or a run that is under way has written it down."""
-    records = sorted(place.deployments.glob(f"*/{RECORD}"))
-    return tuple(Stands.model_validate_json(path.read_text()) for path in records)
+    """What stands on this machine, as far as `up` or a run that is under way has written it down. Raises TargetError."""
+    found = []
+    for path in sorted(place.deployments.glob(f"*/{RECORD}")):
+        with suppress(FileNotFoundError):  # it is taken away while it is looked at
+            try:
+                found.append(Stands.model_validate_json(inside.read(path.parent, RECORD, largest_bytes=2**22)))
+            except (ValidationError, inside.Refused) as error:
+                advice = f"`weighbridge down` takes away what stands; then remove {path.parent}."
+                raise TargetError(f"{path}: does not say what stands, as it should", advice=advice) from error
+    return tuple(found)
 
 
 def _keep_logs(hosts: Hosts, folder: Path) -> None:

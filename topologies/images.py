@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gateways.gateway import Image, Say
+from ground import inside
 from ground.errors import CommandFailed, MissingMeans
 
 ALWAYS = ("iproute2", "procps", "python3-minimal", "xfsprogs")
@@ -111,7 +112,7 @@ def _build(image: Image, say: Say, store: Path, lock: int) -> Path:
         _follow(argv(image, partial / "root"), image.name, say, scratch=partial / "tmp", lock=lock)
         listed = _packages_in(partial / "root")
         if listed:
-            root.with_name(f"{root.name}.packages").write_text(listed)
+            inside.write(store, f"{root.name}.packages", listed.encode())
         (partial / "root").rename(root)
     finally:
         sweep(partial)

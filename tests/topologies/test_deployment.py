@@ -45,6 +45,39 @@ def test_what_stands_is_written_down_for_root_alone_and_gone_when_it_is_taken_aw
     assert standing(run.place) == ()
 
 
+def test_at_no_moment_of_its_being_written_down_is_half_of_a_deployment_found(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    whole, synced = Path.write_text, os.fsync
+
+    def look() -> None:
+        seen.append(len(standing(run.place)))
+        assert len(conducted(run.place)) == len(list(run.place.deployments.glob("*/conductor.json")))
+
+    def halfway(path: Path, text: str, *rest: object) -> int:
+        whole(path, text[: len(text) // 2])
+        look()
+        return whole(path, text)
+
+    def at_sync(descriptor: int) -> None:
+        look()
+        synced(descriptor)
+
+    monkeypatch.setattr(Path, "write_text", halfway)
+    monkeypatch.setattr(os, "fsync", at_sync)
+    with deploy(run.planned[0], run.hardware, run.place, lambda text: None):
+        assert len(standing(run.place)) == 1
+    assert set(seen) == {0}
+
+
+def test_a_record_of_what_stands_that_says_nothing_is_an_error_with_its_place(run: Run) -> None:
+    with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
+        record = run.place.deployments / deployment.label / "deployment.json"
+        for content in (record.read_bytes()[:40], b"", b"[]"):
+            record.write_bytes(content)
+            with pytest.raises(TargetError, match=r"deployment\.json: does not say what stands.*\n.*weighbridge down"):
+                standing(run.place)
+
+
 def test_logs_of_hosts_are_kept_where_the_run_wants_them(run: Run, tmp_path: Path) -> None:
     with deploy(run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs") as deployment:
         deployment.hosts["gateway-1"].log("stub.out").write_text("hello")
