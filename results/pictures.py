@@ -57,6 +57,6 @@ def write_charts(drawn: Sequence[Drawing], folder: Path) -> tuple[Path, ...]:
         }
         for ending, content in contents.items():
             path = folder / f"{chart.name}.{ending}"
-            write_whole(path, content)
+            write_whole(path, content, folder=folder)
             written.append(path)
     return tuple(written)
