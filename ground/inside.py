@@ -22,6 +22,9 @@ from ground.record import Record
 LONGEST_NAME: Final = 4096
 """Characters of a path, as Linux has it."""
 
+DRAFT: Final = ".part"
+"""How the name of a file ends while it is written, which a process that is killed leaves."""
+
 # A pipe is opened without waiting for who writes to it, and no terminal becomes this program's.
 _CAREFULLY: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | _CAREFULLY
@@ -106,7 +109,8 @@ def write(folder: Path, name: str, data: bytes, *, mode: int = 0o644) -> None:
     """
     *above, last = parts_of(name)
     with _below(folder, above, make=True) as parent:
-        part = f".{secrets.token_hex(8)}.part"  # nobody has one of this name: two processes may write the same file
+        # Nobody has one of this name: two processes may write the same file.
+        part = f".{secrets.token_hex(8)}{DRAFT}"
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CAREFULLY, mode, dir_fd=parent)
         try:
             with os.fdopen(descriptor, "wb") as file:

@@ -22,6 +22,9 @@ FILE: Final = "holders.jsonl"
 """In the run folder: who writes to it (its last line), and who did before, so that what a killed one left is known."""
 
 
+DERIVED: Final = "derived/"
+
+
 class Holder(Record):
     """A process that writes to a run folder, or did. `since` is UTC, ISO 8601."""
 
@@ -63,9 +66,17 @@ def holding(folder: Path) -> Iterator[tuple[Holder, ...]]:
 
 
 def _see_plain(folder: Path) -> None:
-    """Refuse a folder through which programs that are given a path in it, as for their logs, would write elsewhere."""
+    """Refuse a folder through which programs that are given a path in it, as for their logs, would write elsewhere.
+
+    Drafts of files whose writer was killed are removed; reports are made without holding the folder, and may be at work at theirs.
+    """
+    odd = None
     try:
-        odd = next((entry for entry in inside.entries(folder) if entry.otherwise), None)
+        for entry in inside.entries(folder):
+            if entry.otherwise:
+                odd = odd or entry
+            elif entry.name.endswith(inside.DRAFT) and not entry.name.startswith(DERIVED):
+                inside.remove(folder, entry.name)
     except OSError as error:
         raise UsageError(f"{folder}: {error.strerror}") from error
     if odd is not None:
