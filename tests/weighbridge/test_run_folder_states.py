@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from hypothesis import settings, strategies
+from hypothesis import Phase, settings, strategies
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from ground.errors import UsageError
@@ -27,9 +27,11 @@ from results.run_data import RunData
 from results.step import StepResult
 from results.store import RunStore
 
-CALLS: Final = ("write", "fsync", "rename", "ftruncate", "open")
-"""What a process asks of the kernel when it writes to the folder: between any two of them it may be killed."""
-POINTS: Final = strategies.integers(min_value=1, max_value=60)
+CALLS: Final = ("write", "fsync", "rename", "ftruncate", "mkdir")
+"""What of the folder changes by: a process may be killed between any two of them, or in the middle of a write."""
+Point = tuple[str, int]
+"""When a process is killed: as it does one of these for the n-th time."""
+POINTS: Final = strategies.tuples(strategies.sampled_from(("write", *CALLS)), strategies.integers(min_value=1, max_value=6))
 
 
 @pytest.fixture
@@ -58,13 +60,14 @@ def void(_result: object) -> None:
     """Nothing, whatever something returned."""
 
 
-def killed_at(point: int) -> None:
-    """Have this very process killed when it has asked the kernel so many things; a write is then half done."""
-    left = [point]
+def killed_at(point: Point) -> None:
+    """Have this very process killed at a point; a write is then half done."""
+    chosen, times = point
+    left = [times]
 
     def hooked(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*words: Any, **named: Any) -> Any:
-            left[0] -= 1
+            left[0] -= name == chosen
             if left[0] == 0:
                 if name == "write":
                     real(words[0], words[1][: len(words[1]) // 2])
@@ -77,7 +80,7 @@ def killed_at(point: int) -> None:
         setattr(os, name, hooked(name, getattr(os, name)))
 
 
-def in_another(work: Callable[[Callable[[int], None]], None], point: int | None) -> tuple[list[int], bool]:
+def in_another(work: Callable[[Callable[[int], None]], None], point: Point | None) -> tuple[list[int], bool]:
     """Do something in a process of its own, which is killed at a point; what it said was done, and whether it came to its end."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -98,6 +101,10 @@ def in_another(work: Callable[[Callable[[int], None]], None], point: int | None)
     status = os.waitpid(child, 0)[1]
     assert status in (0, signal.SIGKILL), "a process that was neither killed nor came to its end met an error"
     return done, status == 0
+
+
+# Not made smaller when something is found: that takes minutes, and the steps are few.
+QUICK: Final = settings(max_examples=40, stateful_step_count=15, deadline=None, phases=(Phase.reuse, Phase.generate))
 
 
 class Folder(RuleBasedStateMachine):
@@ -131,7 +138,7 @@ class Folder(RuleBasedStateMachine):
 
     @precondition(lambda self: self.holder is None)
     @rule(count=strategies.integers(min_value=1, max_value=3), point=POINTS)
-    def go_on_and_be_killed(self, count: int, point: int) -> None:
+    def go_on_and_be_killed(self, count: int, point: Point) -> None:
         done, _ = in_another(lambda say: self.measure(count, say), point)
         self.kept |= set(done)
 
@@ -165,7 +172,7 @@ class Folder(RuleBasedStateMachine):
         assert self.contents() == before
 
     @rule(point=POINTS)
-    def report_and_be_killed(self, point: int) -> None:
+    def report_and_be_killed(self, point: Point) -> None:
         before = self.contents()
         if self.kept:
             in_another(lambda _: void(derive(self.folder, pictures=False)), point)
@@ -188,6 +195,7 @@ class Folder(RuleBasedStateMachine):
         # A line is whole before its append returns: a process may have been killed between the two.
         self.kept = set(found)
         gaps(store, store.plan(), store.steps())
+        assert {event.kind for event in store.events()} <= {"resumed", "step"}
         assert RunData(self.folder).manifest.state in ("running", "done")
 
     @invariant()
@@ -213,4 +221,4 @@ class Folder(RuleBasedStateMachine):
 
 @pytest.mark.usefixtures("_without_charts")
 def test_a_run_folder_stays_whole_in_whatever_order_things_happen_to_it() -> None:
-    run_state_machine_as_test(Folder, settings=settings(max_examples=30, stateful_step_count=15, deadline=None))
+    run_state_machine_as_test(Folder, settings=QUICK)
