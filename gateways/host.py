@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
-from ground.errors import MissingMeans
+from ground import inside
+from ground.errors import MissingMeans, TargetError
 from ground.piped import Piped
 
 _ROOT = Path(__file__).resolve().parent.parent
+TAIL_BYTES: Final = 65536
+LARGEST_LOG_BYTES: Final = 256 * 2**20
+"""Of a log as it is read into memory."""
 
 
 @dataclass(frozen=True)
@@ -158,9 +164,24 @@ class Host(ABC):
 
     def tail(self, name: str, lines: int = 15) -> list[str]:
         """The last lines of the log file `name`; empty when there is none."""
+        try:
+            return self.logged(name, -TAIL_BYTES).decode(errors="replace").splitlines()[-lines:]
+        except TargetError as error:  # what stands there instead is what there is to say
+            return [error.message]
+
+    def logged(self, name: str, begin: int = 0) -> bytes:
+        """The log file `name` from a byte on, or its last bytes (`begin` < 0), up to LARGEST_LOG_BYTES; nothing when there is none.
+
+        Whoever is root on a host may have put a link there, which is not followed. Raises TargetError.
+        """
         path = self.log(name)
-        if not path.exists():
-            return []
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - 65536))
-            return file.read().decode(errors="replace").splitlines()[-lines:]
+        folder = path.parents[len(inside.parts_of(name)) - 1]
+        try:
+            with os.fdopen(inside.opened(folder, name, os.O_RDONLY), "rb") as file:
+                end = file.seek(0, os.SEEK_END)
+                file.seek(begin if begin >= 0 else max(0, end + begin))
+                return file.read(LARGEST_LOG_BYTES)
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise TargetError(f"{self.name}: its log {path}: {error.strerror}") from error

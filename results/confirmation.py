@@ -60,8 +60,11 @@ class Confirmation(Record):
 
 
 def confirmation_folder(folder: Path) -> Path | None:
-    """The newest run folder of those below; None where none has begun."""
-    return max((path.parent for path in folder.glob("*/manifest.json")), key=lambda path: path.name, default=None)
+    """The newest run folder of those below; None where none has begun. Links are none: they may lead to anything."""
+    if folder.is_symlink():
+        return None
+    runs = (path.parent for path in folder.glob("*/manifest.json") if not path.parent.is_symlink())
+    return max(runs, key=lambda path: path.name, default=None)
 
 
 def confirmation(

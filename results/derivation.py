@@ -22,7 +22,7 @@ from results.reasons import Reason, reasons
 from results.remedy import Remedy, remedy
 from results.report import report
 from results.run_data import RunData
-from results.store import make_folder, write_whole
+from results.store import write_whole
 from results.study_page import StudyPage, study_page
 from results.summary import Row
 from results.summary_csv import summary_csv
@@ -112,7 +112,7 @@ def _derive(data: RunData) -> Derived:
     found = stairs.stairs if stairs is not None else ()
     shown = gallery(plan, rows, data.steps.values(), comparison, found, replayed.chart if replayed is not None else None)
     if replayed is not None:
-        replayed.write(store.derived / "study")
+        replayed.write(store.make_derived("study"))
     page = store.derived / "report.html"
     write_whole(
         page,
@@ -165,11 +165,14 @@ def _derive_tuning(data: RunData, result: TuningResult) -> Derived:
         write_whole(derived / f"{table.name}.csv", csv_file(table).content)
     shown = tuning_gallery(result, data.plan, data.rows)
     winner = derived / WINNERS
-    # What was chosen before, of fewer trials, is not to be pasted any more.
-    for old in winner.glob("*"):
-        old.unlink()
+    if winner.exists():
+        store.make_derived(WINNERS)  # which is an error where it is a link to somebody's folder
+        # What was chosen before, of fewer trials, is not to be pasted any more.
+        for old in winner.iterdir():
+            if not old.is_dir():
+                old.unlink()
     for fragment in result.winner.fragments if result.winner is not None else ():
-        write_whole(make_folder(winner) / fragment.name, fragment.text)
+        write_whole(winner / fragment.name, fragment.text, folder=store.folder)
     write_whole(page, tuning_page(data, result, shown))
     return Derived(
         folder=derived,

@@ -10,9 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from ground.errors import UsageError
 from results.histogram import log_header
-from results.reading import torn
+from results.reading import torn, whole_lines
 from results.resolved import ResolvedPlan
 from results.step import StepResult
 from results.store import RunStore
@@ -81,27 +80,21 @@ def _missing(store: RunStore, found: Sequence[StepResult]) -> Iterator[str]:
         if lacking and (folder != "telemetry" or len(lacking) < len(paths)):
             yield f"{_named(lacking, len(paths), store.folder)}: {meaning}"
         if folder in _LINES:
-            short = [path for path, step in zip(paths, wanted, strict=True) if _cut_short(path, _LINES[folder](step))]
+            short = [
+                path
+                for path, step in zip(paths, wanted, strict=True)
+                if path.exists() and whole_lines(path, folder=store.folder) < _LINES[folder](step)
+            ]
             if short:
                 yield f"{_named(short, len(paths), store.folder, 'cut short')}: {meaning}"
         if folder == "telemetry":
-            cut = [path for path in paths if torn(path)]
+            cut = [path for path in paths if torn(path, folder=store.folder)]
             if cut:
                 yield f"{_named(cut, len(paths), store.folder, 'torn')}: their last lines were left out"
 
 
 def _has_histogram(step: StepResult) -> bool:
     return step.measurement is not None and any(tally.latency is not None for tally in step.measurement.tallies)
-
-
-def _cut_short(path: Path, lines: int) -> bool:
-    """Whether a file is there that has not this many whole lines. Raises UsageError when it cannot be read."""
-    try:
-        return path.read_bytes().count(b"\n") < lines
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from error
 
 
 def _seconds(step: StepResult) -> int:

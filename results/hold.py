@@ -12,13 +12,18 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from ground import inside
 from ground.errors import UsageError
 from ground.locks import open_lock
 from ground.record import Record
+from results.reading import read_whole
 from results.store import StoreError
 
 FILE: Final = "holders.jsonl"
 """In the run folder: who writes to it (its last line), and who did before, so that what a killed one left is known."""
+
+
+DERIVED: Final = "derived/"
 
 
 class Holder(Record):
@@ -32,7 +37,8 @@ class Holder(Record):
 def holding(folder: Path) -> Iterator[tuple[Holder, ...]]:
     """Be the only process that writes to a run folder; yields who were before.
 
-    The kernel lets go of it with this process, however that ends. Raises UsageError naming the process that has it, StoreError.
+    The kernel lets go of it with this process, however that ends. Raises UsageError naming the process that has it, or what in the
+    folder is no plain file; StoreError.
     """
     path = folder / FILE
     try:
@@ -44,6 +50,7 @@ def holding(folder: Path) -> Iterator[tuple[Holder, ...]]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise _busy(folder, _told(path)) from None
+        _see_plain(folder)
         before = _told(path)
         now = Holder(pid=os.getpid(), since=datetime.now(UTC).isoformat(timespec="seconds"))
         try:
@@ -59,6 +66,25 @@ def holding(folder: Path) -> Iterator[tuple[Holder, ...]]:
         os.close(descriptor)
 
 
+def _see_plain(folder: Path) -> None:
+    """Refuse a folder through which programs that are given a path in it, as for their logs, would write elsewhere.
+
+    Drafts of files whose writer was killed are removed; reports are made without holding the folder, and may be at work at theirs.
+    """
+    odd = None
+    try:
+        for entry in inside.entries(folder):
+            if entry.otherwise:
+                odd = odd or entry
+            elif entry.name.endswith(inside.DRAFT) and not entry.name.startswith(DERIVED):
+                inside.remove(folder, entry.name)
+    except OSError as error:
+        raise UsageError(f"{folder}: {error.strerror}") from error
+    if odd is not None:
+        advice = "Whoever made the folder put it there; take it out to go on with the run."
+        raise UsageError(f"{folder / odd.name}: is {odd.otherwise}; a run is written to plain files", advice=advice)
+
+
 def _busy(folder: Path, holders: tuple[Holder, ...]) -> UsageError:
     who = f"process {holders[-1].pid}, since {holders[-1].since}," if holders else "another process"
     advice = "Wait until it has ended, or end it; `weighbridge report` can be asked for meanwhile."
@@ -68,7 +94,7 @@ def _busy(folder: Path, holders: tuple[Holder, ...]) -> UsageError:
 def _told(path: Path) -> tuple[Holder, ...]:
     """Who wrote down that they hold it; one who was killed while writing had not begun anything."""
     found = []
-    for line in path.read_bytes().splitlines():
+    for line in read_whole(path).splitlines():
         with suppress(ValidationError):
             found.append(Holder.model_validate_json(line))
     return tuple(found)

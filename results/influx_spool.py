@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from ground import inside
 from ground.locks import open_lock
 from results.influx_server import AS_THEY_ARE, BATCH
 from results.store import StoreError, write_whole
@@ -73,7 +74,7 @@ class Spool:
     def head(self) -> list[str]:
         """The first lines that wait, at most BATCH of them; the same again until `sent` or `set_aside`."""
         try:
-            with self.path.open("rb") as file:
+            with os.fdopen(inside.opened(self.path.parent, SPOOL, os.O_RDONLY), "rb") as file:
                 file.seek(self._at)
                 lines = list(islice(file, BATCH))
         except OSError as error:
@@ -92,7 +93,8 @@ class Spool:
         """The server will not have the lines that `head` gave: keep them with its reason, out of the way of the others."""
         data = f"# {' '.join(why.split())}\n" + "".join(f"{line}\n" for line in lines)
         try:
-            with self.refused.open("ab") as file:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+            with os.fdopen(inside.opened(self.path.parent, REFUSED, flags), "ab") as file:
                 file.write(data.encode(errors=AS_THEY_ARE))
                 file.flush()
                 os.fsync(file.fileno())
@@ -145,7 +147,7 @@ def clear(folder: Path) -> None:
     path = folder / SPOOL
     try:
         if path.exists():
-            with path.open("rb") as file:
+            with os.fdopen(inside.opened(folder, SPOOL, os.O_RDONLY), "rb") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 path.unlink()
         (folder / REFUSED).unlink(missing_ok=True)

@@ -12,9 +12,10 @@ from typing import Any, Protocol
 
 from altair.utils.schemapi import debug_mode
 
+from ground import inside
 from results.chart_theme import font_folder
 from results.rendering import draw
-from results.store import make_folder, write_whole
+from results.store import StoreError, make_folder, write_whole
 
 
 class Drawing(Protocol):
@@ -42,7 +43,11 @@ class Drawing(Protocol):
 
 def write_charts(drawn: Sequence[Drawing], folder: Path) -> tuple[Path, ...]:
     """Write each chart as PNG (2x), SVG, PDF and CSV into a folder, which is made. Raises RenderingError or StoreError."""
-    make_folder(folder)
+    make_folder(folder.parent)
+    try:
+        inside.make_folder(folder.parent, folder.name)  # which is an error where it is a link to somebody's folder
+    except OSError as error:
+        raise StoreError(folder, error) from error
     # Altair checks every part of a chart against its schema as it is made, which takes longer than making it; tests do that.
     with debug_mode(arg=False):
         pictures = draw((chart.spec() for chart in drawn), font_folder()) if drawn else ()
@@ -57,6 +62,6 @@ def write_charts(drawn: Sequence[Drawing], folder: Path) -> tuple[Path, ...]:
         }
         for ending, content in contents.items():
             path = folder / f"{chart.name}.{ending}"
-            write_whole(path, content)
+            write_whole(path, content, folder=folder)
             written.append(path)
     return tuple(written)

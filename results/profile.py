@@ -20,6 +20,7 @@ from ground.document import did_you_mean
 from ground.errors import InvalidMeasurement, UsageError
 from ground.record import Record
 from results.block_trace import DiskTrace
+from results.reading import read_whole
 from suites import Suite
 
 Kind = Literal["gateway", "storage"]
@@ -161,8 +162,11 @@ def read_profiles(run: Path) -> tuple[Profiled, ...]:
     for path in sorted((run / FOLDER).glob("*/profile.json")):
         stacks = path.with_name("stacks.folded")
         try:
-            profile = Profile.model_validate_json(path.read_bytes())
-            found.append(Profiled(profile=profile, stacks=unfolded(stacks.read_text()) if stacks.exists() else ()))
-        except (OSError, ValueError) as error:
+            profile = Profile.model_validate_json(read_whole(path, folder=run))
+            sampled = unfolded(read_whole(stacks, folder=run).decode()) if stacks.exists() else ()
+            found.append(Profiled(profile=profile, stacks=sampled))
+        except OSError as error:
+            raise InvalidMeasurement(f"{error.filename or path.parent}: {error.strerror}") from error
+        except ValueError as error:
             raise InvalidMeasurement(f"{path.parent}: cannot be read: {error}") from error
     return tuple(found)

@@ -28,13 +28,14 @@ from typing import Final, Self
 
 from pydantic import BaseModel
 
+from ground import inside
 from ground.errors import DISK_FULL, InvalidMeasurement, UsageError, WeighbridgeError
 from ground.locks import open_lock
 from results.attestation import Attested
 from results.histogram import Histogram, log_header, log_line
 from results.manifest import ConfigFile, Manifest, RunEvent, Sheet, State
 from results.measurement import Measurement
-from results.reading import read_lines, read_record
+from results.reading import read_lines, read_record, read_whole
 from results.resolved import ResolvedPlan
 from results.step import StepKey, StepResult
 from results.telemetry import LINE, Head, HostSecond, ProbeSecond, Tail, Telemetry, TelemetryLine
@@ -143,7 +144,7 @@ class RunStore:
         """The plan as it was given. Raises UsageError when it cannot be read."""
         path = self.folder / "plan.yaml"
         try:
-            return path.read_text(encoding="utf-8")
+            return read_whole(path).decode("utf-8")
         except OSError as error:
             raise UsageError(f"{path}: {error.strerror}") from error
         except UnicodeDecodeError as error:
@@ -158,16 +159,15 @@ class RunStore:
         """
         if step.measurement is not None:
             # Whole files, replaced as one: a step that is measured again after a kill leaves no half and no double.
-            write_whole(self.folder / "latency" / f"{step.key.file_name}.hlog", _interval_log(step.measurement))
+            name = step.key.file_name
             lines = "".join(second.model_dump_json() + "\n" for second in step.measurement.seconds)
-            write_whole(self.folder / "series" / f"{step.key.file_name}.jsonl", lines)
+            write_whole(self.folder / "latency" / f"{name}.hlog", _interval_log(step.measurement), folder=self.folder)
+            write_whole(self.folder / "series" / f"{name}.jsonl", lines, folder=self.folder)
         append_line(self.folder / "steps.jsonl", step.model_dump_json())
 
     def keep(self, folder: str, name: str, data: bytes) -> None:
         """Keep a file of a driver's tool as `logs/{folder}/{name}`. Raises StoreError."""
-        path = self.logs / folder / name
-        make_folder(path.parent)
-        write_whole(path, data)
+        write_whole(self.logs / folder / name, data, folder=self.folder)
 
     def event(
         self, kind: str, text: str, *, layout: str | None = None, repeat: int | None = None, share: float | None = None
@@ -216,7 +216,7 @@ class RunStore:
 
         Raises StoreError.
         """
-        return TelemetryFile(self._telemetry(head.key), head)
+        return TelemetryFile(self._telemetry(head.key), head, folder=self.folder)
 
     def telemetry(self, key: StepKey) -> Telemetry | None:
         """The telemetry of a step; None where none was recorded. A torn last line is dropped.
@@ -224,7 +224,7 @@ class RunStore:
         Raises InvalidMeasurement with file:line about any other line that cannot be read.
         """
         path = self._telemetry(key)
-        lines = tuple(read_lines(path, LINE.validate_json, advice=_WITHOUT_TELEMETRY))
+        lines = tuple(read_lines(path, LINE.validate_json, advice=_WITHOUT_TELEMETRY, folder=self.folder))
         if not lines:
             return None
         head, *rest = lines
@@ -250,19 +250,24 @@ class RunStore:
         """The folder for what can be rebuilt."""
         return self.folder / "derived"
 
-    def make_derived(self) -> Path:
-        """The same, made where it is missing. Raises StoreError."""
-        return make_folder(self.derived)
+    def make_derived(self, name: str = "") -> Path:
+        """The same, or the folder of this name in it, made where it is missing. Raises StoreError, where one is a link as well."""
+        path = self.derived / name
+        try:
+            return inside.make_folder(self.folder, path.relative_to(self.folder).as_posix())
+        except OSError as error:
+            raise StoreError(path, error) from error
 
 
 class TelemetryFile:
     """Telemetry of one step as it is recorded: readable at any time, on the disk when it is closed. For one thread at a time."""
 
-    def __init__(self, path: Path, head: Head) -> None:
+    def __init__(self, path: Path, head: Head, *, folder: Path) -> None:
         self._path = path
+        name, flags = path.relative_to(folder).as_posix(), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
         try:
-            path.parent.mkdir(exist_ok=True)  # folders of runs made by older versions have none
-            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            # Folders of runs made by older versions have none for it.
+            self._descriptor = inside.opened(folder, name, flags, make_folders=True)
         except OSError as error:
             raise StoreError(path, error) from error
         try:
@@ -304,18 +309,15 @@ def make_folder(path: Path) -> Path:
     return path
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file so that the old or the new one is there, never half of one. Raises StoreError."""
-    data = content.encode() if isinstance(content, str) else content
-    part = path.with_name(f".{path.name}.part")
+def write_whole(path: Path, content: str | bytes, *, folder: Path | None = None) -> None:
+    """Write a file so that the old or the new one is there, never half of one; a link of its name gives way to it.
+
+    `folder`: the run's, of a file that is deeper in it: folders between are made, and none may be a link. Raises StoreError.
+    """
+    folder = folder or path.parent
     try:
-        with part.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
+        inside.write(folder, path.relative_to(folder).as_posix(), content.encode() if isinstance(content, str) else content)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise StoreError(path, error) from error
 
 
@@ -348,7 +350,7 @@ def _locked(path: Path) -> Iterator[int]:
     lock = open_lock(path.with_name(".lock"))
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = inside.opened(path.parent, path.name, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         try:
             yield descriptor
         finally:

@@ -17,6 +17,7 @@ from ground.record import Record
 from results.chart_data import csv_lines
 from results.doubt import PairDoubt
 from results.figures import UNKNOWN, show_figure
+from results.reading import read_whole
 from results.recap import Recap, recaps
 from results.resolved import ResolvedPlan
 from results.study_conclusions import Held, conclusions
@@ -100,10 +101,12 @@ def study_of(run_folder: Path) -> StudyRun | None:
     """The study that a run replays; None where it replays none. Raises UsageError when its file cannot be read."""
     path = run_folder / FILE
     try:
-        return StudyRun.model_validate_json(path.read_bytes())
+        return StudyRun.model_validate_json(read_whole(path))
     except FileNotFoundError:
         return None
-    except (OSError, ValidationError) as error:
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    except ValidationError as error:
         raise UsageError(f"{path}: cannot be read: {error}") from error
 
 

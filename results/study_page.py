@@ -33,8 +33,7 @@ class StudyPage(Record):
         return told(cell)
 
     def write(self, folder: Path) -> tuple[Path, ...]:
-        """Write every table as a CSV file into a folder, which is made; returns them. Raises StoreError."""
-        folder.mkdir(parents=True, exist_ok=True)
+        """Write every table as a CSV file into a folder that is there; returns them. Raises StoreError."""
         written = []
         concluded = () if self.outcome.concluded is None else (self.outcome.concluded,)
         for kind, grids in (("table", self.outcome.tables), ("published", self.outcome.published), ("conclusions", concluded)):

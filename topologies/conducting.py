@@ -10,6 +10,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from ground import inside
 from ground.record import Record
 
 CONDUCTOR: Final = "conductor.json"
@@ -37,7 +38,7 @@ def conduct(folder: Path) -> None:
     folder.mkdir(parents=True, mode=0o700)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     mine = Conducted(deployment=folder.name, pid=os.getpid(), since=now, started=started_at(os.getpid()) or 0)
-    (folder / CONDUCTOR).write_text(mine.model_dump_json())
+    inside.write(folder, CONDUCTOR, mine.model_dump_json().encode())
 
 
 def conducted_below(deployments: Path) -> tuple[Conducted, ...]:

@@ -7,16 +7,19 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from pydantic import ValidationError
+
 from gateways.gateway import Endpoint, Gateway, Say, Standing
 from gateways.host import Host
-from ground.errors import CommandFailed, MissingMeans, ServiceFailed, UsageError
+from ground import inside
+from ground.errors import CommandFailed, MissingMeans, ServiceFailed, TargetError, UsageError
 from ground.record import Record
 from ground.scope import Scope
 from ground.undisturbed import undisturbed
@@ -27,6 +30,7 @@ from topologies.conducting import Conducted, conduct, conducted_below
 from topologies.fake import FakeHosts
 from topologies.hardware import Hardware, Kind
 from topologies.hosts import Hosts
+from topologies.kept_logs import keep
 from topologies.loader import Planned
 from topologies.this_machine import ThisMachine
 
@@ -339,15 +343,20 @@ def _write(folder: Path, planned: Planned, hardware: Hardware, hosts: Hosts, sta
         # What opens a gateway that already ran is the user's own, and none of what this deployment made.
         endpoints=() if planned.gateway.already_runs else standing.endpoints,
     )
-    path = folder / RECORD
-    path.touch(mode=0o600)
-    path.write_text(stands.model_dump_json(indent=1))
+    inside.write(folder, RECORD, stands.model_dump_json(indent=1).encode(), mode=0o600)
 
 
 def standing(place: Place) -> tuple[Stands, ...]:
-    """What stands on this machine, as far as `up` or a run that is under way has written it down."""
-    records = sorted(place.deployments.glob(f"*/{RECORD}"))
-    return tuple(Stands.model_validate_json(path.read_text()) for path in records)
+    """What stands on this machine, as far as `up` or a run that is under way has written it down. Raises TargetError."""
+    found = []
+    for path in sorted(place.deployments.glob(f"*/{RECORD}")):
+        with suppress(FileNotFoundError):  # it is taken away while it is looked at
+            try:
+                found.append(Stands.model_validate_json(inside.read(path.parent, RECORD, largest_bytes=2**22)))
+            except (ValidationError, inside.Refused) as error:
+                advice = f"`weighbridge down` takes away what stands; then remove {path.parent}."
+                raise TargetError(f"{path}: does not say what stands, as it should", advice=advice) from error
+    return tuple(found)
 
 
 def _keep_logs(hosts: Hosts, folder: Path, say: Say) -> None:
@@ -356,11 +365,9 @@ def _keep_logs(hosts: Hosts, folder: Path, say: Say) -> None:
         source = host.log("")
         if source.is_dir():
             try:
-                shutil.copytree(source, folder / name, dirs_exist_ok=True, ignore_dangling_symlinks=True, ignore=_special)
-            except OSError as error:
-                # Of several files that could not be copied, `shutil.Error` has a list; the first says what is wrong.
-                first = error.args[0][0][-1] if isinstance(error, shutil.Error) and error.args[0] else error.strerror or error
-                say(f"{name}: not all of its logs could be kept in {folder / name}: {first}")
+                keep(source, folder, name)
+            except TargetError as error:
+                say(error.message)
 
 
 def _moved(error: ServiceFailed, hosts: Hosts, kept: Path) -> ServiceFailed:
@@ -370,7 +377,3 @@ def _moved(error: ServiceFailed, hosts: Hosts, kept: Path) -> ServiceFailed:
     if host is None or not log.is_relative_to(host.log("")):
         return error
     return error.moved(str(kept / error.host / log.relative_to(host.log(""))))
-
-
-def _special(folder: str, names: list[str]) -> set[str]:
-    return {name for name in names if not (Path(folder) / name).is_file() and not (Path(folder) / name).is_dir()}

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gateways.gateway import Image, Say
+from ground import inside
 from ground.errors import CommandFailed, MissingMeans, UsageError
 from ground.locks import open_lock
 
@@ -156,7 +157,7 @@ def _build(image: Image, say: Say, store: Path, lock: int) -> Path:
             # Out of the way by one rename, and the new one in by the next: what is swept is never under its name.
             root.rename(partial / "old")
         if listed:
-            root.with_name(f"{root.name}.packages").write_text(listed)
+            inside.write(store, f"{root.name}.packages", listed.encode())
         (partial / "root").rename(root)
     finally:
         sweep(partial)

@@ -23,6 +23,7 @@ from ground.errors import TargetError, UsageError
 from ground.record import Record
 from results.hold import Holder
 from results.manifest import Manifest
+from results.reading import read_whole
 from results.step import StepKey
 from results.store import RunStore
 from suites import Further
@@ -199,7 +200,7 @@ def ended_by_budget(store: RunStore) -> bool:
 def _plan(store: RunStore) -> Plan:
     path = store.folder / "plan.resolved.json"
     try:
-        return Plan.model_validate_json(path.read_bytes())
+        return Plan.model_validate_json(read_whole(path))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}", advice=f"Is {store.folder} the folder of a run?") from error
     except ValidationError as error:

@@ -162,16 +162,14 @@ class Apache(Front):
         Apache does not start StartServers processes at every graceful restart: after one that ended 20 of them, 1, 12 and 17 were
         seen with 2.4.71. Requests would wait while the others are started one after the other, as they do not after a start.
         """
-        log = host.log(ERROR_LOG)
-        known = log.stat().st_size if log.exists() else 0
+        known = len(host.logged(ERROR_LOG))
         before = self._generation(host)
         came = self._restarted(host)
         apache, after = self.daemons(host)[-1], self._generation(host)
         if after <= before:
             raise apache.failed(f"was told to restart gracefully and is still at generation {after}")
-        with log.open("rb") as file:
-            file.seek(known)
-            ignored = [line for line in file.read().decode(errors="replace").splitlines() if _IGNORED.search(line)]
+        since = host.logged(ERROR_LOG, known).decode(errors="replace")
+        ignored = [line for line in since.splitlines() if _IGNORED.search(line)]
         if ignored:
             raise apache.failed(f"took not all of its file at a graceful restart: {ignored[0]}")
         if came < self.settings.mpm.start_servers:

@@ -111,6 +111,5 @@ def _background(settings: Settings) -> dict[str, str]:
 
 def _pipeline(proxy: Host, configured: Sequence[str]) -> str:
     """The pipeline as it runs: Swift puts in what it cannot do without, and says so in its log."""
-    path = proxy.log(LOG)
-    found = _MODIFIED.findall(path.read_text(errors="replace")) if path.exists() else []
+    found = _MODIFIED.findall(proxy.logged(LOG).decode(errors="replace"))
     return f"{found[-1]} (as the proxy logged it)" if found else f"{' '.join(configured)} (as configured)"

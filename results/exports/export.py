@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from ground.errors import InvalidMeasurement, UsageError
 from ground.record import Record
@@ -11,6 +12,8 @@ from results.exports.file import File, Produced
 from results.exports.formats import OF_TUNINGS, format_of
 from results.run_data import RunData
 from results.store import make_folder, write_whole
+
+EXPORTS: Final = "exports"
 
 
 class Exported(Record):
@@ -47,14 +50,17 @@ def export(run: Path, to: str, tables: Sequence[str] = (), *, out: Path | None =
     file is there already and `force` is not given (then nothing is written), StoreError when one cannot be written.
     """
     data, made = produce(run, to, tables)
-    paths = _places(made, out, data.store.derived / "exports")
+    paths = _places(made, out, data.store.derived / EXPORTS)
     there = [path for path in paths if path.exists()]
     if there and not force:
         more = f" and {len(there) - 1} more" if len(there) > 1 else ""
         raise UsageError(f"{there[0]}{more}: there already", advice="Give --force to replace it, or another place with --out.")
+    # The run's own folder may come from anybody; any other place is the user's.
+    within = data.store.folder if out is None else None
     for path, file in zip(paths, made.files, strict=True):
-        make_folder(path.parent)
-        write_whole(path, file.content)
+        if within is None:
+            make_folder(path.parent)
+        write_whole(path, file.content, folder=within)
     return Exported(paths=paths, remarks=made.remarks)
 
 

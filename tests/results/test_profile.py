@@ -200,5 +200,5 @@ def test_profiles_are_read_again_and_shown_with_what_could_not_be_had(tmp_path: 
         read_profiles(tmp_path)
     (folder / "profile.json").unlink()
     (folder / "profile.json").mkdir()
-    with pytest.raises(InvalidMeasurement, match=r"one: cannot be read: .*Is a directory"):
+    with pytest.raises(InvalidMeasurement, match=r"one/profile\.json: is a folder, not a regular file"):
         read_profiles(tmp_path)

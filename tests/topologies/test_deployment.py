@@ -7,7 +7,7 @@ import pytest
 
 from gateways.gateway import Say, Standing
 from gateways.host import Host, Service
-from ground.errors import CommandFailed, ServiceFailed
+from ground.errors import CommandFailed, ServiceFailed, TargetError
 from results.store import StoreError
 from topologies.conducting import Conducted
 from topologies.deployment import conducted, deploy, standing
@@ -48,6 +48,39 @@ def test_what_stands_is_written_down_for_root_alone_and_gone_when_it_is_taken_aw
     assert standing(run.place) == ()
 
 
+def test_at_no_moment_of_its_being_written_down_is_half_of_a_deployment_found(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    whole, synced = Path.write_text, os.fsync
+
+    def look() -> None:
+        seen.append(len(standing(run.place)))
+        assert len(conducted(run.place)) == len(list(run.place.deployments.glob("*/conductor.json")))
+
+    def halfway(path: Path, text: str, *rest: object) -> int:
+        whole(path, text[: len(text) // 2])
+        look()
+        return whole(path, text)
+
+    def at_sync(descriptor: int) -> None:
+        look()
+        synced(descriptor)
+
+    monkeypatch.setattr(Path, "write_text", halfway)
+    monkeypatch.setattr(os, "fsync", at_sync)
+    with deploy(run.planned[0], run.hardware, run.place, lambda text: None):
+        assert len(standing(run.place)) == 1
+    assert set(seen) == {0}
+
+
+def test_a_record_of_what_stands_that_says_nothing_is_an_error_with_its_place(run: Run) -> None:
+    with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
+        record = run.place.deployments / deployment.label / "deployment.json"
+        for content in (record.read_bytes()[:40], b"", b"[]"):
+            record.write_bytes(content)
+            with pytest.raises(TargetError, match=r"deployment\.json: does not say what stands.*\n.*weighbridge down"):
+                standing(run.place)
+
+
 def test_logs_of_hosts_are_kept_where_the_run_wants_them(run: Run, tmp_path: Path) -> None:
     with deploy(run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs") as deployment:
         deployment.hosts["gateway-1"].log("stub.out").write_text("hello")
@@ -61,19 +94,62 @@ def test_logs_that_cannot_be_kept_are_named_and_do_not_hide_what_ended_the_deplo
     deployment.hosts["gateway-1"].log("stub.out").write_text("hello")
     with pytest.raises(StoreError, match="the disk is full"), deployment:
         raise StoreError(tmp_path / "steps.jsonl", OSError(errno.ENOSPC, "No space left on device"))
-    assert f"gateway-1: not all of its logs could be kept in {tmp_path}/logs/gateway-1: Not a directory" in said
+    assert f"{tmp_path}/logs: the logs of gateway-1 cannot be kept: File exists" in said
     assert not list(run.place.deployments.iterdir())
 
 
 def test_a_log_that_cannot_be_read_costs_no_other(run: Run, tmp_path: Path) -> None:
-    said: list[str] = []
-    with deploy(run.planned[0], run.hardware, run.place, said.append, logs=tmp_path / "logs") as deployment:
+    with deploy(run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs") as deployment:
         deployment.hosts["gateway-1"].log("stub.out").write_text("hello")
         (tmp_path / "logs" / "gateway-1" / "other.out" / "other.out").mkdir(parents=True)  # no file can be put here
         deployment.hosts["gateway-1"].log("other.out").write_text("hello")
     assert (tmp_path / "logs" / "gateway-1" / "stub.out").read_text() == "hello"
-    assert "other.out" in "".join(said)
-    assert "Is a directory" in "".join(said)
+    assert (tmp_path / "logs" / "gateway-1.not-copied.txt").read_text() == "other.out: Is a directory\n"
+
+
+def test_what_a_host_put_into_its_logs_beside_files_is_named_and_neither_followed_nor_waited_for(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "shadow").write_text("root:secret")
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "key").write_text("secret")
+    with deploy(run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs") as deployment:
+        logs = deployment.hosts["gateway-1"].log("")
+        (logs / "stub.out").write_text("hello")
+        (logs / "stolen").symlink_to(tmp_path / "shadow")
+        (logs / "folder").symlink_to(tmp_path / "etc")
+        (logs / "inner").mkdir()
+        os.mkfifo(logs / "inner" / "pipe")
+    kept = {str(path.relative_to(tmp_path / "logs")): path.read_text() for path in (tmp_path / "logs").rglob("*") if path.is_file()}
+    assert kept == {
+        "gateway-1/stub.out": "hello",
+        "gateway-1.not-copied.txt": "folder: is a link, which is not followed\nstolen: is a link, which is not followed\n"
+        "inner/pipe: is a pipe\n",
+    }
+
+
+def test_logs_of_a_host_are_not_kept_through_links_where_they_are_kept(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("mine")
+    (tmp_path / "logs" / "gateway-1").mkdir(parents=True)
+    (tmp_path / "logs" / "gateway-1" / "stub.out").symlink_to(tmp_path / "victim")
+    with deploy(run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs") as deployment:
+        deployment.hosts["gateway-1"].log("stub.out").write_text("theirs")
+    assert (tmp_path / "victim").read_text() == "mine"
+    assert "stub.out: is a link" in (tmp_path / "logs" / "gateway-1.not-copied.txt").read_text()
+
+
+def test_the_end_of_a_log_is_not_read_through_a_link(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "shadow").write_text("root:secret")
+    with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
+        host = deployment.hosts["gateway-1"]
+        assert host.tail("none") == []
+        host.log("osd.out").symlink_to(tmp_path / "shadow")
+        (told,) = host.tail("osd.out")
+        assert told.endswith("osd.out: is a link, which is not followed")
+        with pytest.raises(TargetError, match="is a link"):
+            host.logged("osd.out")
+        host.log("osd.out").unlink()
+        host.log("osd.out").write_text("one\ntwo\nthree\n")
+        assert host.tail("osd.out", 2) == ["two", "three"]
+        assert host.logged("osd.out", 4) == b"two\nthree\n"
 
 
 def test_a_deployment_that_cannot_be_written_down_is_taken_away_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from topologies.ssh import connection as module
 from topologies.ssh.connection import Connection
 from topologies.ssh.event_loop import EventLoop
 from topologies.ssh.program import RemoteProgram
+from topologies.ssh.there import ask
 
 SOON_S = 10.0
 
@@ -36,6 +37,8 @@ class Server:
         self.allowed = asyncssh.generate_private_key("ssh-ed25519")
         self.connections: list[asyncssh.SSHServerConnection] = []
         self.running: set[asyncio.subprocess.Process] = set()
+        self.profile = ""
+        """What its shell does before what it is asked for, as ~/.bashrc has it."""
         self.allowed.write_private_key(str(folder / "key"))
         (folder / "key").chmod(0o600)
         self.allowed.write_public_key(str(folder / "authorized"))
@@ -66,7 +69,7 @@ class Server:
 
     async def _process(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
         child = await asyncio.create_subprocess_exec(
-            "/bin/sh", "-c", process.command or "", stdin=-1, stdout=-1, stderr=-1, start_new_session=True
+            "/bin/sh", "-c", f"{self.profile}\n{process.command or ''}", stdin=-1, stdout=-1, stderr=-1, start_new_session=True
         )
         self.running.add(child)
         assert child.stdin is not None
@@ -143,6 +146,49 @@ def test_bytes_come_through_as_they_are_both_ways(host: Connection) -> None:
     done = host.run(("cat",), stdin=data)
     assert done.code == 0
     assert done.out == data
+
+
+def test_what_a_hosts_shell_says_at_a_login_is_no_part_of_what_anything_prints(
+    host: Connection, server: Server, tmp_path: Path
+) -> None:
+    server.profile = "echo Welcome to store-1; printf 'no end of line; '"
+    assert host.sh("echo x").stdout == "x\n"
+    assert host.run(("cat",), stdin=b"given").out == b"given"
+    assert ask(host, "means", str(tmp_path))["free_bytes"] > 0
+    with pytest.raises(CommandFailed) as caught:
+        host.sh("echo begun; sleep 60", timeout_s=0.5)
+    assert caught.value.output == "begun\n"
+    with spawned(host, ("cat",)) as program:
+        program.stdin.write(b"one\n")
+        program.stdin.flush()
+        assert program.stdout.readline() == b"one\n"
+
+
+def test_a_shell_that_never_does_what_it_is_asked_to_is_quoted(host: Connection, server: Server, tmp_path: Path) -> None:
+    server.profile = "echo This account is currently not available.; exit 0"
+    with pytest.raises(TargetError, match=r"store-1 .*: its shell did not do .* said 'This account is currently not available\.'"):
+        host.sh("echo x")
+    with spawned(host, ("cat",), str(tmp_path / "err")) as program:
+        assert program.stdout.read() == b""
+    assert "said 'This account is currently not available.'" in (tmp_path / "err").read_text()
+
+
+def test_a_program_there_whose_answer_is_not_json_is_an_error_that_quotes_it(host: Connection, tmp_path: Path) -> None:
+    (tmp_path / "python3").write_text("#!/bin/sh\necho 'no such option: -I'\n")
+    (tmp_path / "python3").chmod(0o755)
+    odd = way(host.loop, tmp_path, host.port, python=str(tmp_path / "python3"))
+    try:
+        with pytest.raises(TargetError, match=r"store-1 \(10\.0\.0\.4\): means_there\.py: .* is not JSON .*no such option: -I"):
+            ask(odd, "means", str(tmp_path))
+    finally:
+        odd.close()
+
+
+def test_a_command_that_prints_more_than_anything_of_ours_is_given_up(host: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES", 100_000)
+    with pytest.raises(TargetError, match="prints more than 100 kB to what was asked"):
+        host.sh("head -c 150000 /dev/zero")
+    assert host.sh("echo on").stdout == "on\n"
 
 
 def test_a_failing_script_is_told_with_what_it_said_and_a_signal_as_one(host: Connection) -> None:

@@ -261,13 +261,17 @@ def test_the_program_answers_line_by_line_and_tells_a_process_from_one_that_took
 def test_of_logs_what_is_new_is_told_and_one_that_was_begun_anew_from_its_beginning(tmp_path: Path) -> None:
     def new(known: dict[str, list[int]], name: str = "") -> dict[str, tuple[int, bytes]]:
         told = tell_host.new_of(str(tmp_path), name, known)
-        for path, (inode, offset, text) in told["files"].items():
-            known[path] = [inode, offset + len(base64.b64decode(text))]
-        return {path: (offset, base64.b64decode(text)) for path, (_, offset, text) in told["files"].items()}
+        for path, one in told["files"].items():
+            known[path] = [one["inode"], one["offset"] + len(base64.b64decode(one["data"]))]
+        return {path: (one["offset"], base64.b64decode(one["data"])) for path, one in told["files"].items()}
 
     known: dict[str, list[int]] = {}
     files(tmp_path, {"osd.0.log": "one\n", "apache2/error.log": "two\n", "empty": ""})
     (tmp_path / "link").symlink_to("osd.0.log")
+    (tmp_path / "linked").symlink_to("apache2")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("link", "linked/error.log", "pipe", "apache2"):
+        assert new({}, name) == {}
     assert new(known) == {"osd.0.log": (0, b"one\n"), "apache2/error.log": (0, b"two\n"), "empty": (0, b"")}
     assert new(known) == {}
     with (tmp_path / "osd.0.log").open("a") as file:

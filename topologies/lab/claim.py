@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from ground import inside
 from ground.errors import TargetError, UsageError
 from ground.locks import open_lock
 from ground.record import Record
@@ -55,9 +56,7 @@ class Claimed(Record):
         """Write it whole or not at all."""
         path = _path(state, self.deployment)
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(".partial")
-        draft.write_text(self.model_dump_json())
-        draft.replace(path)
+        inside.write(path.parent, path.name, self.model_dump_json().encode())
 
     def forget(self, state: Path) -> None:
         """Remove it: there is nothing left of the deployment."""

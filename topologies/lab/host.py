@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from gateways.host import Completed, Counters, Host, Service
+from ground import inside
 from ground.errors import CommandFailed, TargetError
 from topologies.lab import daemons, tools
 from topologies.lab.bundle import Bundle
@@ -149,10 +150,17 @@ class LabHost(Host):
     def spawn(self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         """Start a program in the host's namespaces and limits; signals sent to what is returned reach the program.
 
-        `returncode` is the program's; 128 + N when signal N ended it.
+        `returncode` is the program's; 128 + N when signal N ended it. Raises TargetError when `stderr` cannot be written: in the
+        folder of the host's logs it may be what the host has put there.
         """
-        with stderr.open("ab") as file:
-            return self._program(argv, env, stderr=file.fileno())
+        try:
+            descriptor = inside.opened(stderr.parent, stderr.name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        except OSError as error:
+            raise TargetError(f"{self.name}: {stderr}: {error.strerror}") from error
+        try:
+            return self._program(argv, env, stderr=descriptor)
+        finally:
+            os.close(descriptor)
 
     def _program(self, argv: Sequence[str], env: Mapping[str, str] | None, *, stderr: int) -> Program:
         pid_file = self.bundle.folder / f"program-{next(self._programs)}.pid"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shlex
 import time
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -18,7 +17,9 @@ import asyncssh
 
 from gateways.host import Completed
 from ground.errors import CommandFailed, MissingMeans, TargetError, UsageError
+from ground.quantities import show_bytes
 from topologies.hardware import Access, HostSpec
+from topologies.ssh import frame
 from topologies.ssh.event_loop import EventLoop
 from topologies.ssh.pipes import Pipes
 
@@ -32,6 +33,9 @@ SESSIONS: Final = 8
 CONNECTIONS: Final = 6
 """At most to one host; what is asked beyond their sessions waits."""
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+MOST_BYTES: Final = 256 * 2**20
+"""What a command may print that is run to its end: figures and lists, never data."""
 
 _CLOSED: Final = "SSH connection closed"
 """What asyncssh says of a session that was asked for on a connection that ends meanwhile."""
@@ -276,10 +280,16 @@ class Connection:
                     await asyncio.gather(_feed(process, data), _drain(process.stdout, out), _drain(process.stderr, err))
                     await process.wait_closed()
             except TimeoutError:
-                return Ended(None, bytes(out), bytes(err))
+                return Ended(None, frame.below(bytes(out)) or b"", bytes(err))
+            except _TooMuch:
+                raise TargetError(f"{self.where}: prints more than {show_bytes(MOST_BYTES)} to what was asked") from None
             if process.returncode is None:
                 self._gone("the connection broke off")
-            return Ended(process.returncode, bytes(out), bytes(err))
+            printed = frame.below(bytes(out))
+            if printed is None:
+                advice = f"see what its shell makes of `ssh {self.user}@{self.target} true`, and ForceCommand in its sshd_config"
+                raise TargetError(f"{self.where}: {frame.stray(bytes(out + err))}", advice=advice)
+            return Ended(process.returncode, printed, bytes(err))
 
     @asynccontextmanager
     async def _process(self, argv: Sequence[str], **pipes: Any) -> AsyncIterator[asyncssh.SSHClientProcess[bytes]]:
@@ -288,7 +298,7 @@ class Connection:
             while True:
                 async with self._session() as line:
                     try:
-                        process = await line.connection.create_process(shlex.join(argv), encoding=None, **pipes)
+                        process = await line.connection.create_process(frame.framed(argv), encoding=None, **pipes)
                     except asyncssh.ChannelOpenError as error:
                         if _closed(line) or error.reason == _CLOSED:
                             self._gone(error)
@@ -385,6 +395,12 @@ async def _feed(process: asyncssh.SSHClientProcess[bytes], data: bytes) -> None:
         process.stdin.write_eof()
 
 
+class _TooMuch(Exception):
+    """A command prints without end."""
+
+
 async def _drain(reader: asyncssh.SSHReader[bytes], into: bytearray) -> None:
     while chunk := await reader.read(65536):
         into += chunk
+        if len(into) > MOST_BYTES:
+            raise _TooMuch

@@ -9,6 +9,8 @@ from typing import IO
 
 import asyncssh
 
+from topologies.ssh import frame
+
 
 class Pipes:
     """Between a remote program and descriptors of this process."""
@@ -40,11 +42,17 @@ class Pipes:
         transport.set_write_buffer_limits(0)
         writer = asyncio.StreamWriter(transport, protocol, None, loop)
         try:
-            while chunk := await process.stdout.read(65536):
+            chunk, begun = await frame.skip(process.stdout)
+            if not begun:
+                if chunk:  # else its host was lost first, which its status says
+                    self._stderr.write(f"{frame.stray(chunk)}\n".encode())
+                return
+            while chunk or (chunk := await process.stdout.read(65536)):
                 if not transport.is_closing():
                     with contextlib.suppress(BrokenPipeError, ConnectionError):
                         writer.write(chunk)
                         await writer.drain()
+                chunk = b""
         finally:
             transport.close()
 

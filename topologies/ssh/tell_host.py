@@ -7,17 +7,19 @@ Good for Python 3.9.
 `{"ask": "counters"}`: numbers by the names of `gateways.host.Counters`; null where the kernel does not tell.
 `{"ask": "there", "processes": [[pid, started], ...]}`: a list of true and false.
 `{"ask": "log", "name": path or "", "known": {path: [inode, offset], ...}}`: what was added since,
-`{"files": {path: [inode, offset, base64]}, "more": bool}`; an offset smaller than the known one is of a file that was begun anew.
+`{"files": {path: {"inode": number, "offset": bytes, "data": base64}}, "more": bool}`; offset 0 is of a file that was begun anew.
 """
 
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 SECTOR_BYTES = 512
@@ -135,21 +137,39 @@ def new_of(folder: str, name: str, known: dict[str, list[int]]) -> dict[str, Any
     room = MOST_BYTES
     for path in [name] if name else sorted(below(folder)):
         try:
-            with (Path(folder) / path).open("rb") as file:
+            with os.fdopen(opened(folder, path), "rb") as file:
                 stat = os.fstat(file.fileno())
                 inode, offset = known.get(path, (stat.st_ino, 0))
                 if inode != stat.st_ino or offset > stat.st_size:
                     offset = 0
                 file.seek(offset)
                 data = file.read(room)
-        except (FileNotFoundError, IsADirectoryError):
-            continue
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENXIO):  # gone, a link, or a socket
+                continue
+            raise
         if data or path not in known or [stat.st_ino, offset] != list(known[path]):
-            files[path] = [stat.st_ino, offset, base64.b64encode(data).decode("ascii")]
+            text = base64.b64encode(data).decode("ascii")
+            files[path] = {"inode": stat.st_ino, "offset": offset, "data": text}
         room -= len(data)
         if room <= 0:
             return {"files": files, "more": True}
     return {"files": files, "more": False}
+
+
+def opened(folder: str, path: str) -> int:
+    """A file's descriptor, reached without following any link below the folder: daemons that write there are not root."""
+    at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    for part in path.split("/"):
+        try:
+            inner = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=at)
+        finally:
+            os.close(at)
+        at = inner
+    if not S_ISREG(os.fstat(at).st_mode):
+        os.close(at)
+        raise FileNotFoundError(errno.ENOENT, "is no regular file", path)
+    return at
 
 
 def below(folder: str) -> Iterator[str]:

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ground.errors import TargetError
+from ground.printed import json_value
 from topologies.ssh.shell import Shell
 
 _FOLDER = Path(__file__).resolve().parent
@@ -17,4 +19,5 @@ def ask(shell: Shell, program: str, *words: str, given: object = None, timeout_s
     Such a program uses nothing but Python 3.9's own library and what every Linux host has. Raises CommandFailed or TargetError.
     """
     source = (_FOLDER / f"{program}_there.py").read_text(encoding="utf-8")
-    return json.loads(shell.python(source, *words, stdin=json.dumps(given), timeout_s=timeout_s).stdout)
+    done = shell.python(source, *words, stdin=json.dumps(given), timeout_s=timeout_s)
+    return json_value(f"{shell.name} ({shell.address}): {program}_there.py", done.stdout, TargetError)

@@ -35,6 +35,7 @@ def command(run: Path, dark: bool, only: str | None, slo: float | None, out: Pat
     from results.chart_theme import DARK, LIGHT  # noqa: PLC0415
     from results.gallery import gallery_of  # noqa: PLC0415
     from results.pictures import write_charts  # noqa: PLC0415
+    from results.store import RunStore  # noqa: PLC0415
 
     drawings = gallery_of(run, DARK if dark else LIGHT, slo_ms=None if slo is None else slo * 1000).drawings
     chosen = choose(drawings, only)
@@ -42,7 +43,7 @@ def command(run: Path, dark: bool, only: str | None, slo: float | None, out: Pat
         for drawing in chosen:
             click.echo(f"{drawing.name}: {drawing.finding}")
         return
-    folder = out or run / "derived" / "charts" / ("dark" if dark else "")
+    folder = out or RunStore.open(run).make_derived("charts/dark" if dark else "charts")
     for path in write_charts(chosen, folder):
         if path.suffix == ".png":
             click.echo(str(path))

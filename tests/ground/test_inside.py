@@ -1,0 +1,168 @@
+"""Files below a folder that others filled: plain names, no links, regular files, bounds."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from ground.inside import Entry, Refused, entries, is_there, make_folder, names, opened, parts_of, read, reading, remove, write
+
+WRONG_NAMES = (
+    "",
+    ".",
+    "..",
+    "../victim",
+    "a/../../victim",
+    "/etc/shadow",
+    "a//b",
+    "a/",
+    "./a",
+    "a\0b",
+    "\ud800",
+    "a/" * 3000 + "b",
+)
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """A file that nothing may read or change."""
+    (tmp_path / "outside").mkdir()
+    found = tmp_path / "outside" / "secret"
+    found.write_text("secret")
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "folder").mkdir()
+    return tmp_path / "folder"
+
+
+@pytest.mark.parametrize("name", WRONG_NAMES)
+def test_a_name_that_is_no_plain_path_downwards_is_refused_whatever_is_asked(folder: Path, name: str) -> None:
+    for ask in (
+        lambda: parts_of(name),
+        lambda: read(folder, name, largest_bytes=9),
+        lambda: write(folder, name, b""),
+        lambda: make_folder(folder, name),
+        lambda: remove(folder, name),
+        lambda: is_there(folder, name),
+        lambda: names(folder, name),
+    ):
+        with pytest.raises(Refused, match="no plain path"):
+            ask()
+    assert list(folder.iterdir()) == []
+
+
+def test_a_file_is_read_as_it_was_written_in_folders_that_are_made_on_the_way(folder: Path) -> None:
+    write(folder, "a/b/c", b"content")
+    assert read(folder, "a/b/c", largest_bytes=7) == b"content"
+    assert names(folder, "a/b") == ("c",)
+    assert names(folder, "none") == ()
+    assert is_there(folder, "a/b/c")
+    assert not is_there(folder, "a/none/c")
+    remove(folder, "a/b/c")
+    remove(folder, "a/b/c")
+    assert names(folder, "a/b") == ()
+
+
+def test_the_folder_itself_may_be_reached_by_a_link_of_its_user(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").symlink_to(folder)
+    write(tmp_path / "mine", "file", b"content")
+    assert read(folder, "file", largest_bytes=100) == b"content"
+
+
+def test_a_link_is_neither_read_nor_written_through_at_any_place_of_a_path(folder: Path, outside: Path) -> None:
+    (folder / "file").symlink_to(outside)
+    (folder / "inner").symlink_to(outside.parent)
+    for name in ("file", "inner/secret"):
+        with pytest.raises(Refused, match="is a link, which is not followed"):
+            read(folder, name, largest_bytes=100)
+        with pytest.raises(Refused, match="is a link"):
+            opened(folder, name, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+    for ask in (lambda: write(folder, "inner/new", b""), lambda: make_folder(folder, "inner/new"), lambda: names(folder, "inner")):
+        with pytest.raises(Refused, match="inner"):
+            ask()
+    with pytest.raises(Refused):
+        remove(folder, "inner/secret")
+    write(folder, "file", b"ours")
+    assert (folder / "file").read_bytes() == b"ours"
+    assert not (folder / "file").is_symlink()
+    assert outside.read_text() == "secret"
+    assert list(outside.parent.iterdir()) == [outside]
+
+
+def test_a_link_that_waits_where_a_file_is_drafted_is_not_written_through(folder: Path, outside: Path) -> None:
+    (folder / ".file.part").symlink_to(outside)
+    write(folder, "file", b"ours")
+    assert outside.read_text() == "secret"
+
+
+def test_what_is_no_regular_file_is_refused_at_once_and_named(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    (folder / "inner").mkdir()
+    for name, words in (("pipe", "is a pipe"), ("inner", "is a folder")):
+        with pytest.raises(Refused, match=words):
+            read(folder, name, largest_bytes=100)
+    with pytest.raises(Refused, match="is a pipe"):
+        opened(folder, "pipe", os.O_RDWR)
+    with pytest.raises(Refused, match="is a device"):
+        read(Path("/dev"), "zero", largest_bytes=100)
+
+
+def test_a_file_beyond_its_bound_is_refused_before_it_is_read(folder: Path) -> None:
+    with (folder / "large").open("wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(Refused, match="is larger than 1 KiB"):
+        read(folder, "large", largest_bytes=1024)
+    with pytest.raises(Refused, match="is larger than"):
+        reading(folder, "large", largest_bytes=1024)
+
+
+def test_a_file_is_whole_whenever_it_is_read_while_two_write_it_and_no_draft_is_left(folder: Path) -> None:
+    contents = (b"a" * 100_000, b"b" * 100_000)
+    write(folder, "file", contents[0])
+    writers = [threading.Thread(target=lambda one=one: [write(folder, "file", one) for _ in range(8)]) for one in contents]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
+        assert read(folder, "file", largest_bytes=10**6) in contents
+    for writer in writers:
+        writer.join()
+    assert list(folder.iterdir()) == [folder / "file"]
+
+
+def test_a_file_for_its_owner_alone_never_was_anybody_elses(folder: Path) -> None:
+    write(folder, "file", b"", mode=0o600)
+    assert (folder / "file").stat().st_mode & 0o777 == 0o600
+
+
+def test_all_below_a_folder_is_told_with_what_it_is(folder: Path, outside: Path) -> None:
+    write(folder, "b/c", b"")
+    write(folder, "a", b"")
+    (folder / "b" / "link").symlink_to(outside)
+    (folder / "linked").symlink_to(outside.parent)
+    os.mkfifo(folder / "pipe")
+    link = "a link, which is not followed"
+    assert list(entries(folder)) == [
+        Entry(name="a"),
+        Entry(name="linked", otherwise=link),
+        Entry(name="pipe", otherwise="a pipe"),
+        Entry(name="b/c"),
+        Entry(name="b/link", otherwise=link),
+    ]
+
+
+def test_folders_in_folders_without_end_are_looked_at_up_to_a_depth(folder: Path) -> None:
+    at = os.open(folder, os.O_RDONLY)
+    for _ in range(30):
+        os.mkdir("d" * 200, dir_fd=at)
+        inner = os.open("d" * 200, os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = inner
+    os.close(at)
+    (entry,) = entries(folder)
+    assert entry.otherwise == "too far down to be looked at"

@@ -1,0 +1,230 @@
+"""A run folder that somebody sent: whatever stands in it, nothing outside of it is read or changed, and nothing waits for ever."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from ground.errors import InvalidMeasurement, UsageError, WeighbridgeError
+from results import derive, reading
+from results.exports.export import export
+from results.fake_run import WORKLOADS, fake_run
+from results.fake_tuning import fake_tuning
+from results.gallery import gallery_of
+from results.hold import holding
+from results.influx_spool import REFUSED, SPOOL, Spool, clear
+from results.pictures import write_charts
+from results.profile import FOLDER
+from results.run_data import RunData
+from results.slides.evidence import evidence
+from results.store import RunStore, StoreError, write_whole
+
+WITHIN_S = 60
+FILES = ("manifest.json", "plan.resolved.json", "plan.yaml", "steps.jsonl", "events.jsonl", "attestation.jsonl")
+
+
+@pytest.fixture(autouse=True)
+def _no_longer() -> Iterator[None]:
+    """What waits for ever fails here: reading a pipe, or what has no end."""
+
+    def late(_number: int, _frame: FrameType | None) -> None:
+        raise AssertionError(f"it has not ended within {WITHIN_S} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(WITHIN_S)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def store(runs: Path) -> RunStore:
+    """One step a layout."""
+    workload = WORKLOADS[0].model_copy(update={"workers": (2,), "runtime": 1.0})
+    return fake_run(runs, workloads=[workload], repeats=1)
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    """A file of this machine, in a folder of its own, that nothing may read or change."""
+    (tmp_path / "machine").mkdir()
+    path = tmp_path / "machine" / "secret"
+    path.write_text("root:planted-secret:\n")
+    return path
+
+
+def untouched(secret: Path) -> bool:
+    return secret.read_text() == "root:planted-secret:\n" and list(secret.parent.iterdir()) == [secret]
+
+
+def all_of(folder: Path) -> None:
+    """Everything that is read of a run."""
+    data = RunData(folder)
+    list(data.telemetry())
+    data.store.plan_yaml()
+    derive(folder, pictures=False)
+
+
+def instead(path: Path, make: Callable[[Path], None]) -> None:
+    """Put something else where a file was."""
+    path.unlink(missing_ok=True)
+    make(path)
+
+
+@pytest.mark.parametrize("name", [*FILES, "study.json", "tuning.json"])
+def test_a_file_of_a_run_that_is_a_link_is_named_and_not_read(store: RunStore, secret: Path, name: str) -> None:
+    instead(store.folder / name, lambda path: path.symlink_to(secret))
+    with pytest.raises(WeighbridgeError, match=rf"{name}: is a link, which is not followed") as error:
+        all_of(store.folder)
+    assert "planted" not in str(error.value)
+    pages = [path.read_text(errors="replace") for path in store.derived.rglob("*") if path.is_file()]
+    assert not [page for page in pages if "planted-secret" in page]
+
+
+@pytest.mark.parametrize("name", [*FILES, "study.json", "tuning.json"])
+def test_a_file_of_a_run_that_is_a_pipe_is_named_and_not_waited_for(store: RunStore, name: str) -> None:
+    instead(store.folder / name, os.mkfifo)
+    with pytest.raises(WeighbridgeError, match=rf"{name}: is a pipe"):
+        all_of(store.folder)
+
+
+@pytest.mark.parametrize("name", ["latency", "series", "telemetry"])
+def test_folders_of_steps_that_are_links_or_have_links_are_not_read_through(store: RunStore, secret: Path, name: str) -> None:
+    for path in (store.folder / name).iterdir():
+        instead(path, os.mkfifo)
+    with pytest.raises(WeighbridgeError, match=rf"{name}/.*: is a pipe"):
+        all_of(store.folder)
+    for path in (store.folder / name).iterdir():
+        instead(path, lambda path: path.symlink_to("/dev/zero"))
+    with pytest.raises(WeighbridgeError, match=rf"{name}/.*: is a link"):
+        all_of(store.folder)
+    for path in (store.folder / name).iterdir():
+        (secret.parent / path.name).write_text("planted")
+        path.unlink()
+    (store.folder / name).rmdir()
+    (store.folder / name).symlink_to(secret.parent)
+    with pytest.raises(WeighbridgeError, match="is a link"):
+        all_of(store.folder)
+
+
+def test_profiles_are_not_read_through_links(store: RunStore, secret: Path) -> None:
+    (store.folder / FOLDER).symlink_to(secret.parent.parent)
+    secret.with_name("profile.json").write_text("{}")
+    with pytest.raises(InvalidMeasurement, match=f"{FOLDER}: is a link"):
+        all_of(store.folder)
+
+
+def test_a_confirmation_that_is_a_link_is_none(runs: Path, tmp_path: Path) -> None:
+    tuned = fake_tuning(runs)
+    (tuned.folder / "confirmation").rename(tmp_path / "other")
+    (tuned.folder / "confirmation").symlink_to(tmp_path / "other")
+    assert derive(tuned.folder, pictures=False).tuned is not None
+    assert not list((tmp_path / "other").rglob("derived/report.html"))
+
+
+def test_a_line_without_end_is_given_up_before_it_is_read_as_a_whole(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "LONGEST_LINE_BYTES", 2**20)
+    with (store.folder / "steps.jsonl").open("r+b") as file:
+        file.truncate(2**32)
+    with pytest.raises(InvalidMeasurement, match=r"steps\.jsonl:\d+: is longer than 1 MiB"):
+        all_of(store.folder)
+
+
+def test_a_file_larger_than_any_of_its_kind_is_refused_unread(store: RunStore) -> None:
+    for name, size in (("steps.jsonl", 2**37), ("plan.yaml", 2**29)):
+        whole = (store.folder / name).read_bytes()
+        with (store.folder / name).open("r+b") as file:
+            file.truncate(size)
+        with pytest.raises(UsageError, match=rf"{name}: is larger than"):
+            all_of(store.folder)
+        (store.folder / name).write_bytes(whole)
+
+
+@pytest.mark.parametrize("name", ["report.html", "summary.csv", "effects.csv", ".report.html.part", ".summary.csv.part"])
+def test_a_report_is_not_written_through_a_link_that_waits_in_its_place(store: RunStore, secret: Path, name: str) -> None:
+    store.make_derived()
+    instead(store.derived / name, lambda path: path.symlink_to(secret))
+    derive(store.folder, pictures=False)
+    assert untouched(secret)
+    assert not (store.derived / "report.html").is_symlink()
+
+
+def test_a_folder_of_what_is_derived_that_is_a_link_is_named_and_not_written_into(store: RunStore, secret: Path) -> None:
+    drawings = gallery_of(store.folder).drawings[:1]
+    for path in store.derived.iterdir():
+        path.unlink()
+    store.derived.rmdir()
+    store.derived.symlink_to(secret.parent)
+    for write in (
+        lambda: derive(store.folder, pictures=False),
+        lambda: export(store.folder, "csv"),
+        store.make_derived,
+        lambda: write_charts(drawings, store.make_derived("charts")),
+    ):
+        with pytest.raises(StoreError, match="is a link, which is not followed"):
+            write()
+    store.derived.unlink()
+    store.derived.mkdir()
+    for name in ("charts", "exports"):
+        (store.derived / name).symlink_to(secret.parent)
+    with pytest.raises(StoreError, match=r"charts.*is a link"):
+        store.make_derived("charts")
+    with pytest.raises(StoreError, match=r"exports.*is a link"):
+        export(store.folder, "csv")
+    assert untouched(secret)
+
+
+def test_what_a_tuning_chose_is_not_cleared_through_a_link(runs: Path, secret: Path) -> None:
+    tuned = fake_tuning(runs)
+    tuned.make_derived()
+    (tuned.derived / "winner").symlink_to(secret.parent)
+    with pytest.raises(StoreError, match=r"winner.*is a link"):
+        derive(tuned.folder, pictures=False)
+    assert untouched(secret)
+
+
+def test_a_user_may_write_to_a_place_of_their_own_by_a_link(store: RunStore, tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "mine").symlink_to(tmp_path / "disk")
+    (path,) = export(store.folder, "csv", out=tmp_path / "mine").paths
+    write_whole(tmp_path / "mine" / "more", "x")
+    assert {one.name for one in (tmp_path / "disk").iterdir()} == {path.name, "more"}
+
+
+def test_slides_of_a_received_run_are_made_of_its_own_files_alone(store: RunStore, secret: Path) -> None:
+    instead(store.folder / "steps.jsonl", lambda path: path.symlink_to(secret))
+    with pytest.raises(WeighbridgeError, match=r"steps\.jsonl: is a link"):
+        evidence(store)
+
+
+@pytest.mark.parametrize("name", ["holders.jsonl", "logs/driver-swift-0.log", "latency", "derived/x"])
+def test_a_run_is_not_gone_on_with_in_a_folder_that_leads_elsewhere(store: RunStore, secret: Path, name: str) -> None:
+    path = store.folder / name
+    if path.is_dir():
+        path.rename(path.with_name("moved"))
+    instead(path, lambda path: path.symlink_to(secret.parent if name == "latency" else secret))
+    with pytest.raises(WeighbridgeError, match=name), holding(store.folder):
+        pass
+    assert untouched(secret)
+
+
+def test_nothing_is_appended_through_a_link(store: RunStore, secret: Path) -> None:
+    for name in ("events.jsonl", SPOOL, REFUSED):
+        instead(store.folder / name, lambda path: path.symlink_to(secret))
+    with pytest.raises(StoreError, match=r"events\.jsonl: cannot be written \(is a link"):
+        store.event("up", "x")
+    with pytest.raises(StoreError, match=SPOOL):
+        Spool(store.folder)
+    with pytest.raises(StoreError, match=SPOOL):
+        clear(store.folder)
+    (store.folder / SPOOL).unlink()
+    with Spool(store.folder) as spool:
+        spool.append(["a"])
+        with pytest.raises(StoreError, match=REFUSED):
+            spool.set_aside(spool.head(), "no")
+    assert untouched(secret)
