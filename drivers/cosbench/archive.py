@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Protocol
 
+from ground import inside
 from ground.errors import DriverError
 
 WAIT_S: Final = 30.0
@@ -53,9 +52,7 @@ class LocalFolder:
     def names(self, path: str) -> tuple[str, ...]:
         """See Folder."""
         try:
-            return tuple(sorted(one.name for one in (self._path / path).iterdir()))
-        except FileNotFoundError:
-            return ()
+            return inside.names(self._path, path)
         except OSError as error:
             raise DriverError(f"{self._path / path}: {error.strerror}") from None
 
@@ -63,18 +60,20 @@ class LocalFolder:
         """See Folder."""
         try:
             # What is no regular file is left alone: a link may lead to what only this user may read, a pipe never ends.
-            with os.fdopen(os.open(self._path / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                    return None
+            with os.fdopen(self._opened(path), "rb") as file:
                 if last_bytes is not None:
                     file.seek(max(0, file.seek(0, 2) - last_bytes))
                 return file.read(LARGEST_FILE_BYTES)
-        except (FileNotFoundError, IsADirectoryError):
+        except (FileNotFoundError, inside.Refused):
             return None
         except OSError as error:
-            if error.errno in (errno.ELOOP, errno.ENXIO):  # a link; a socket, or a pipe
-                return None
             raise DriverError(f"{self._path / path}: {error.strerror}") from None
+
+    def _opened(self, path: str) -> int:
+        """The descriptor of a file; the controller's logs, beside the archive, are where who set it up has them."""
+        beside = path.startswith("../")
+        folder, name = ((self._path / path).parent, Path(path).name) if beside else (self._path, path)
+        return inside.opened(folder, name, os.O_RDONLY)
 
     def close(self) -> None:
         """See Folder."""

@@ -21,6 +21,7 @@ from gateways.swift.swift import Swift
 from ground.errors import CommandFailed, MissingMeans, TargetError, UsageError, WeighbridgeError
 from topologies.hardware import Hardware
 from topologies.images import ensure
+from topologies.kept_logs import keep
 from topologies.lab import LabHosts, leftovers, raise_lab
 from topologies.lab.disk import LoopDisk
 from topologies.lab.runc import Runc
@@ -266,6 +267,24 @@ def test_links_of_a_host_are_followed_inside_it(client: Host, tmp_path: Path) ->
     assert not Path("/run/up").exists()
     with pytest.raises(TargetError, match="too many symbolic links"):
         client.put("/tmp/loop/file", "")
+
+
+def test_a_link_that_a_host_put_into_its_logs_is_not_read_written_or_kept_on_this_machine(gateway: Host, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("mine")
+    gateway.run(["ln", "-s", str(secret), "/var/log/host/stolen"])
+    try:
+        assert gateway.log("stolen").is_symlink()
+        (told,) = gateway.tail("stolen")
+        assert told.endswith("is a link, which is not followed")
+        with pytest.raises(TargetError, match="stolen: is a link"):
+            gateway.spawn(["sh", "-c", "echo theirs >&2"], stderr=gateway.log("stolen"))
+        keep(gateway.log(""), tmp_path / "logs", "gateway-1")
+    finally:
+        gateway.run(["rm", "/var/log/host/stolen"])
+    assert secret.read_text() == "mine"
+    assert "stolen: is a link" in (tmp_path / "logs" / "gateway-1.not-copied.txt").read_text()
+    assert not (tmp_path / "logs" / "gateway-1" / "stolen").exists()
 
 
 def test_hosts_of_one_image_change_nothing_of_it_nor_of_each_other(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ import pytest
 from ground.errors import CommandFailed, MissingMeans, TargetError, UsageError
 from topologies.hardware import Access, HostSpec, Reach
 from topologies.ssh import connection as module
+from topologies.ssh import frame
 from topologies.ssh.connection import Connection
 from topologies.ssh.event_loop import EventLoop
 from topologies.ssh.program import RemoteProgram
@@ -185,7 +186,7 @@ def test_a_program_there_whose_answer_is_not_json_is_an_error_that_quotes_it(hos
 
 
 def test_a_command_that_prints_more_than_anything_of_ours_is_given_up(host: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(frame, "MOST_BYTES", 100_000)
     with pytest.raises(TargetError, match="prints more than 100 kB to what was asked"):
         host.sh("head -c 150000 /dev/zero")
     assert host.sh("echo on").stdout == "on\n"

@@ -153,8 +153,12 @@ class LabHost(Host):
         `returncode` is the program's; 128 + N when signal N ended it. Raises TargetError when `stderr` cannot be written: in the
         folder of the host's logs it may be what the host has put there.
         """
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         try:
-            descriptor = inside.opened(stderr.parent, stderr.name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            if stderr.parent == self.bundle.logs:
+                descriptor = inside.opened(stderr.parent, stderr.name, flags)
+            else:
+                descriptor = os.open(stderr, flags | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise TargetError(f"{self.name}: {stderr}: {error.strerror}") from error
         try:

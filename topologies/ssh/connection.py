@@ -17,7 +17,6 @@ import asyncssh
 
 from gateways.host import Completed
 from ground.errors import CommandFailed, MissingMeans, TargetError, UsageError
-from ground.quantities import show_bytes
 from topologies.hardware import Access, HostSpec
 from topologies.ssh import frame
 from topologies.ssh.event_loop import EventLoop
@@ -33,9 +32,6 @@ SESSIONS: Final = 8
 CONNECTIONS: Final = 6
 """At most to one host; what is asked beyond their sessions waits."""
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-MOST_BYTES: Final = 256 * 2**20
-"""What a command may print that is run to its end: figures and lists, never data."""
 
 _CLOSED: Final = "SSH connection closed"
 """What asyncssh says of a session that was asked for on a connection that ends meanwhile."""
@@ -277,12 +273,12 @@ class Connection:
         async with self._process(argv) as process:
             try:
                 async with asyncio.timeout(timeout_s):
-                    await asyncio.gather(_feed(process, data), _drain(process.stdout, out), _drain(process.stderr, err))
+                    await asyncio.gather(_feed(process, data), frame.drain(process.stdout, out), frame.drain(process.stderr, err))
                     await process.wait_closed()
             except TimeoutError:
                 return Ended(None, frame.below(bytes(out)) or b"", bytes(err))
-            except _TooMuch:
-                raise TargetError(f"{self.where}: prints more than {show_bytes(MOST_BYTES)} to what was asked") from None
+            except frame.TooMuch as error:
+                raise TargetError(f"{self.where}: {error}") from None
             if process.returncode is None:
                 self._gone("the connection broke off")
             printed = frame.below(bytes(out))
@@ -393,14 +389,3 @@ async def _feed(process: asyncssh.SSHClientProcess[bytes], data: bytes) -> None:
             process.stdin.write(data[begin : begin + 65536])
             await process.stdin.drain()
         process.stdin.write_eof()
-
-
-class _TooMuch(Exception):
-    """A command prints without end."""
-
-
-async def _drain(reader: asyncssh.SSHReader[bytes], into: bytearray) -> None:
-    while chunk := await reader.read(65536):
-        into += chunk
-        if len(into) > MOST_BYTES:
-            raise _TooMuch

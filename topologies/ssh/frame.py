@@ -8,11 +8,19 @@ from typing import Final
 
 import asyncssh
 
+from ground.quantities import show_bytes
+
 _MARK: Final = "weighbridge-begins-here"
 _LINE: Final = f"{_MARK}\n".encode()
 MOST_STRAY_BYTES: Final = 2**20
 """Of what a shell may say before; what it says beyond is not kept."""
+MOST_BYTES: Final = 256 * 2**20
+"""What a command may print that is run to its end: figures and lists, never data."""
 _SHOWN: Final = 300
+
+
+class TooMuch(Exception):
+    """A command prints without end."""
 
 
 def framed(argv: Sequence[str]) -> str:
@@ -24,6 +32,14 @@ def below(out: bytes) -> bytes | None:
     """What a command printed, without what its shell said before; None where the command never began."""
     _, begun, rest = out.partition(_LINE)
     return rest if begun else None
+
+
+async def drain(reader: asyncssh.SSHReader[bytes], into: bytearray) -> None:
+    """Read all that a command prints. Raises TooMuch."""
+    while chunk := await reader.read(65536):
+        into += chunk
+        if len(into) > MOST_BYTES:
+            raise TooMuch(f"prints more than {show_bytes(MOST_BYTES)} to what was asked")
 
 
 async def skip(reader: asyncssh.SSHReader[bytes]) -> tuple[bytes, bool]:

@@ -304,6 +304,29 @@ def test_only_regular_files_of_an_archive_are_read_and_no_more_than_a_bound_of_e
         collect(folder, "w1", "n", when, "FINISHED", _nothing)
 
 
+def test_the_folder_of_a_workload_is_not_read_through_a_link_nor_by_an_id_that_leads_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "home" / "folder").mkdir(parents=True)
+    (tmp_path / "home" / "folder" / "scripts.log").write_text("what only this user may read")
+    archive = tmp_path / "archive"
+    archive.mkdir()
+    (archive / "w1-n").symlink_to(tmp_path / "home" / "folder")
+    folder = LocalFolder(str(archive))
+    with pytest.raises(DriverError, match="w1-n: is a link, which is not followed"):
+        folder.names("w1-n")
+    assert folder.read("w1-n/scripts.log") is None
+    with pytest.raises(DriverError, match="is no plain path"):
+        folder.names("w1/../../home/folder")
+    assert folder.read("w1/../../home/folder/scripts.log") is None
+
+
+def test_the_logs_of_a_controller_are_read_where_who_set_it_up_has_them(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "system.log").write_text("begin to process workload w1\nends\n")
+    (tmp_path / "cosbench" / "archive").mkdir(parents=True)
+    (tmp_path / "cosbench" / "log").symlink_to(tmp_path / "logs")
+    assert LocalFolder(str(tmp_path / "cosbench" / "archive")).read("../log/system.log", last_bytes=5) == b"ends\n"
+
+
 def test_an_archive_is_known_by_id_name_and_submission_and_taken_when_its_last_file_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
