@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +33,9 @@ LONGEST_NUMBER = 100
 LONGEST_SHOWN = 400
 """Characters of a line that are shown with a fault."""
 
+_USER_IN_URL = re.compile(r"(?<=://)[^/\s]*(?=@)")
+"""It is refused wherever a URL is wanted, and the line that is shown with the refusal must not tell it."""
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -51,7 +55,8 @@ class Fault:
         at = self.column if self.caret is None else self.caret
         # Of a very long line what stands around the fault; nothing of it moves a terminal's cursor.
         begin = max(0, at - LONGEST_SHOWN // 2) if len(self.text) > LONGEST_SHOWN else 0
-        shown = "".join(one if one.isprintable() else " " for one in self.text[begin : begin + LONGEST_SHOWN])
+        text = _USER_IN_URL.sub(lambda found: "*" * len(found[0]), self.text)
+        shown = "".join(one if one.isprintable() else " " for one in text[begin : begin + LONGEST_SHOWN])
         told = f"{self.file}:{self.line}:{self.column}: {inert(self.message)}\n    {shown}"
         return f"{told}\n    {' ' * (at - 1 - begin)}^" if at > 0 else told.rstrip()
 

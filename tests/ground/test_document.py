@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from pydantic import Field
 
-from ground.document import Document, DocumentError
+from ground.document import Document, DocumentError, Fault
 from ground.errors import UsageError
 from ground.quantities import Bytes, Seconds
 from ground.record import Record
@@ -138,3 +138,10 @@ def test_a_fault_holds_nothing_that_a_terminal_obeys() -> None:
     assert "2:9" in fault
     assert not {"\x1b", "\a", "\u202e"} & set(fault)
     assert "\x1b" not in faults_of("name: \x1b[2J\n")[0]
+
+
+def test_a_user_and_password_in_a_url_are_not_shown_with_the_line_of_a_fault() -> None:
+    line = "url: http://user:planted@store.example/ # and https://pl@nted@other.example"
+    told = str(Fault("mine.yaml", 1, 6, "wrong", line))
+    assert told.splitlines()[1] == "    url: http://************@store.example/ # and https://*******@other.example"
+    assert told.splitlines()[2].index("^") == 4 + line.index("http")

@@ -1,4 +1,4 @@
-//! Whatever a gateway answers: it comes to the same however it is cut, nothing panics, and no success is one without what was asked.
+//! Whatever a gateway answers: it comes to the same however it is cut, nothing panics, and no read is a success that is not whole.
 //!
 //! Answers are good ones that were spoilt by chance, from seeds: a seed that fails is told and fails again.
 

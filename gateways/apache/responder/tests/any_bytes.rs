@@ -1,4 +1,4 @@
-//! Whatever comes from a web server or from radosgw: it is read the same in whatever parts it comes, or refused, and nothing panics.
+//! Whatever comes from a web server or from radosgw: it is read the same in whatever parts it comes, or refused; nothing panics.
 //!
 //! Bytes are good ones that were spoilt by chance, from seeds: a seed that fails is told and fails again.
 

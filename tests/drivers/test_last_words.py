@@ -1,0 +1,50 @@
+"""What a driver says last, when a library of its own raised what nobody foresaw: all of it but the keys."""
+
+from __future__ import annotations
+
+import queue
+from typing import Any
+
+import gevent.queue
+import pytest
+from pydantic import SecretStr
+
+import drivers.cosbench.loop
+import drivers.locust.loop
+from drivers.cosbench.ending import Ending
+from drivers.order import CosbenchSite, Event, Failed, Setup, Target
+
+TARGET = Target(api="s3", url="http://127.0.0.1:9", user="u", key=SecretStr("planted-key"), token=SecretStr("planted/token"))
+SITE = CosbenchSite(controller="http://127.0.0.1:9", archive="/nowhere", password=SecretStr("planted-password"))
+SETUP = Setup(target=TARGET, bucket_prefix="wb-x", seed=1, cosbench=SITE)
+
+
+def raises(*_: Any) -> None:
+    raise ValueError("Invalid header value b'planted-key' of planted%2Ftoken by 'planted-password'")
+
+
+def by_locust(said: list[Event], monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(drivers.locust.loop, "Stock", raises)
+    inbox = gevent.queue.Queue()
+    inbox.put(SETUP.model_dump_json().encode())
+    return drivers.locust.loop.Loop(inbox, said.append).run()
+
+
+def by_cosbench(said: list[Event], monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(drivers.cosbench.loop, "Bench", raises)
+    inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    inbox.put(SETUP.model_dump_json().encode())
+    return drivers.cosbench.loop.Loop(inbox, said.append, Ending()).run()
+
+
+@pytest.mark.parametrize("driven", [by_locust, by_cosbench])
+def test_words_of_a_library_reach_nobody_with_a_key_in_them(
+    driven: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    said: list[Event] = []
+    assert driven(said, monkeypatch) == 3
+    (failed,) = said
+    assert isinstance(failed, Failed)
+    assert failed.message.startswith("ValueError: Invalid header value")
+    assert "Traceback" in caplog.text
+    assert "planted" not in failed.message + caplog.text
