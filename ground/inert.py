@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Mapping
+from typing import TypeVar
+
+from ground.record import Record
+
+Value = TypeVar("Value")
 
 
 def inert(text: str) -> str:
@@ -11,6 +17,20 @@ def inert(text: str) -> str:
     Escape sequences, which move cursors and set colours and titles, are among them, and marks that turn the order of letters.
     """
     return "".join(one if _shows(one) else one.encode("unicode_escape").decode("ascii") for one in text)
+
+
+def inert_all(value: Value) -> Value:
+    """A record, text, mapping, list or tuple with all its texts inert, all the way down; anything else as it is."""
+    made: object = value
+    if isinstance(value, str):
+        made = inert(value)
+    elif isinstance(value, tuple | list):
+        made = type(value)(inert_all(one) for one in value)
+    elif isinstance(value, Mapping):
+        made = {inert_all(name): inert_all(one) for name, one in value.items()}
+    elif isinstance(value, Record):
+        made = value.model_copy(update={name: inert_all(getattr(value, name)) for name in type(value).model_fields})
+    return made  # type: ignore[return-value]  # of the kind that was given
 
 
 def _shows(letter: str) -> bool:

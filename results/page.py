@@ -20,7 +20,7 @@ import vl_convert as vlc
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from ground.inert import inert
+from ground.inert import inert, inert_all
 from ground.quantities import show_bytes
 
 
@@ -41,7 +41,7 @@ def render(template: str, specs: Mapping[str, Mapping[str, Any]], **words: Any) 
         policy=_policy(),
         program=_program(),
         fonts={weight: _font(name) for weight, name in ((400, "Inter-Regular.otf"), (600, "Inter-SemiBold.otf"))},
-        specs=_script_json(_all_inert(specs)),
+        specs=_script_json(inert_all(specs)),
         bundle=_bundle(),
     )
 
@@ -50,15 +50,6 @@ def _finalized(value: Any) -> Any:
     """What an expression of a template gives, as it may stand in a page: the one way by which any text gets there."""
     # Scripts must stay as their hashes have them.
     return inert(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _all_inert(value: Any) -> Any:
-    """The same data with all its texts inert."""
-    if isinstance(value, str):
-        return inert(value)
-    if isinstance(value, Mapping):
-        return {_all_inert(name): _all_inert(one) for name, one in value.items()}
-    return [_all_inert(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _breakable(text: str) -> Markup:

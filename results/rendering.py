@@ -18,6 +18,7 @@ from queue import SimpleQueue
 from typing import IO, Any, Final
 
 from ground.errors import WeighbridgeError
+from ground.inert import inert_all
 from ground.record import Record
 
 MOST: Final = 4
@@ -53,7 +54,7 @@ def draw(specs: Iterable[Mapping[str, Any]], fonts: str, *, at_most: int | None 
                 _begin(processes, threads, fonts, told, waiting)
             for spec in specs:
                 made.append(Future())
-                waiting.put((json.dumps(spec), made[-1]))
+                waiting.put((json.dumps(inert_all(spec)), made[-1]))
             for _ in processes:
                 waiting.put(None)
             return tuple(one.result() for one in made)

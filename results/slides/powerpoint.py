@@ -14,10 +14,10 @@ from pptx.enum.text import MSO_ANCHOR, PP_ALIGN
 from pptx.oxml.ns import qn
 from pptx.util import Pt
 
+from ground.inert import inert_all
 from results.chart_theme import Look
 from results.slides.archive import settled
 from results.slides.fitting import LINE, bound, height_pt, largest, width_pt
-from results.slides.letters import writable
 from results.slides.native_chart import GLYPHS, add_chart
 from results.slides.native_table import add_table
 from results.slides.page import (
@@ -49,7 +49,7 @@ _MONOSPACED: Final = "Courier New"
 
 def powerpoint(deck: Deck) -> bytes:
     """The deck as a PPTX file: the same deck always gives the same bytes."""
-    deck = writable(deck)
+    deck = inert_all(deck)
     presentation = blank(deck)
     for number, one in enumerate(deck.slides, start=1):
         slide = presentation.slides.add_slide(presentation.slide_layouts[0])
