@@ -72,7 +72,7 @@ class Age(Record):
             raise ValueError("a share of disks of unknown size")
         else:
             wanted_bytes = self.fill * room_bytes
-        return max(1, round(wanted_bytes / self.objects(1).mean_bytes))
+        return max(1, int(wanted_bytes) // max(1, round(self.objects(1).mean_bytes)))
 
     def excess(self, count: int) -> str:
         """Why `count` objects at one time, with all that come and go, are more than are ever written; empty where they are not."""

@@ -82,9 +82,9 @@ WRONG: dict[Callable[[Path], None], tuple[int, str]] = {
     no_plan: (2, r"plan.resolved.json: No such file or directory"),
     broken_plan: (2, r"plan.resolved.json: Invalid JSON"),
     empty_plan: (2, r"plan.resolved.json: "),
-    folder_for_file: (2, r"steps.jsonl: Is a directory"),
-    folder_for_manifest: (2, r"manifest.json: Is a directory"),
-    unreadable: (2, r"steps.jsonl: Too many levels of symbolic links"),
+    folder_for_file: (2, r"steps.jsonl: is a folder"),
+    folder_for_manifest: (2, r"manifest.json: is a folder"),
+    unreadable: (2, r"steps.jsonl: is a link"),
 }
 
 
