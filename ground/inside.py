@@ -13,11 +13,9 @@ import secrets
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
-
-from ground.quantities import show_bytes
-from ground.record import Record
 
 LONGEST_NAME: Final = 4096
 """Characters of a path, as Linux has it."""
@@ -44,7 +42,8 @@ class Refused(OSError):
     """What is there is left alone; `strerror` says why, and `filename` where it is."""
 
 
-class Entry(Record):
+@dataclass(frozen=True)
+class Entry:
     """What stands below a folder: its path in it, and what it is where it is no regular file ("" where it is one)."""
 
     name: str
@@ -213,4 +212,6 @@ def _otherwise(mode: int) -> str:
 
 
 def _too_large(path: Path, largest_bytes: int) -> Refused:
+    from ground.quantities import show_bytes  # noqa: PLC0415 - small programs on hosts read files too, and start without pydantic
+
     return Refused(errno.EFBIG, f"is larger than {show_bytes(largest_bytes)}, as no such file of ours is", str(path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -72,7 +73,8 @@ class Age(Record):
             raise ValueError("a share of disks of unknown size")
         else:
             wanted_bytes = self.fill * room_bytes
-        return max(1, int(wanted_bytes) // max(1, round(self.objects(1).mean_bytes)))
+        # By fractions: a size may be a whole number that no float holds, and is refused as too large, not here.
+        return max(1, round(Fraction(wanted_bytes) / Fraction(self.objects(1).mean_bytes)))
 
     def excess(self, count: int) -> str:
         """Why `count` objects at one time, with all that come and go, are more than are ever written; empty where they are not."""

@@ -57,6 +57,8 @@ def export(run: Path, to: str, tables: Sequence[str] = (), *, out: Path | None =
         raise UsageError(f"{there[0]}{more}: there already", advice="Give --force to replace it, or another place with --out.")
     # The run's own folder may come from anybody; any other place is the user's.
     within = data.store.folder if out is None else None
+    if within is not None:
+        data.store.make_derived(EXPORTS)
     for path, file in zip(paths, made.files, strict=True):
         if within is None:
             make_folder(path.parent)

@@ -53,7 +53,9 @@ class StubHost(Host):
         return service not in self.dead
 
     def log(self, name: str) -> Path:
-        return self._folder / f"{self.name}-{name}"
+        logs = self._folder / self.name
+        logs.mkdir(exist_ok=True)
+        return logs / name
 
     def spawn(self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         stub = next(program for name, program in self._programs.items() if name in " ".join(argv))
