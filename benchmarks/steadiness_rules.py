@@ -21,10 +21,12 @@ import numpy as np
 from results.measurement import Measurement, Second
 from results.stalls import period_s
 from results.steadiness import steadiness
-from results.steady_repeats import steady_over_repeats, window_move
+from results.steady_repeats import steady_over_repeats, window_grain, window_move
 from results.testing import fake_measurement
 
 BASE: Final = fake_measurement(mean_ms=100, workers=16)
+WORKERS: Final = 4
+"""Of the windows that drift."""
 DRIFTS: Final = (0.0, 0.10, 0.20, 0.30, 0.50)
 REGIMES: Final = tuple(
     (repeats, window_s, rate, noise)
@@ -51,12 +53,17 @@ def step(counts: np.ndarray, window_s: float) -> Measurement:
     return BASE.model_copy(update={"seconds": seconds, "window_s": window_s})
 
 
-def moves(draw: np.random.Generator, drift: float, repeats: int, window_s: float, rate: float, noise: float) -> list[float | None]:
-    """The moves of a step's repeats."""
+def moves(
+    draw: np.random.Generator, drift: float, repeats: int, window_s: float, rate: float, noise: float
+) -> tuple[list[float | None], float]:
+    """The moves of a step's repeats by WORKERS workers, and what the coarsest of their windows cannot resolve."""
     lengths = np.array([1.0] * math.floor(window_s) + ([window_s % 1] if window_s % 1 else []))
     places = (np.cumsum(lengths) - lengths / 2) / window_s - 0.5
     rates = rate * (1 + drift * places) * (1 + noise * draw.normal(size=(repeats, len(lengths))) / np.sqrt(lengths))
-    return [window_move(step(counts, window_s)) for counts in draw.poisson(np.maximum(rates, 0) * lengths)]
+    made = [
+        step(counts, window_s).model_copy(update={"workers": WORKERS}) for counts in draw.poisson(np.maximum(rates, 0) * lengths)
+    ]
+    return [window_move(one) for one in made], max(window_grain(one) for one in made)
 
 
 def over_repeats(steps: int) -> None:
@@ -81,8 +88,9 @@ def line(steps: int, regime: tuple[int, float, int, float], *, head: str, drifti
         )
         said = []
         for _ in range(steps):
-            others = moves(draw, drift if drifting else 0.0, repeats * beside, window_s, rate, noise) if beside else []
-            said.append(steady_over_repeats(moves(draw, drift, repeats, window_s, rate, noise), others).steady)
+            others = moves(draw, drift if drifting else 0.0, repeats * beside, window_s, rate, noise)[0] if beside else []
+            own, grain = moves(draw, drift, repeats, window_s, rate, noise)
+            said.append(steady_over_repeats(own, others, grain=grain).steady)
         cells.append(f"{100 * said.count(True) / steps:.1f} / {100 * said.count(False) / steps:.1f}")
     print(f"| {repeats} | {window_s:g} s | {rate} | {noise:.0%} | {head} | {' | '.join(cells)} |", flush=True)
 

@@ -89,8 +89,10 @@ def _why(judged: Judged) -> str:
     one = judged.contrast
     if judged.q is not None and judged.q <= LEVEL:
         return " beyond the rig’s noise floor" if judged.noise is not None and one.least <= judged.noise else ""
-    if one.welch is not None and one.welch.p_beyond(judged.bound) <= LEVEL:
+    if one.welch is not None and one.welch.p_beyond(judged.bound * one.drift) <= LEVEL:
         return f" after correction for {judged.tests} comparisons"
+    if one.welch is not None and one.welch.p_beyond(judged.bound) <= LEVEL:
+        return f" (drifts within the windows that are not ruled out could make {show_ratio(one.drift)} of it)"
     beyond = f" beyond the {_matter(judged)} that matter" if one.p is not None and one.p <= LEVEL else ""
     return f"{beyond} (one of {show_ratio(judged.smallest)} would be, 8 times in 10)" if judged.smallest is not None else beyond
 

@@ -25,6 +25,7 @@ OBJECT: Final = re.compile(r"object-[0-9]+|written-[A-Za-z0-9-]*[0-9]|check")
 PATIENCE_S: Final = 20.0
 """A bucket that is empty and cannot be deleted for so long is left."""
 SHOWN: Final = 3
+GONE: Final = 404
 
 
 class Left(Record):
@@ -47,7 +48,8 @@ def left(endpoint: Endpoint) -> tuple[Left, ...]:
         # The account is no bucket: its address has none before it.
         with exchanging({**asked, "addressing": "path"}, "") as exchange:
             buckets = [(name, made) for name, made in _buckets(exchange, endpoint.api) if BUCKET.fullmatch(name)]
-        return tuple(_left(endpoint, asked, name, made) for name, made in sorted(buckets))
+        found = (_left(endpoint, asked, name, made) for name, made in sorted(buckets))
+        return tuple(one for one in found if one is not None)
     except WrongAnswer as wrong:
         raise _failed(endpoint, wrong) from wrong
 
@@ -60,15 +62,21 @@ def delete(endpoint: Endpoint, bucket: str) -> int:
         raise _failed(endpoint, wrong) from wrong
 
 
-def _left(endpoint: Endpoint, asked: Mapping[str, Any], bucket: str, made: datetime) -> Left:
+def _left(endpoint: Endpoint, asked: Mapping[str, Any], bucket: str, made: datetime) -> Left | None:
+    """What is in a bucket; None where its run has deleted it meanwhile."""
     count, newest = 0, made
     strange: list[str] = []
-    with exchanging(asked, bucket) as exchange:
-        for name, written in _objects(exchange, endpoint.api, bucket):
-            count += 1
-            newest = max(newest, written)
-            if not OBJECT.fullmatch(name) and len(strange) < SHOWN:
-                strange.append(name)
+    try:
+        with exchanging(asked, bucket) as exchange:
+            for name, written in _objects(exchange, endpoint.api, bucket):
+                count += 1
+                newest = max(newest, written)
+                if not OBJECT.fullmatch(name) and len(strange) < SHOWN:
+                    strange.append(name)
+    except WrongAnswer as wrong:
+        if wrong.answer is None or wrong.answer.status != GONE:
+            raise
+        return None
     return Left(api=endpoint.api, url=endpoint.url, bucket=bucket, objects=count, newest=newest, strange=tuple(strange))
 
 

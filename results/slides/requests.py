@@ -232,16 +232,13 @@ def _throughput_title(group: Group, pairs: Sequence[Finding]) -> str:
     """Who serves most of what the first layout does, and who least; or what one layout serves at its best."""
     of_first = {other: share for pair in pairs if (told := _of_first(pair)) is not None for other, share in [told]}
     if of_first:
-        # Of what may not be compared at some worker counts nothing is said at those.
-        left_out = {row.workers for row in group.rows if not row.throughput_ops_s or not may_rank(row, "throughput")}
-        counts = sorted({row.workers for row in group.rows} - left_out) or [row.workers for row in group.rows]
-        at = f"at {spanned((min(counts), max(counts)))}"
         most, least = max(of_first, key=lambda name: of_first[name]), min(of_first, key=lambda name: of_first[name])
         by_name = {name: pair for pair in pairs for name in (pair.faster, pair.slower) if name != pair.baseline}
         if most == least or of_first[most] < 1:
-            return f"{_relation(by_name[least], group.about)} {at}"
+            return f"{_relation(by_name[least], group.about)}{_at(group, {group.layouts[0], least})}"
         mark = " (provisional)" * (by_name[least].verdict == "provisional" != by_name[most].verdict)
-        return f"{_relation(by_name[most], group.about)} {at}, {least} {show_ratio(of_first[least])}{mark}"
+        at = _at(group, {group.layouts[0], most, least})
+        return f"{_relation(by_name[most], group.about)}{at}, {least} {show_ratio(of_first[least])}{mark}"
     best = max(
         (row for row in group.rows if row.ranked and row.throughput_ops_s), key=lambda row: row.throughput_ops_s or 0, default=None
     )
@@ -249,6 +246,14 @@ def _throughput_title(group: Group, pairs: Sequence[Finding]) -> str:
         most = f"{show_figure(best.throughput_ops_s)} op/s of {group.about}"
         return f"{best.layout} serves at most {most}, at {counted(best.workers, 'worker')}"
     return f"{upper(group.about)} cannot be compared"
+
+
+def _at(group: Group, layouts: set[str]) -> str:
+    """` at 1 to 16 workers`, of those counts at which all these layouts may be compared; nothing where there is none."""
+    spoken_of = [row for row in group.rows if row.layout in layouts]
+    left_out = {row.workers for row in spoken_of if not row.throughput_ops_s or not may_rank(row, "throughput")}
+    counts = {row.workers for row in spoken_of} - left_out
+    return f" at {spanned((min(counts), max(counts)))}" if counts else ""
 
 
 def _of_first(pair: Finding) -> tuple[str, float] | None:

@@ -23,6 +23,7 @@ pytestmark = [
 ROOT = Path(__file__).parents[2]
 TESTS = (
     *("tests/drivers/locust/test_sdk_window.py", "tests/drivers/locust/test_step.py", "tests/results/test_query.py"),
+    "tests/drivers/locust/test_foreign_stations.py",
     *("tests/results/slides/test_powerpoint.py", "tests/weighbridge/test_command.py", "tests/suites/test_cosbench_xml.py"),
     *("tests/results/test_exports.py", "tests/weighbridge/test_influx_writer.py", "tests/topologies/test_loader.py"),
 )

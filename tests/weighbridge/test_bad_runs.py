@@ -109,7 +109,7 @@ def test_a_run_that_is_being_made_is_read_as_far_as_it_is_and_every_verb_says_so
     folder: Path, tell: Callable[..., Told], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Pictures take long, and are drawn elsewhere.
-    monkeypatch.setattr("weighbridge.hanging.write_charts", lambda _drawings, _folder: ())
+    monkeypatch.setattr("weighbridge.conclusion.write_charts", lambda _drawings, _folder: ())
     change(folder / "manifest.json", '"state": "done"', '"state": "running"')
     steps = folder / "steps.jsonl"
     steps.write_bytes(steps.read_bytes()[:-100])

@@ -67,7 +67,7 @@ def test_charts_that_fail_cost_neither_the_table_nor_the_report_nor_the_exit_cod
     def fails(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("weighbridge.hanging.write_charts", fails)
+    monkeypatch.setattr("weighbridge.conclusion.write_charts", fails)
     code, told, _ = tell("report", folder)
     assert code == whole
     assert (folder / "derived" / "report.html").is_file()
@@ -84,7 +84,7 @@ def test_the_table_is_told_before_the_first_chart_is_drawn(
         before.append(capsys.readouterr().out)
         return ()
 
-    monkeypatch.setattr("weighbridge.hanging.write_charts", draws)
+    monkeypatch.setattr("weighbridge.conclusion.write_charts", draws)
     tell("report", folder)
     assert "small-read" in before[0]
     assert "report.html" in before[0]

@@ -38,7 +38,7 @@ def test_charts_that_cannot_be_drawn_cost_no_table_and_leave_the_exit_code(
 
     monkeypatch.setattr("weighbridge.run.run", lambda *_, **__: (derived, steps))
     monkeypatch.setattr("weighbridge.run.resume", lambda *_, **__: (derived, steps, True))
-    monkeypatch.setattr("weighbridge.hanging.write_charts", fails)
+    monkeypatch.setattr("weighbridge.conclusion.write_charts", fails)
     arguments = [verb, str(store.folder)] if verb == "resume" else [verb, "--out", str(tmp_path / "runs")]
     done = CliRunner().invoke(weighbridge, arguments, standalone_mode=False)
     assert (done.exception, done.return_value) == (None, 0)

@@ -7,12 +7,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from swiftclient.client import Connection
 
+from gateways.existing import made
+from gateways.gateway import Endpoint
 from results.store import RunStore
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "gateways"))
@@ -221,6 +225,15 @@ def test_clean_lists_what_killed_runs_left_and_deletes_only_what_they_made_alone
         assert "deleted, with 1 objects" in done.stdout
         assert "'holiday.jpg'" in done.stdout
         assert set(containers(place)) == {mixed, theirs}
+
+
+def test_a_bucket_that_goes_between_the_list_and_the_look_into_it_is_none_that_was_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    made_at = datetime(2026, 1, 1, tzinfo=UTC)
+    monkeypatch.setattr(made, "_buckets", lambda *_: [("wb-0123abcd-gone-0", made_at), ("wb-0123abcd-small-0", made_at)])
+    with null_target() as place:
+        left_by(place, bucket="wb-0123abcd-small-0")
+        known = Endpoint(api="s3", url=f"http://{place[0]}:{place[1]}", user="weigh:er", key=SecretStr(KEY))
+        assert [one.bucket for one in made.left(known)] == ["wb-0123abcd-small-0"]
 
 
 def test_clean_refuses_a_layout_whose_gateway_goes_with_its_deployment(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from ground import inside
 from ground.errors import TargetError
 from ground.record import Record
 from topologies.lab.ending import BUNDLES
@@ -45,10 +46,8 @@ def keep(folder: Path, host: str, services: Mapping[str, Process | None]) -> Non
         Daemon(host=host, service=name, pid=one.pid, started=one.started) if one else Daemon(host=host, service=name, pid=None)
         for name, one in services.items()
     )
-    draft = folder / f".{FILE}.part"
     try:
-        draft.write_text(Kept(daemons=daemons).model_dump_json())
-        draft.replace(folder / FILE)
+        inside.write(folder, FILE, Kept(daemons=daemons).model_dump_json().encode())
     except OSError as error:
         raise TargetError(f"{host}: {folder / FILE} cannot be written: {error.strerror}") from error
 

@@ -100,7 +100,7 @@ class Teller:
                 "where they ended, or are begun anew"
             )
         self._log_bytes += len(added.data)
-        if self._log_bytes > MOST_BYTES or len(self._known) >= MOST_FILES:
+        if self._log_bytes > MOST_BYTES or (path not in self._known and len(self._known) >= MOST_FILES):
             raise TargetError(
                 f"{self._name}: its logs are more than {MOST_FILES} files or {show_bytes(MOST_BYTES)}: no more is copied",
                 advice="see what fills the folder of its logs",

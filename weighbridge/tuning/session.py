@@ -28,10 +28,10 @@ from suites.tuning import Tuning
 from topologies.deployment import preflight_all
 from weighbridge import resumption, run
 from weighbridge.budget import Allowance
+from weighbridge.conclusion import draw
 from weighbridge.conductor import BUDGET, RESUMED
 from weighbridge.display import display_for
 from weighbridge.facts import facts_of_machine
-from weighbridge.hanging import hang
 from weighbridge.interruption import Interrupted, interruptible
 from weighbridge.means import require
 from weighbridge.measuring import Measuring
@@ -247,18 +247,18 @@ def confirm(ready: Ready, winner: Candidate, folder: Path, doing: Doing, *, atte
         layouts = RunStore.open(begun).plan().layouts
         if [(one.name, one.settings) for one in layouts] == [(one.layout.name, one.layout.settings) for one in arms]:
             derived, *_ = run.resume(begun, doing, despite=despite)
-            _hang(derived, doing)
+            _draw(derived, doing)
             return
     doing.say(f"confirming {winner.arm.name} against {ready.baseline.arm.name}, {ready.tuning.confirm} visits each")
     suite = ready.suite.changed(repeats=ready.tuning.confirm)
     plan = make_plan(suite, ready.hardware, arms, order_seed=secrets.randbelow(2**32))
     derived, _ = run.run(plan, arms, doing, out=folder / CONFIRMATION, text=ready.text, attest=attest)
-    _hang(derived, doing)
+    _draw(derived, doing)
 
 
-def _hang(derived: Derived, doing: Doing) -> None:
+def _draw(derived: Derived, doing: Doing) -> None:
     if doing.pictures:
-        hang(derived.gallery.drawings, derived.charts_folder, doing.say, again=f"weighbridge charts {derived.folder.parent}")
+        draw(derived.gallery.drawings, derived.charts_folder, doing.say, again=f"weighbridge charts {derived.folder.parent}")
 
 
 def _ended_by_budget(store: RunStore) -> bool:

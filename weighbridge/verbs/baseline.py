@@ -39,8 +39,8 @@ def baseline(hardware: str, sizes: str, out: Path, *, as_json: bool = False) -> 
     from topologies.attestation import tools_of  # noqa: PLC0415
     from topologies.baseline import bare, measure, refuse  # noqa: PLC0415
     from weighbridge import selection  # noqa: PLC0415
+    from weighbridge.conclusion import draw  # noqa: PLC0415
     from weighbridge.facts import facts_of_machine  # noqa: PLC0415
-    from weighbridge.hanging import hang  # noqa: PLC0415
     from weighbridge.interruption import interruptible  # noqa: PLC0415
     from weighbridge.means import require  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
@@ -81,7 +81,7 @@ def baseline(hardware: str, sizes: str, out: Path, *, as_json: bool = False) -> 
     else:
         show(made, screen)
         screen.print(f"\nwritten to {folder}", markup=False, highlight=False, soft_wrap=True)
-    hang([baseline_chart(made)], folder / "charts", partial(click.echo, err=True))
+    draw([baseline_chart(made)], folder / "charts", partial(click.echo, err=True))
 
 
 def sizes_of(text: str) -> tuple[int, ...]:

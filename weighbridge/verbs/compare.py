@@ -144,7 +144,7 @@ def compare(
     from results.profile import choose  # noqa: PLC0415
     from weighbridge import selection  # noqa: PLC0415
     from weighbridge.budget import fit, sentences  # noqa: PLC0415
-    from weighbridge.hanging import conclude  # noqa: PLC0415
+    from weighbridge.conclusion import conclude  # noqa: PLC0415
     from weighbridge.plan import make_plan, twin_of  # noqa: PLC0415
     from weighbridge.run import Doing, run  # noqa: PLC0415
     from weighbridge.spread import spread_here  # noqa: PLC0415

@@ -126,7 +126,7 @@ def _write(comparison: Comparison, guarded: Guarded, out: Path) -> tuple[Path, .
     from results.guard import differences_csv  # noqa: PLC0415
     from results.recap_map import recap_maps  # noqa: PLC0415
     from results.store import make_folder, write_whole  # noqa: PLC0415
-    from weighbridge.hanging import hang  # noqa: PLC0415
+    from weighbridge.conclusion import draw  # noqa: PLC0415
 
     make_folder(out)
     texts = {
@@ -136,7 +136,7 @@ def _write(comparison: Comparison, guarded: Guarded, out: Path) -> tuple[Path, .
     }
     for name, text in texts.items():
         write_whole(out / name, text)
-    return (*(out / name for name in texts), *hang(recap_maps(comparison), out, partial(click.echo, err=True)))
+    return (*(out / name for name in texts), *draw(recap_maps(comparison), out, partial(click.echo, err=True)))
 
 
 def _listed(text: str | None) -> list[str]:

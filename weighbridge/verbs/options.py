@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
+from ground.errors import UsageError
+from ground.plain_url import folder_or_ssh_place, without_query
+
 if TYPE_CHECKING:
     from results.influx_server import InfluxServer
+
+Callback = Callable[[click.Context, click.Parameter, str | None], str | None]
 
 shown = functools.partial(click.option, show_default=True)
 """An option whose default is part of its help."""
@@ -45,28 +51,27 @@ def influx_server(_context: click.Context, _parameter: click.Parameter, value: s
     return InfluxServer.parse(value)
 
 
-def console_url(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    """The callback of an option that names COSBench's controller; who may use it is in the environment. Raises UsageError."""
-    from ground.errors import UsageError  # noqa: PLC0415 - as above
-    from ground.plain_url import without_query  # noqa: PLC0415
+def _told_everywhere(check: Callable[[str], str], head: str, advice: str) -> Callback:
+    """The callback of an option that every report shows: nothing may stand in it that opens anything. `check` raises ValueError."""
 
-    try:
-        return None if value is None else without_query(value)
-    except ValueError as error:
-        advice = "User and password of its console are given as $COSBENCH_USER and $COSBENCH_PASSWORD."
-        raise UsageError(f"--cosbench: the URL {error}", advice=advice) from None
+    def checked(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+        try:
+            return None if value is None else check(value)
+        except ValueError as error:
+            raise UsageError(f"{head} {error}", advice=advice) from None
+
+    return checked
 
 
-def archive_place(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    """The callback of an option that names the folder of COSBench's archive. Raises UsageError."""
-    from ground.errors import UsageError  # noqa: PLC0415 - as above
-    from ground.plain_url import folder_or_ssh_place  # noqa: PLC0415
+console_url = _told_everywhere(
+    without_query, "--cosbench: the URL", "User and password of its console are given as $COSBENCH_USER and $COSBENCH_PASSWORD."
+)
+"""The callback of an option that names COSBench's controller."""
 
-    try:
-        return None if value is None else folder_or_ssh_place(value)
-    except ValueError as error:
-        advice = "ssh lets this user in by a key of ~/.ssh or of its agent."
-        raise UsageError(f"--cosbench-archive: {error}", advice=advice) from None
+archive_place = _told_everywhere(
+    folder_or_ssh_place, "--cosbench-archive:", "ssh lets this user in by a key of ~/.ssh or of its agent."
+)
+"""The callback of an option that names the folder of COSBench's archive."""
 
 
 influx = click.option(

@@ -17,7 +17,7 @@ def command(run: Path, *, pictures: bool) -> None:
     from results import derive  # noqa: PLC0415
     from results.gaps import gaps  # noqa: PLC0415
     from results.store import RunStore  # noqa: PLC0415
-    from weighbridge.hanging import conclude  # noqa: PLC0415
+    from weighbridge.conclusion import conclude  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
 
     conclude(derive(run, pictures=False), console(), pictures=pictures)

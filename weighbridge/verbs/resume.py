@@ -78,7 +78,7 @@ def resume(
     """
     from results.store import RunStore  # noqa: PLC0415 - heavy rooms are imported by what needs them
     from results.trial_book import TrialBook  # noqa: PLC0415
-    from weighbridge.hanging import conclude  # noqa: PLC0415
+    from weighbridge.conclusion import conclude  # noqa: PLC0415
     from weighbridge.run import Doing  # noqa: PLC0415
     from weighbridge.run import resume as go_on  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415

@@ -75,7 +75,7 @@ def replay(chosen: Ready, screen: Console, *, attest: bool, influx: InfluxServer
     """Run a study and print what it came to; returns the exit code. Raises as `weighbridge.run.run` does."""
     from results.store import write_whole  # noqa: PLC0415 - as above
     from results.study import FILE, StudyRun  # noqa: PLC0415
-    from weighbridge.hanging import conclude  # noqa: PLC0415
+    from weighbridge.conclusion import conclude  # noqa: PLC0415
     from weighbridge.run import Doing, run  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.verbs.compare import exit_code  # noqa: PLC0415

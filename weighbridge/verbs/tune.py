@@ -158,7 +158,7 @@ def print_arms(chosen: Ready, screen: Console, *, attest: bool) -> None:
 
 def _told(outcome: Outcome, screen: Console, *, pictures: bool) -> int:
     """Print an outcome; 4 when nothing of it may be ranked, else 0."""
-    from weighbridge.hanging import conclude  # noqa: PLC0415 - as above
+    from weighbridge.conclusion import conclude  # noqa: PLC0415 - as above
 
     conclude(outcome.derived, screen, pictures=pictures)
     compared = outcome.ledger is None or any(effect.ratio is not None for one in outcome.ledger.entries for effect in one.effects)

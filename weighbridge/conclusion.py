@@ -18,7 +18,7 @@ def conclude(derived: Derived, screen: Console, *, pictures: bool) -> None:
     """Print what a run came to, and then write its charts, if that is wanted."""
     print_outcome(derived, screen)
     if pictures:
-        hang(
+        draw(
             derived.gallery.drawings,
             derived.charts_folder,
             lambda words: screen.print(words, markup=False, highlight=False, soft_wrap=True),
@@ -26,7 +26,7 @@ def conclude(derived: Derived, screen: Console, *, pictures: bool) -> None:
         )
 
 
-def hang(drawings: Sequence[Drawing], folder: Path, say: Say, *, again: str = "") -> tuple[Path, ...]:
+def draw(drawings: Sequence[Drawing], folder: Path, say: Say, *, again: str = "") -> tuple[Path, ...]:
     """Write charts into a folder; returns their files. Where they cannot be drawn that is said, and is no failure of a run.
 
     `again` is the command that tries once more.
