@@ -29,13 +29,13 @@ def bounded(latency: Histogram | None, in_flight: Histogram | None, percent: flo
     """
     if not 0 < percent <= 100:
         raise ValueError(f"{percent} is not a percentage above 0 and up to 100")
-    seen = latency.buckets() if latency is not None else ()
-    cut = in_flight.buckets() if in_flight is not None else ()
-    if latency is not None and seen and not cut:
+    if in_flight is None or not in_flight.count:
+        if latency is None or not latency.count:
+            return None
         at_ms = latency.percentile_us(percent) / 1000
         return at_ms, at_ms
-    if not cut:
-        return None
+    seen = latency.buckets() if latency is not None else ()
+    cut = in_flight.buckets()
     import numpy as np  # noqa: PLC0415 - takes its time to load, and drivers have no need of it
 
     if seen:

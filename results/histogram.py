@@ -122,6 +122,11 @@ class Histogram:
 
     def buckets(self) -> tuple[tuple[int, int], ...]:
         """(top of the bucket in us, count) of every bucket that is not empty, ascending."""
+        return self._tops
+
+    @cached_property
+    def _tops(self) -> tuple[tuple[int, int], ...]:
+        """The same, made once: each percentile of a step asks for them."""
         return tuple((self._top_us(index), count) for index, count in zip(*self._filled, strict=True))
 
     def _top_us(self, index: int) -> int:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ground.quantities import Bytes, parse_bytes, parse_share
+from ground.quantities import Bytes, parse_bytes, parse_share, show_bytes
 from ground.record import Record
-from suites.workload import Histogram, Objects, Uniform, Workload, excess
+from suites.workload import MOST_BYTES, Histogram, Objects, Uniform, Workload, excess
 
 FULLEST: Final = 0.85
 """Ceph warns of an OSD that is fuller (mon_osd_nearfull_ratio), and moves no more data to it (backfillfull) a little later."""
@@ -48,6 +47,8 @@ class Age(Record):
         if isinstance(self.fill, int):
             if self.fill < 1:
                 raise ValueError(f"fill {self.fill} is no size above 0")
+            if self.fill > MOST_BYTES:
+                raise ValueError(f"fill: it is above {show_bytes(MOST_BYTES)} of objects; at most so many are written")
             too_much = self.excess(self.count(None))
             if too_much:
                 raise ValueError(f"fill: {too_much}")
@@ -73,8 +74,7 @@ class Age(Record):
             raise ValueError("a share of disks of unknown size")
         else:
             wanted_bytes = self.fill * room_bytes
-        # By fractions: a size may be a whole number that no float holds, and is refused as too large, not here.
-        return max(1, round(Fraction(wanted_bytes) / Fraction(self.objects(1).mean_bytes)))
+        return max(1, round(wanted_bytes / self.objects(1).mean_bytes))
 
     def excess(self, count: int) -> str:
         """Why `count` objects at one time, with all that come and go, are more than are ever written; empty where they are not."""

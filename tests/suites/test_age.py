@@ -29,6 +29,7 @@ def test_a_share_of_what_nobody_knows_is_no_count() -> None:
         ({"fill": "60%", "churn": 3, "share": "20%"}, "at most 85%"),
         ({"fill": "0%"}, "above 0"),
         ({"fill": 0}, "above 0"),
+        ({"fill": 10**400}, "above 1024 TiB of objects; at most"),
         ({"fill": "5 %%"}, "not a share"),
         ({"fill": "much"}, "not a quantity"),
         ({"share": "100%"}, "less than 1"),
