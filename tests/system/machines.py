@@ -63,9 +63,14 @@ class Machine(Bundle):
     systemd: bool = True
 
     def config(self) -> dict[str, Any]:
-        """As of a lab host, but for what systemd wants, and /opt, which is a folder of this machine's own file system."""
+        """As of a lab host, but for what systemd wants, and /opt, which is a folder of this machine's own file system.
+
+        It stands for a machine whose administrator may set its network up.
+        """
         config = super().config()
         process, linux = config["process"], config["linux"]
+        process["capabilities"] = {kind: [*given, "CAP_NET_ADMIN"] for kind, given in process["capabilities"].items()}
+        linux.pop("seccomp", None)
         process["args"] = list(_SYSTEMD if self.systemd else _PLAIN)
         process["env"] = [*process["env"], "container=oci"]
         linux["namespaces"].append({"type": "cgroup"})
