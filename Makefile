@@ -48,9 +48,11 @@ setup-test:
 	@scripts/setup.sh test
 
 fuzz: setup-test ## Every parser with made-up wrong input that differs from run to run (SEED=N: a run again; CASES=N)
-	@seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; echo "seed $$seed"; \
-	  WEIGHBRIDGE_FUZZ_SEED=$$seed WEIGHBRIDGE_FUZZ_CASES=$${CASES:-100000} $(BIN)/pytest -q tests --ignore=tests/system -k fuzz -n 4 || \
-	  { echo "make fuzz SEED=$$seed does it again" >&2; exit 1; }
+	@seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; echo "seed $$seed"; done=0; \
+	  export WEIGHBRIDGE_FUZZ_SEED=$$seed WEIGHBRIDGE_FUZZ_CASES=$${CASES:-100000}; \
+	  $(BIN)/pytest -q tests --ignore=tests/system -k fuzz -n 4 || done=1; \
+	  for crate in $(CRATES); do (cd $$crate && cargo test --quiet --test 'any_*') || done=1; done; \
+	  [ $$done = 0 ] || { echo "make fuzz SEED=$$seed does it again" >&2; exit 1; }
 
 lock: ## Renew the versions and sums of Python packages that `make setup` installs
 	@scripts/lock.sh

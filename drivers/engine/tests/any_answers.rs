@@ -1,6 +1,9 @@
 //! Whatever a gateway answers: it comes to the same however it is cut, nothing panics, and no read is a success that is not whole.
 //!
-//! Answers are good ones that were spoilt by chance, from seeds: a seed that fails is told and fails again.
+//! Answers are good ones that were spoilt: `tests/mutation.rs` says how.
+
+#[path = "../../../tests/mutation.rs"]
+mod mutation;
 
 use _native::answer::{Answer, Asked, Due, Progress};
 use _native::content::Content;
@@ -9,58 +12,12 @@ use _native::list::{Form, is_error, keys};
 use _native::picker::{Object, Request};
 use _native::recorder::Failure;
 use _native::workload::Operation;
+use mutation::{Bytes, cut, faults, hold, sizes, spoilt, with_faults};
+use proptest::prelude::*;
+use proptest::sample::select;
 
-const ROUNDS: u64 = 10_000;
 const SIZE: u64 = 300;
 const OPERATIONS: [Operation; 5] = [Operation::Read, Operation::Write, Operation::Delete, Operation::List, Operation::Head];
-
-/// Chance from a seed: xorshift64*, good enough to cut and to spoil.
-struct Chance(u64);
-
-impl Chance {
-    fn of(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % bound.max(1)
-    }
-
-    /// A few bytes of what is good replaced, left out, put in, repeated or cut off; every fourth time none.
-    fn spoil(&mut self, good: &[u8]) -> Vec<u8> {
-        let mut bytes = good.to_vec();
-        for _ in 0..self.below(4) {
-            let at = self.below(bytes.len());
-            let length = self.below(9).min(bytes.len() - at);
-            match self.below(6) {
-                0 if !bytes.is_empty() => bytes[at] = self.below(256) as u8,
-                1 if !bytes.is_empty() => bytes[at] ^= 1 << self.below(8),
-                2 => bytes.insert(at, self.below(256) as u8),
-                3 => drop(bytes.drain(at..at + length)),
-                4 => {
-                    let part = bytes[at..at + length].to_vec();
-                    bytes.splice(at..at, part);
-                }
-                _ => bytes.truncate(at),
-            }
-        }
-        bytes
-    }
-
-    /// The bytes in parts of chance, none of them empty.
-    fn cut<'a>(&mut self, mut bytes: &'a [u8], most: usize) -> Vec<&'a [u8]> {
-        let mut parts = Vec::new();
-        while !bytes.is_empty() {
-            let (part, rest) = bytes.split_at((1 + self.below(most)).min(bytes.len()));
-            parts.push(part);
-            bytes = rest;
-        }
-        parts
-    }
-}
 
 fn good(operation: Operation, framing: usize, content: &Content) -> Vec<u8> {
     let body: Vec<u8> = match operation {
@@ -73,18 +30,21 @@ fn good(operation: Operation, framing: usize, content: &Content) -> Vec<u8> {
     match framing {
         0 => [&head(&format!("Content-Length: {length}\r\n"))[..], &body].concat(),
         1 if !body.is_empty() => {
-            let size = format!("{:x};a=b\r\n", body.len());
-            [&head("Transfer-Encoding: chunked\r\n")[..], size.as_bytes(), &body, b"\r\n0\r\nT: u\r\n\r\n"].concat()
+            let (first, rest) = body.split_at(10);
+            let size = format!("\r\n{:x};a=b\r\n", rest.len());
+            let head = head("Transfer-Encoding: chunked\r\n");
+            [&head[..], b"a\r\n", first, size.as_bytes(), rest, b"\r\n0\r\nT: u\r\n\r\n"].concat()
         }
         1 => [b"HTTP/1.1 100 Continue\r\n\r\n", &head(&format!("Content-Length: {length}\r\n"))[..], &body].concat(),
+        _ if operation == Operation::Head => head(&format!("Content-Length: {length}\r\nConnection: close\r\n")),
         _ => [&head("Connection: close\r\n")[..], &body].concat(),
     }
 }
 
 /// How an answer ends whose parts come in, after which the peer closes: fine, or why not.
-fn ended(operation: Operation, parts: &[&[u8]], content: &Content, seed: u64) -> Result<(), Option<Failure>> {
+fn ended(operation: Operation, parts: &[&[u8]], content: &Content, verify: bool) -> Result<(), Option<Failure>> {
     let request = Request { operation, container: 0, object: Object::Prepared(0), size: SIZE };
-    let asked = Asked { request: &request, content, verify: true };
+    let asked = Asked { request: &request, content, verify };
     let mut answer = Answer::default();
     let mut progress = Progress::More;
     for part in parts {
@@ -101,7 +61,7 @@ fn ended(operation: Operation, parts: &[&[u8]], content: &Content, seed: u64) ->
             let due = Due { md5: Some([0x11; 16]), xml: true, least_listed: 1 };
             let judged = answer.judge(&request, &due, false).map_err(|(class, _)| Some(class));
             if judged.is_ok() && operation == Operation::Read {
-                assert_eq!(answer.received(), SIZE, "seed {seed}: a read that is fine is whole");
+                assert_eq!(answer.received(), SIZE, "a read that is fine is whole");
             }
             judged
         }
@@ -113,59 +73,59 @@ fn ended(operation: Operation, parts: &[&[u8]], content: &Content, seed: u64) ->
 #[test]
 fn spoilt_answers_are_fine_or_not_however_they_are_cut() {
     let content = Content::new(1);
-    let mut fine = 0;
-    for seed in 1..=ROUNDS {
-        let mut chance = Chance::of(seed);
-        let operation = OPERATIONS[chance.below(OPERATIONS.len())];
-        let text = good(operation, chance.below(3), &content);
-        let bytes = chance.spoil(&text);
-        let whole = ended(operation, &[&bytes], &content, seed);
-        let parts = chance.cut(&bytes, 60);
-        let cut = ended(operation, &parts, &content, seed);
-        assert_eq!(cut.is_ok(), whole.is_ok(), "seed {seed}: {operation:?} {cut:?} {whole:?} {}", bytes.escape_ascii());
-        fine += u64::from(whole.is_ok());
-    }
-    assert!(fine > ROUNDS / 10 && fine < ROUNDS, "{fine} of {ROUNDS} were fine");
+    let answers = (select(&OPERATIONS[..]), 0..3_usize, faults()).prop_map(|(operation, framing, faults)| {
+        let good = good(operation, framing, &content);
+        let bytes = with_faults(good.clone(), &faults);
+        (operation, bytes.0 == good, bytes)
+    });
+    hold((answers, sizes(60), any::<bool>()), |((operation, unspoilt, bytes), sizes, verify)| {
+        let whole = ended(operation, &[&bytes.0], &content, verify);
+        let cut = ended(operation, &cut(&bytes.0, &sizes), &content, verify);
+        assert_eq!(cut.is_ok(), whole.is_ok(), "{cut:?} {whole:?}");
+        assert!(whole.is_ok() || !unspoilt, "{whole:?}");
+        whole.is_ok()
+    });
 }
 
 #[test]
-fn spoilt_heads_are_no_longer_than_what_came_and_chunks_take_no_more_than_they_are_given() {
+fn spoilt_heads_are_no_longer_than_what_came() {
     let head = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\nETag: \"a\"\r\nConnection: close\r\n\r\n";
+    hold((spoilt(head), select(&OPERATIONS[..])), |(bytes, operation)| {
+        let Ok(Some((_, length))) = parse_head(&bytes.0, operation) else { return false };
+        assert!(length <= bytes.0.len(), "{length}");
+        true
+    });
+}
+
+#[test]
+fn spoilt_chunks_take_no_more_than_they_are_given_and_give_the_same_however_they_are_cut() {
     let body = b"5\r\nhello\r\n6;chunk-signature=ab\r\n world\r\n0\r\nx-amz-checksum: abc\r\n\r\nHTTP";
-    for seed in 1..=ROUNDS {
-        let mut chance = Chance::of(seed);
-        let bytes = chance.spoil(head);
-        if let Ok(Some((_, length))) = parse_head(&bytes, OPERATIONS[chance.below(OPERATIONS.len())]) {
-            assert!(length <= bytes.len(), "seed {seed}");
-        }
-        let bytes = chance.spoil(body);
+    hold((spoilt(body), sizes(9)), |(bytes, sizes)| {
         let unchunked = |parts: &[&[u8]]| {
             let (mut chunked, mut taken, mut used) = (Chunked::default(), Vec::new(), 0);
             for part in parts {
                 used += chunked.take(part, |part| taken.extend_from_slice(part)).map_err(|refused| refused.0)?;
             }
-            assert!(used <= bytes.len() && taken.len() <= used, "seed {seed}");
-            Ok::<_, &str>((taken, used, chunked.is_done()))
+            assert!(used <= bytes.0.len() && taken.len() <= used, "{used} used for {}", taken.len());
+            Ok::<_, &str>((Bytes(taken), used, chunked.is_done()))
         };
-        let whole = unchunked(&[&bytes]);
-        let parts = chance.cut(&bytes, 9);
-        assert_eq!(unchunked(&parts), whole, "seed {seed}: {}", bytes.escape_ascii());
-    }
+        let whole = unchunked(&[&bytes.0]);
+        assert_eq!(unchunked(&cut(&bytes.0, &sizes)), whole);
+        matches!(whole, Ok((_, _, true)))
+    });
 }
 
 #[test]
 fn spoilt_listings_have_no_more_keys_than_bytes_or_are_refused() {
     let entries = "<Contents><Key>a&amp;b</Key></Contents><Contents><Key>b</Key></Contents>";
     let xml = format!("<?xml version=\"1.0\"?><ListBucketResult>{entries}</ListBucketResult>");
-    let json = br#"[{"name":"a\"b","bytes":1},{"name":"\u00e4","hash":"x"},{"subdir":"d/"}]"#;
-    for seed in 1..=ROUNDS {
-        let mut chance = Chance::of(seed);
-        for (form, good) in [(Form::Xml, xml.as_bytes()), (Form::Json, &json[..]), (Form::Plain, b"a\nb\nc\n")] {
-            let bytes = chance.spoil(good);
-            if let Ok(count) = keys(form, &bytes) {
-                assert!(count <= bytes.len() as u64, "seed {seed}");
-            }
-            let _ = is_error(&bytes);
-        }
+    let json = br#"[{"name":"a\"b","bytes":1},{"name":"\u00e4","hash":"x"}]"#;
+    for (form, good) in [(Form::Xml, xml.as_bytes()), (Form::Json, &json[..]), (Form::Plain, b"a\nb\nc\n")] {
+        hold(spoilt(good), |bytes| {
+            let _ = is_error(&bytes.0);
+            let Ok(count) = keys(form, &bytes.0) else { return false };
+            assert!(count <= bytes.0.len() as u64, "{form:?} {count}");
+            true
+        });
     }
 }

@@ -1,56 +1,15 @@
 //! Whatever comes from a web server or from radosgw: it is read the same in whatever parts it comes, or refused; nothing panics.
 //!
-//! Bytes are good ones that were spoilt by chance, from seeds: a seed that fails is told and fails again.
+//! Bytes are good ones that were spoilt: `tests/mutation.rs` of the suite says how.
 
+#[path = "../../../../tests/mutation.rs"]
+mod mutation;
+
+use mutation::{Bytes, cut, faults, hold, sizes, spoilt, with_faults};
+use proptest::prelude::*;
 use responder::record::{Malformed, Pairs, Piece, Records, push_values};
 use responder::reply::{Chunks, Head};
 use responder::request::Request;
-
-const ROUNDS: u64 = 20_000;
-
-/// Chance from a seed: xorshift64*, good enough to cut and to spoil.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % bound.max(1)
-    }
-
-    /// A few bytes of what is good replaced, left out, put in, repeated or cut off.
-    fn spoil(&mut self, good: &[u8]) -> Vec<u8> {
-        let mut bytes = good.to_vec();
-        for _ in 0..self.below(4) {
-            let at = self.below(bytes.len());
-            let length = self.below(9).min(bytes.len() - at);
-            match self.below(6) {
-                0 if !bytes.is_empty() => bytes[at] = self.below(256) as u8,
-                1 if !bytes.is_empty() => bytes[at] ^= 1 << self.below(8),
-                2 => bytes.insert(at, self.below(256) as u8),
-                3 => drop(bytes.drain(at..at + length)),
-                4 => {
-                    let part = bytes[at..at + length].to_vec();
-                    bytes.splice(at..at, part);
-                }
-                _ => bytes.truncate(at),
-            }
-        }
-        bytes
-    }
-
-    /// The bytes in parts of chance, none of them empty.
-    fn cut<'a>(&mut self, mut bytes: &'a [u8], most: usize) -> Vec<&'a [u8]> {
-        let mut parts = Vec::new();
-        while !bytes.is_empty() {
-            let (part, rest) = bytes.split_at((1 + self.below(most)).min(bytes.len()));
-            parts.push(part);
-            bytes = rest;
-        }
-        parts
-    }
-}
 
 fn record(kind: u8, content: &[u8], padding: u8) -> Vec<u8> {
     let length = (content.len() as u16).to_be_bytes();
@@ -76,7 +35,7 @@ fn session() -> Vec<u8> {
 }
 
 /// Streams joined and all else in words; an error is the last of them.
-fn read(parts: &[&[u8]], most: usize) -> (Vec<u8>, Vec<u8>, Vec<String>) {
+fn read(parts: &[&[u8]], most: usize) -> (Bytes, Bytes, Vec<String>) {
     let mut records = Records::new(8192);
     let (mut params, mut stdin, mut marks) = (Vec::new(), Vec::new(), Vec::new());
     for part in parts {
@@ -92,50 +51,68 @@ fn read(parts: &[&[u8]], most: usize) -> (Vec<u8>, Vec<u8>, Vec<String>) {
                 Ok(Some(other)) => marks.push(format!("{other:?}")),
                 Err(Malformed(why)) => {
                     marks.push(why.to_owned());
-                    return (params, stdin, marks);
+                    return (Bytes(params), Bytes(stdin), marks);
                 }
             }
         }
     }
-    (params, stdin, marks)
+    (Bytes(params), Bytes(stdin), marks)
 }
 
 #[test]
 fn spoilt_records_are_read_the_same_however_they_are_cut_or_refused_for_the_same_reason() {
-    let good = session();
-    for seed in 1..=ROUNDS {
-        let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let bytes = chance.spoil(&good);
-        let whole = read(&bytes.chunks(4096).collect::<Vec<_>>(), 4096);
-        let parts = chance.cut(&bytes, 40);
-        let most = 1 + chance.below(64);
-        assert_eq!(read(&parts, most), whole, "seed {seed}");
-    }
+    hold((spoilt(&session()), sizes(40), 1..=64_usize), |(bytes, sizes, most)| {
+        let whole = read(&bytes.0.chunks(4096).collect::<Vec<_>>(), 4096);
+        assert_eq!(read(&cut(&bytes.0, &sizes), most), whole);
+        whole.2.last().is_some_and(|mark| mark == "Abort(1)")
+    });
+}
+
+const NAMES_AND_VALUES: [&[u8]; 10] =
+    [b"REQUEST_METHOD", b"PUT", b"REQUEST_URI", b"/b/o", b"HTTP_HOST", b"host", b"HTTP_X_A", b"ab", b"CONTENT_LENGTH", b"5"];
+
+/// Names and values, one after the other, as parameters.
+fn params<T: AsRef<[u8]>>(texts: &[T]) -> Vec<u8> {
+    let pairs = texts.chunks(2).map(|pair| (pair[0].as_ref(), pair[1].as_ref()));
+    pairs.flat_map(|(name, value)| [&[name.len() as u8, value.len() as u8], name, value].concat()).collect()
 }
 
 #[test]
 fn spoilt_names_and_values_end_and_make_no_request_of_several_lines() {
-    let good = b"\x0e\x03REQUEST_METHODPUT\x0b\x04REQUEST_URI/b/o\x09\x04HTTP_HOSThost\x08\x02HTTP_X_Aab\x0e\x01CONTENT_LENGTH5";
-    for seed in 1..=ROUNDS {
-        let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let bytes = chance.spoil(good);
-        assert!(Pairs(&bytes).count() <= bytes.len() / 2 + 1, "seed {seed}");
-        let _ = push_values(&mut Vec::new(), &bytes);
-        let Ok(request) = Request::parse(&bytes) else { continue };
-        let head = request.head(false);
-        assert!(head.ends_with(b"\r\n\r\n"), "seed {seed}");
-        let lines: Vec<&[u8]> = head[..head.len() - 4].split(|&byte| byte == b'\n').collect();
-        let (last, others) = lines.split_last().expect("a head has a line");
-        assert!(others.iter().all(|line| line.len() > 1 && line.ends_with(b"\r")), "seed {seed}: {}", head.escape_ascii());
-        assert!(!last.contains(&b'\r') && !last.is_empty(), "seed {seed}: {}", head.escape_ascii());
-        // A target is passed on byte for byte, so that httparse cannot be asked: it wants UTF-8 there.
-        let words: Vec<&[u8]> = lines[0].trim_ascii_end().split(|&byte| byte == b' ').collect();
-        assert!(matches!(words[..], [_, _, b"HTTP/1.1"]), "seed {seed}: {}", head.escape_ascii());
-        for line in &lines[1..] {
-            let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
-            assert!(is_token(name) && name.len() < line.len(), "seed {seed}: {}", head.escape_ascii());
-        }
+    hold(spoilt(&params(&NAMES_AND_VALUES)), |bytes| is_one_request(&bytes.0));
+}
+
+#[test]
+fn a_spoilt_name_or_value_among_good_ones_makes_no_request_of_several_lines() {
+    let one = (0..NAMES_AND_VALUES.len(), faults()).prop_map(|(which, faults)| {
+        let mut texts = NAMES_AND_VALUES.map(|text| Bytes(text.to_vec()));
+        texts[which] = with_faults(texts[which].0.clone(), &faults);
+        texts
+    });
+    hold(one, |texts| is_one_request(&params(&texts.map(|text| text.0))));
+}
+
+/// Whether parameters are a request: then its head is of one.
+fn is_one_request(params: &[u8]) -> bool {
+    assert!(Pairs(params).count() <= params.len() / 2 + 1);
+    let _ = push_values(&mut Vec::new(), params);
+    let Ok(request) = Request::parse(params) else { return false };
+    let head = request.head(false);
+    assert!(head.ends_with(b"\r\n\r\n"), "{}", head.escape_ascii());
+    let lines: Vec<&[u8]> = head[..head.len() - 4].split(|&byte| byte == b'\n').collect();
+    let (last, others) = lines.split_last().expect("a head has a line");
+    for line in others {
+        assert!(line.len() > 1 && line.iter().position(|&byte| byte == b'\r') == Some(line.len() - 1), "{}", head.escape_ascii());
     }
+    assert!(!last.contains(&b'\r') && !last.is_empty(), "{}", head.escape_ascii());
+    // A target is passed on byte for byte, so that httparse cannot be asked: it wants UTF-8 there.
+    let words: Vec<&[u8]> = lines[0].trim_ascii_end().split(|&byte| byte == b' ').collect();
+    assert!(matches!(words[..], [method, _, b"HTTP/1.1"] if is_token(method)), "{}", head.escape_ascii());
+    for line in &lines[1..] {
+        let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
+        assert!(is_token(name) && name.len() < line.len(), "{}", head.escape_ascii());
+    }
+    true
 }
 
 /// Whether this can be the name of a field (RFC 9110, section 5.6.2).
@@ -144,24 +121,28 @@ fn is_token(name: &[u8]) -> bool {
 }
 
 #[test]
-fn spoilt_answers_are_refused_or_read_and_the_same_chunks_come_however_they_are_cut() {
+fn spoilt_heads_are_refused_or_no_longer_than_what_came() {
     let head =
         b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nETag: \"a\"\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n";
+    hold((spoilt(head), any::<bool>()), |(bytes, to_head)| {
+        let Ok(Some((_, length))) = Head::parse(&bytes.0, to_head) else { return false };
+        assert!(length <= bytes.0.len(), "{length}");
+        true
+    });
+}
+
+#[test]
+fn spoilt_chunks_are_refused_or_the_same_however_they_are_cut() {
     let body = b"5;x=y\r\nhello\r\n0006\r\n world\r\n0\r\nTrailer: t\r\n\r\n";
-    for seed in 1..=ROUNDS {
-        let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let bytes = chance.spoil(head);
-        if let Ok(Some((_, length))) = Head::parse(&bytes, chance.below(2) == 1) {
-            assert!(length <= bytes.len(), "seed {seed}");
-        }
-        let bytes = chance.spoil(body);
-        let parts = chance.cut(&bytes, 9);
-        assert_eq!(decode(&parts), decode(&[&bytes]), "seed {seed}: {}", bytes.escape_ascii());
-    }
+    hold((spoilt(body), sizes(9)), |(bytes, sizes)| {
+        let whole = decode(&[&bytes.0]);
+        assert_eq!(decode(&cut(&bytes.0, &sizes)), whole);
+        matches!(whole, Ok((_, true)))
+    });
 }
 
 /// The data of chunks and how it ended: whole, not yet, or why it is refused. What comes before a fault may be handed on.
-fn decode(parts: &[&[u8]]) -> Result<(Vec<u8>, bool), &'static str> {
+fn decode(parts: &[&[u8]]) -> Result<(Bytes, bool), &'static str> {
     let (mut chunks, mut kept, mut data) = (Chunks::default(), Vec::new(), Vec::new());
     for part in parts {
         kept.extend(*part);
@@ -175,5 +156,5 @@ fn decode(parts: &[&[u8]]) -> Result<(Vec<u8>, bool), &'static str> {
             }
         }
     }
-    Ok((data, chunks == Chunks::Done))
+    Ok((Bytes(data), chunks == Chunks::Done))
 }
