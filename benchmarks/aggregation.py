@@ -32,19 +32,19 @@ from functools import lru_cache
 from multiprocessing import Pool
 from pathlib import Path
 
-from drivers.engine._native import added_histograms
-from results import derive
-from results.fake_run import fake_run
-from results.histogram import Histogram
-from results.measurement import Load, Measurement, Second, Tally
-from results.resolved import ResolvedPlan
-from results.step import StepKey, StepResult
-from results.store import RunStore
-from results.summary import rows_of
-from results.summary_csv import summary_csv
-from results.validity import judge
-from results.visit import read_visits
-from suites import Bounds, Objects, Suite, Workload
+from weighbridge.drivers.engine._native import added_histograms
+from weighbridge.results import derive
+from weighbridge.results.fake_run import fake_run
+from weighbridge.results.histogram import Histogram
+from weighbridge.results.measurement import Load, Measurement, Second, Tally
+from weighbridge.results.resolved import ResolvedPlan
+from weighbridge.results.step import StepKey, StepResult
+from weighbridge.results.store import RunStore
+from weighbridge.results.summary import rows_of
+from weighbridge.results.summary_csv import summary_csv
+from weighbridge.results.validity import judge
+from weighbridge.results.visit import read_visits
+from weighbridge.suites import Bounds, Objects, Suite, Workload
 
 SECONDS = 20
 LATENCIES = 1000

@@ -21,13 +21,13 @@ from pathlib import Path
 
 import psutil
 
-from gateways.gateway import HostNeed
-from topologies.attestation import IMAGE, Attestation, attest
-from topologies.hardware import Hardware
-from topologies.images import ensure
-from topologies.lab import raise_lab
-from topologies.loader import load_hardware, shipped_hardware
+from weighbridge.gateways.gateway import HostNeed
 from weighbridge.surroundings import place
+from weighbridge.topologies.attestation import IMAGE, Attestation, attest
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.images import ensure
+from weighbridge.topologies.lab import raise_lab
+from weighbridge.topologies.loader import load_hardware, shipped_hardware
 
 
 def needs_of(hardware: Hardware) -> dict[str, HostNeed]:

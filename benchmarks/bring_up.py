@@ -18,11 +18,11 @@ import sys
 import time
 from pathlib import Path
 
-from topologies.deployment import Place, deploy
-from topologies.images import ensure
-from topologies.reference import split
 from weighbridge.selection import hardware_named, layout_named
 from weighbridge.surroundings import place
+from weighbridge.topologies.deployment import Place, deploy
+from weighbridge.topologies.images import ensure
+from weighbridge.topologies.reference import split
 
 
 def once(layout: str, hardware_name: str, where: Place) -> dict[str, float | str]:

@@ -33,17 +33,17 @@ from typing import Final
 
 import numpy as np
 
-from results.comparing import compare
-from results.comparison import Comparison, Effect
-from results.fake_layers import hardware
-from results.guard import Guarded
-from results.manifest import Manifest
-from results.resolved import PlannedLayout, ResolvedPlan
-from results.run_scatter import RUNS
-from results.runs_comparison import compare_runs, regressions
-from results.summary import Point, Row
-from results.weighed import Weighed
-from suites import Bounds, Objects, Operation, Suite, Workload
+from weighbridge.results.comparing import compare
+from weighbridge.results.comparison import Comparison, Effect
+from weighbridge.results.fake_layers import hardware
+from weighbridge.results.guard import Guarded
+from weighbridge.results.manifest import Manifest
+from weighbridge.results.resolved import PlannedLayout, ResolvedPlan
+from weighbridge.results.run_scatter import RUNS
+from weighbridge.results.runs_comparison import compare_runs, regressions
+from weighbridge.results.summary import Point, Row
+from weighbridge.results.weighed import Weighed
+from weighbridge.suites import Bounds, Objects, Operation, Suite, Workload
 
 Array = np.ndarray
 BLOCKS: Final = 5

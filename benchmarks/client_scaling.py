@@ -28,18 +28,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from drivers.order import Prepare, Step
-from gateways.null.null import Null, Place, Settings
-from results.measurement import Measurement
-from results.step import Pass
-from suites import Suite
-from topologies.deployment import Deployment, deploy
-from topologies.hardware import Hardware
-from topologies.lab.usage import Machine
-from topologies.layout import Layout
-from topologies.loader import Planned
+from weighbridge.drivers.order import Prepare, Step
+from weighbridge.gateways.null.null import Null, Place, Settings
 from weighbridge.opening import opened
+from weighbridge.results.measurement import Measurement
+from weighbridge.results.step import Pass
+from weighbridge.suites import Suite
 from weighbridge.surroundings import place
+from weighbridge.topologies.deployment import Deployment, deploy
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.lab.usage import Machine
+from weighbridge.topologies.layout import Layout
+from weighbridge.topologies.loader import Planned
 
 COUNTS = (1, 2, 4)
 CLIENT_CPUS = {"waiting": 0.5, "loaded": 0.5, "small": 0.2, "busy": 0.5}

@@ -27,24 +27,24 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from drivers.driver import Driver
-from drivers.order import Prepare, Step
-from gateways.host import Counters
-from ground.quantities import parse_seconds
-from results.histogram import Histogram
-from results.step import Pass
-from results.throttling import Throttled
-from suites import Suite, Workload
-from topologies.deployment import Deployment, deploy
-from topologies.images import ensure
-from topologies.lab.cgroup import Cgroups
-from topologies.lab.host import LabHost
-from topologies.lab.usage import Machine
-from topologies.quota import quota_of, slice_words
-from topologies.reference import split
+from weighbridge.common.quantities import parse_seconds
+from weighbridge.drivers.driver import Driver
+from weighbridge.drivers.order import Prepare, Step
+from weighbridge.gateways.host import Counters
 from weighbridge.opening import opened
+from weighbridge.results.histogram import Histogram
+from weighbridge.results.step import Pass
+from weighbridge.results.throttling import Throttled
 from weighbridge.selection import hardware_named, layout_named
+from weighbridge.suites import Suite, Workload
 from weighbridge.surroundings import place
+from weighbridge.topologies.deployment import Deployment, deploy
+from weighbridge.topologies.images import ensure
+from weighbridge.topologies.lab.cgroup import Cgroups
+from weighbridge.topologies.lab.host import LabHost
+from weighbridge.topologies.lab.usage import Machine
+from weighbridge.topologies.quota import quota_of, slice_words
+from weighbridge.topologies.reference import split
 
 PERCENTS = (50.0, 90.0, 99.0)
 GATEWAY = "gateway-1"

@@ -7,7 +7,7 @@ import resource
 import sys
 import time
 
-from drivers.engine import _native
+from weighbridge.drivers.engine import _native
 
 STOP_S = 10.0
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from hdrh.histogram import HdrHistogram
 from nulltarget import NullTarget, workload
 
-from drivers.engine import _native
+from weighbridge.drivers.engine import _native
 
 CLIENT_CPU, TARGET_CPU = 0, 1
 SEED = 2014

@@ -39,8 +39,8 @@ from typing import Any, Final
 from driver_accuracy import awake
 from nulltarget import NullTarget, workload
 
-from drivers.engine import _native
-from results.histogram import Histogram
+from weighbridge.drivers.engine import _native
+from weighbridge.results.histogram import Histogram
 
 CLIENT_CPU, TARGET_CPU = 0, 1
 SEED: Final = 2014

@@ -6,10 +6,11 @@ Clients are pinned to CPU 0 and the target to CPU 1, so that neither takes the o
 on the scheduler. Rounds are interleaved: every client has its turn in each, and a row is the median of the rounds. CPU is
 user and system time of all threads of the client:
 
-locust-engine  `python -m drivers.locust` with engine users, signing every request: inside its window, as it measures itself
+locust-engine  `python -m weighbridge.drivers.locust` with engine users, signing every request: inside its window,
+               as it measures itself
 engine         the same engine without Locust: inside its window (getrusage)
 engine-blind   the same with `verify: 0`: no read is compared with what was written, where the others compare the default share
-locust-sdk     `python -m drivers.locust` with boto3 users: inside its window
+locust-sdk     `python -m weighbridge.drivers.locust` with boto3 users: inside its window
 wrk            unsigned requests: its whole life (wait4); starting it costs it some milliseconds
 warp           signed requests, where it is installed: its whole life without what a run of the shortest length costs,
                since it prepares its objects in the same process
@@ -35,10 +36,10 @@ from typing import Literal
 from nulltarget import KEY, USER, NullTarget, workload
 from pydantic import SecretStr
 
-from drivers.engine import _native
-from drivers.order import EVENT, Failed, Measured, Order, Prepare, Prepared, Quit, Ready, Setup, Step, Target
-from suites import Workload
-from suites.workload import VERIFIED_SHARE
+from weighbridge.drivers.engine import _native
+from weighbridge.drivers.order import EVENT, Failed, Measured, Order, Prepare, Prepared, Quit, Ready, Setup, Step, Target
+from weighbridge.suites import Workload
+from weighbridge.suites.workload import VERIFIED_SHARE
 
 CLIENT_CPU, TARGET_CPU = "0", 1
 SEED = 2014
@@ -104,7 +105,7 @@ def pinned(*argv: str) -> list[str]:
 def driver(target: NullTarget, users: Literal["engine", "sdk"]) -> Iterator[Callable[[Order, type], object]]:
     """A Locust driver; what it gives sends an order and returns the event of the type that answers it."""
     with subprocess.Popen(
-        pinned(sys.executable, "-m", "drivers.locust"),
+        pinned(sys.executable, "-m", "weighbridge.drivers.locust"),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     ) as process:  # fmt: skip
         assert process.stdin is not None

@@ -27,13 +27,13 @@ from typing import Final
 
 import numpy as np
 
-from results.comparing import compare
-from results.comparison import Comparison
-from results.contrast import ALWAYS
-from results.summary import Point, Row
-from suites import Bounds, Operation, Suite, loader
 from weighbridge.balance import blocks
 from weighbridge.further import clear
+from weighbridge.results.comparing import compare
+from weighbridge.results.comparison import Comparison
+from weighbridge.results.contrast import ALWAYS
+from weighbridge.results.summary import Point, Row
+from weighbridge.suites import Bounds, Operation, Suite, loader
 
 NAMES: Final = ("A", "B", "A-again")
 BOUNDS: Final = Bounds()

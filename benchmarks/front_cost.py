@@ -22,16 +22,16 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from gateways import daemon
-from gateways.apache.apache import Apache
-from gateways.apache.settings import ApacheSettings
-from gateways.front import Backend
-from gateways.host import Host
-from gateways.ports import await_ports
-from topologies.deployment import Deployment, deploy
-from topologies.images import ensure
+from weighbridge.gateways import daemon
+from weighbridge.gateways.apache.apache import Apache
+from weighbridge.gateways.apache.settings import ApacheSettings
+from weighbridge.gateways.front import Backend
+from weighbridge.gateways.host import Host
+from weighbridge.gateways.ports import await_ports
 from weighbridge.selection import hardware_named, layout_named
 from weighbridge.surroundings import place
+from weighbridge.topologies.deployment import Deployment, deploy
+from weighbridge.topologies.images import ensure
 
 PATHS = ("direct", "http", "fastcgi")
 SIZES = {"4KiB": 4096, "1MiB": 1 << 20}

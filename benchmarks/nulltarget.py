@@ -11,9 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from drivers.engine import _native
+from weighbridge.drivers.engine import _native
 
-SERVE = "import sys; from drivers.engine import _native; _native.null_target(sys.argv[1])"
+SERVE = "import sys; from weighbridge.drivers.engine import _native; _native.null_target(sys.argv[1])"
 USER, KEY = "test:tester", "testing"
 
 

@@ -18,11 +18,11 @@ from typing import Final
 
 import numpy as np
 
-from results.measurement import Measurement, Second
-from results.stalls import period_s
-from results.steadiness import steadiness
-from results.steady_repeats import steady_over_repeats, window_grain, window_move
-from results.testing import fake_measurement
+from weighbridge.results.measurement import Measurement, Second
+from weighbridge.results.stalls import period_s
+from weighbridge.results.steadiness import steadiness
+from weighbridge.results.steady_repeats import steady_over_repeats, window_grain, window_move
+from weighbridge.results.testing import fake_measurement
 
 BASE: Final = fake_measurement(mean_ms=100, workers=16)
 WORKERS: Final = 4

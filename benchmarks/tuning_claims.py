@@ -17,9 +17,9 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from results.fake_trials import Rig, arm, tuning_run
-from results.ledger import Ledger, ledger
-from results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, corrected, t_quantile, welch
+from weighbridge.results.fake_trials import Rig, arm, tuning_run
+from weighbridge.results.ledger import Ledger, ledger
+from weighbridge.results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, corrected, t_quantile, welch
 
 ARMS = 15
 HELP = 1.20

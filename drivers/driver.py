@@ -7,9 +7,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from drivers.order import Cleaned, Cleanup, Kept, Measured, Prepare, Prepared, Progress, Step
-from ground.errors import DriverError
-from ground.piped import Piped
+from weighbridge.common.errors import DriverError
+from weighbridge.common.piped import Piped
+from weighbridge.drivers.order import Cleaned, Cleanup, Kept, Measured, Prepare, Prepared, Progress, Step
 
 Heard = Callable[[Progress], None]
 """Told every Progress event, in the conductor's own thread."""

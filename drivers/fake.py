@@ -1,6 +1,7 @@
 """A driver that makes no load: it answers every order at once with made-up measurements, the same ones for the same seed.
 
-`python -m drivers.fake [--fail ORDER] [--end ORDER] [--hang ORDER]`: answer that kind of order by Failed, by ending, or never.
+`python -m weighbridge.drivers.fake [--fail ORDER] [--end ORDER] [--hang ORDER]`: answer that kind of order by Failed,
+by ending, or never.
 The figures hang together: counts, sums and per-second series add up, and Little's law holds.
 """
 
@@ -14,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from hdrh.histogram import HdrHistogram
 
-from drivers.order import (
+from weighbridge.drivers.order import (
     ORDER,
     Age,
     Aged,
@@ -31,8 +32,8 @@ from drivers.order import (
     Setup,
     Step,
 )
-from results.measurement import Load, Measurement, Second, Tally
-from suites import Operation, Workload
+from weighbridge.results.measurement import Load, Measurement, Second, Tally
+from weighbridge.suites import Operation, Workload
 
 VALUES = 200
 """Distinct latencies of one tally."""
@@ -113,7 +114,7 @@ def answer(setup: Setup | None, order: Order, say: Callable[[Event], None]) -> E
 
 def main() -> int:
     """Answer orders on stdin until Quit or its end."""
-    parser = argparse.ArgumentParser(prog="python -m drivers.fake", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m weighbridge.drivers.fake", description=__doc__)
     for flaw in ("--fail", "--end", "--hang"):
         parser.add_argument(flaw, metavar="ORDER", help="kind of order, such as step")
     flaws = parser.parse_args()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ground.quantities import show_bytes
-from suites import Api, DriverName, Workload
-from suites.workload import VERIFIED_SHARE
+from weighbridge.common.quantities import show_bytes
+from weighbridge.suites import Api, DriverName, Workload
+from weighbridge.suites.workload import VERIFIED_SHARE
 
 MOST_RADOS_BYTES: Final = 90 * 2**20
 """`osd_max_write_size`, as all releases have it."""
@@ -17,7 +17,7 @@ MOST_IN_HAND_BYTES: Final = 512 * 2**20
 def unfit(workload: Workload, api: Api, driver: DriverName) -> tuple[str, ...]:
     """What of a workload this driver cannot do over this API, in words; empty when it can do all of it."""
     if driver == "cosbench":
-        from drivers.cosbench.fitness import unfit as cosbench_unfit  # noqa: PLC0415 - a driver is imported where it is wanted
+        from weighbridge.drivers.cosbench.fitness import unfit as cosbench_unfit  # noqa: PLC0415 - a driver is imported where it is wanted
 
         return cosbench_unfit(workload, api)
     if api == "object-server":

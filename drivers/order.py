@@ -19,7 +19,8 @@ exit status 3. stdin closing means Quit at once. stderr is for people and goes t
 Secrets travel here and nowhere else: never on a command line.
 
 Load from several clients: Locust's driver on the first is the master. It says where it listens, and the conductor starts the
-stations of the other clients, `python -m drivers.locust station ADDRESS PORT NUMBER` with the same Setup as a line on stdin. They
+stations of the other clients, `python -m weighbridge.drivers.locust station ADDRESS PORT NUMBER` with the same Setup
+as a line on stdin. They
 end when their stdin closes.
 """
 
@@ -38,11 +39,11 @@ from pydantic import (
     model_validator,
 )
 
-import suites
-from ground.plain_url import folder_or_ssh_place, without_query
-from ground.record import Record
-from results.measurement import Measurement
-from suites import Workload
+from weighbridge import suites
+from weighbridge.common.plain_url import folder_or_ssh_place, without_query
+from weighbridge.common.record import Record
+from weighbridge.results.measurement import Measurement
+from weighbridge.suites import Workload
 
 
 class RingDisk(Record):

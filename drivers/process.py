@@ -15,8 +15,10 @@ from typing import IO, Self, TypeVar
 
 from pydantic import ValidationError
 
-from drivers.driver import GaveUp, Heard
-from drivers.order import (
+from weighbridge.common.errors import DriverError
+from weighbridge.common.piped import Piped
+from weighbridge.drivers.driver import GaveUp, Heard
+from weighbridge.drivers.order import (
     EVENT,
     Age,
     Aged,
@@ -35,8 +37,6 @@ from drivers.order import (
     Setup,
     Step,
 )
-from ground.errors import DriverError
-from ground.piped import Piped
 
 Answer = TypeVar("Answer", Ready, Prepared, Measured, Cleaned, Aged)
 

@@ -1,7 +1,7 @@
 """WHO is weighed: kinds of gateway, each with its services, configuration, users and checks.
 
 `KINDS` names them. A kind's module is imported when it is first asked for, so that the small programs of this room
-(`python -m gateways.ports`, `python -m gateways.verify`) start without the records they do not need.
+(`python -m weighbridge.gateways.ports`, `python -m weighbridge.gateways.verify`) start without the records they do not need.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gateways.gateway import Gateway
+    from weighbridge.gateways.gateway import Gateway
 
 
 class _Kinds(Mapping[str, "type[Gateway]"]):
@@ -34,10 +34,10 @@ class _Kinds(Mapping[str, "type[Gateway]"]):
 
 KINDS: Mapping[str, type[Gateway]] = _Kinds(
     {
-        "rgw": "gateways.rgw.rgw:Rgw",
-        "swift": "gateways.swift.swift:Swift",
-        "existing": "gateways.existing.existing:Existing",
-        "null": "gateways.null.null:Null",
+        "rgw": "weighbridge.gateways.rgw.rgw:Rgw",
+        "swift": "weighbridge.gateways.swift.swift:Swift",
+        "existing": "weighbridge.gateways.existing.existing:Existing",
+        "null": "weighbridge.gateways.null.null:Null",
     }
 )
 """Every kind of gateway by the name layouts use."""

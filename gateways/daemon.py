@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
-from gateways.host import Host, Service
-from gateways.together import together
-from ground.errors import ServiceFailed, VerificationFailed
+from weighbridge.common.errors import ServiceFailed, VerificationFailed
+from weighbridge.gateways.host import Host, Service
+from weighbridge.gateways.together import together
 
 _DIES_WITHIN_S = 5.0
 _PAUSE_S = 0.1

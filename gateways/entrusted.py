@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gateways.gateway import Endpoint
-from gateways.host import Host
-from ground.credential import redacted
-from ground.errors import CommandFailed
+from weighbridge.common.credential import redacted
+from weighbridge.common.errors import CommandFailed
+from weighbridge.gateways.gateway import Endpoint
+from weighbridge.gateways.host import Host
 
 
 def answer_of(client: Host, program: str, endpoints: Sequence[Endpoint], order: Mapping[str, Any], *, timeout_s: float) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from ground import http_body
+from weighbridge.common import http_body
 
 TIMEOUT_S = 60.0
 LARGEST_ANSWER_BYTES = 64 * 1024 * 1024

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Literal
 
-from gateways.gateway import Rendered
-from ground.record import Record
+from weighbridge.common.record import Record
+from weighbridge.gateways.gateway import Rendered
 
 FileKind = Literal["ceph", "swift", "haproxy", "apache", "other"]
 

@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gateways.daemon import Daemon
-from gateways.host import Host
-from gateways.probe import Probe
-from ground.errors import UsageError
-from ground.scope import Scope
+from weighbridge.common.errors import UsageError
+from weighbridge.common.scope import Scope
+from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.host import Host
+from weighbridge.gateways.probe import Probe
 
 
 @dataclass(frozen=True)

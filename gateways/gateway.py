@@ -9,12 +9,12 @@ from typing import Annotated, ClassVar, Literal, Protocol
 
 from pydantic import Field, SecretStr, field_serializer
 
-from gateways.host import Host
-from gateways.probe import Probe
-from gateways.structure import Structure
-from ground.errors import UsageError
-from ground.record import Record
-from ground.scope import Scope
+from weighbridge.common.errors import UsageError
+from weighbridge.common.record import Record
+from weighbridge.common.scope import Scope
+from weighbridge.gateways.host import Host
+from weighbridge.gateways.probe import Probe
+from weighbridge.gateways.structure import Structure
 
 Say = Callable[[str], None]
 """Told what is being done, one short line each."""

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from ground import inside
-from ground.errors import MissingMeans, TargetError
-from ground.piped import Piped
+from weighbridge.common import inside
+from weighbridge.common.errors import MissingMeans, TargetError
+from weighbridge.common.home import IMPORTED_FROM
+from weighbridge.common.piped import Piped
 
-_ROOT = Path(__file__).resolve().parent.parent
 TAIL_BYTES: Final = 65536
 LARGEST_LOG_BYTES: Final = 256 * 2**20
 """Of a log as it is read into memory."""
@@ -150,7 +150,7 @@ class Host(ABC):
         Here: this very suite by this very Python, which lab hosts without an image see. Raises MissingMeans or CommandFailed
         where the host has no suite and cannot get one.
         """
-        env = {"PYTHONPATH": str(_ROOT), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        env = {"PYTHONPATH": str(IMPORTED_FROM), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         return Command((sys.executable, "-m", name, *arguments), env)
 
     def tool(self, name: str) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from gateways import config_text
+from weighbridge.gateways import config_text
 
 Value = str | int | float | bool
 Sections = Mapping[str, Mapping[str, Value]]

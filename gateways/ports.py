@@ -3,7 +3,8 @@
 A port is asked, never a pid alone: radosgw with an unknown front end stays up and answers nowhere. While ports are
 waited for, their daemons are watched, so that one that died is reported at once and not at the deadline.
 
-As a program (`python -m gateways.ports`, on the client host): reads the line `{"ports": [[address, port], ...], "deadline_s": s}`
+As a program (`python -m weighbridge.gateways.ports`, on the client host): reads the line `{"ports": [[address, port],
+...], "deadline_s": s}`
 from stdin, prints the index of each port that has accepted a connection as a line of its own, and ends with 0 when all
 have, with 1 at the deadline or when stdin ends.
 """
@@ -20,15 +21,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gateways import program
+from weighbridge.gateways import program
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gateways.daemon import Daemon
-    from gateways.gateway import Say
-    from gateways.host import Host
-    from ground.piped import Piped
+    from weighbridge.common.piped import Piped
+    from weighbridge.gateways.daemon import Daemon
+    from weighbridge.gateways.gateway import Say
+    from weighbridge.gateways.host import Host
 
 DEADLINE_S = 180.0
 """How long a port may take. Generous: Swift's servers took 5 s on an idle machine and 32 s on a busy one."""
@@ -78,7 +79,7 @@ def await_ports(client: Host, daemons: Sequence[Daemon], say: Say, *, deadline_s
 
 @contextlib.contextmanager
 def _running(client: Host, errors: Path, order: str) -> Iterator[Piped]:
-    command = client.module("gateways.ports")
+    command = client.module("weighbridge.gateways.ports")
     process = client.spawn(command.argv, stderr=errors, env=command.env)
     try:
         assert process.stdin is not None  # noqa: S101 - spawn promises pipes

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-from pathlib import Path
 
-from gateways.host import Host
-from ground.piped import Piped
+from weighbridge.common.home import IMPORTED_FROM
+from weighbridge.common.piped import Piped
+from weighbridge.gateways.host import Host
 
-_ROOT = Path(__file__).resolve().parent.parent
 _FOLDER = "/usr/local/lib/weighbridge"
 
 
@@ -18,7 +17,7 @@ def ship(host: Host, module: str) -> tuple[str, ...]:
 
     Such a module uses nothing but what the host's image has, and is good for Python 3.9.
     """
-    source = _ROOT / (module.replace(".", "/") + ".py")
+    source = IMPORTED_FROM / (module.replace(".", "/") + ".py")
     path = f"{_FOLDER}/{source.name}"
     host.put(path, source.read_text(encoding="utf-8"))
     return ("python3", "-I", path)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from ground.record import Record
+from weighbridge.common.record import Record
 
 
 class Structure(Record):

@@ -3,7 +3,8 @@
 64 KiB of random bytes are written and read back byte for byte; lengths and ETags must agree, the bucket's list must have
 the object's name, a deleted object must be gone, and the bucket is removed again.
 
-As a program (`python -m gateways.verify`, on the client host): reads `{"endpoints": [...], "stores_bodies": bool, "bucket": name,
+As a program (`python -m weighbridge.gateways.verify`, on the client host): reads `{"endpoints": [...],
+"stores_bodies": bool, "bucket": name,
 "told_within_s": s}` from stdin and prints one JSON line, `{"checks": [...]}` with the milliseconds of each operation, or
 `{"failed": {...}}`.
 """
@@ -20,13 +21,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from gateways.exchange import TIMEOUT_S, Answer, Exchange, WrongAnswer, answered, exchanging, expect
-from ground import plain_xml
-from ground.errors import VerificationFailed
+from weighbridge.common import plain_xml
+from weighbridge.common.errors import VerificationFailed
+from weighbridge.gateways.exchange import TIMEOUT_S, Answer, Exchange, WrongAnswer, answered, exchanging, expect
 
 if TYPE_CHECKING:
-    from gateways.gateway import Endpoint
-    from gateways.host import Host
+    from weighbridge.gateways.gateway import Endpoint
+    from weighbridge.gateways.host import Host
 
 SIZE_BYTES = 65536
 TOLD_WITHIN_S = 20.0
@@ -77,7 +78,7 @@ def verify(
     hear of its objects.
     Raises RoundFailed with API, operation, status and the start of the body; CommandFailed when the program itself fails.
     """
-    from gateways import entrusted  # noqa: PLC0415 - the program on the client host has no use for it, and starts fast
+    from weighbridge.gateways import entrusted  # noqa: PLC0415 - the program on the client host has no use for it, and starts fast
 
     order = {
         "stores_bodies": stores_bodies,
@@ -85,7 +86,7 @@ def verify(
         "told_within_s": told_within_s,
     }
     timeout_s = TIMEOUT_S * _OPERATIONS * len(endpoints)
-    answer = json.loads(entrusted.answer_of(client, "gateways.verify", endpoints, order, timeout_s=timeout_s))
+    answer = json.loads(entrusted.answer_of(client, "weighbridge.gateways.verify", endpoints, order, timeout_s=timeout_s))
     if "failed" in answer:
         failed = answer["failed"]
         message = f"{failed['api']} {failed['operation']} at {failed['url']}: {failed['what']}"

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from results.derivation import Derived
+    from weighbridge.results.derivation import Derived
 
 __all__ = ["derive"]
 
 
 def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
     """Rebuild `derived/` of a run folder: see `results.derivation.derive`. Imports the heavy libraries only when called."""
-    from results.derivation import derive as rebuild  # noqa: PLC0415
+    from weighbridge.results.derivation import derive as rebuild  # noqa: PLC0415
 
     return rebuild(run_folder, pictures=pictures)

@@ -25,13 +25,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ground.record import Record
-from results.findings import DRIVERS, NEAR, Finding, comparable, kind_of, leads_by_driver, reason, subjects
-from results.interval import Interval
-from results.statistics import REPEATS_FOR_A_CLAIM, Ratio, ratio
-from results.summary import Row
-from results.validity import CUT_US, LITTLE_NOTED
-from suites import Api, Operation
+from weighbridge.common.record import Record
+from weighbridge.results.findings import DRIVERS, NEAR, Finding, comparable, kind_of, leads_by_driver, reason, subjects
+from weighbridge.results.interval import Interval
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio, ratio
+from weighbridge.results.summary import Row
+from weighbridge.results.validity import CUT_US, LITTLE_NOTED
+from weighbridge.suites import Api, Operation
 
 CUT_MS: Final = CUT_US["cosbench"] / 1000
 

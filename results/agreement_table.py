@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ground.record import Record
-from results.agreement import Agreement, causes, sentences
-from results.chart_data import csv_lines
-from results.figures import UNKNOWN, show_figure, show_ms
-from results.findings import Finding
-from results.interval import show_latency
-from results.tables import Column
+from weighbridge.common.record import Record
+from weighbridge.results.agreement import Agreement, causes, sentences
+from weighbridge.results.chart_data import csv_lines
+from weighbridge.results.figures import UNKNOWN, show_figure, show_ms
+from weighbridge.results.findings import Finding
+from weighbridge.results.interval import show_latency
+from weighbridge.results.tables import Column
 
 CSV_HEAD: Final = (
     "layout",

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, cast
 
-from results import doubt as doubts
-from results.attestation import Attested
-from results.ceiling import Asked, Ceiling, Gap, HardwareKind, Transfer, ceiling
-from results.figures import show_figure
-from results.findings import kind_of, subjects
-from results.resolved import PlannedLayout, PlannedStructure, ResolvedPlan
-from results.staircase import HARDWARE, NAMES, Doubt, Level, Staircase, Step, above
-from results.summary import NOT_STEADY, NOT_VALID, WITH_BODIES, Row
-from results.use import limit_brief
-from suites import Api, Operation
+from weighbridge.results import doubt as doubts
+from weighbridge.results.attestation import Attested
+from weighbridge.results.ceiling import Asked, Ceiling, Gap, HardwareKind, Transfer, ceiling
+from weighbridge.results.figures import show_figure
+from weighbridge.results.findings import kind_of, subjects
+from weighbridge.results.resolved import PlannedLayout, PlannedStructure, ResolvedPlan
+from weighbridge.results.staircase import HARDWARE, NAMES, Doubt, Level, Staircase, Step, above
+from weighbridge.results.summary import NOT_STEADY, NOT_VALID, WITH_BODIES, Row
+from weighbridge.results.use import limit_brief
+from weighbridge.suites import Api, Operation
 
 STORES: Final[dict[str, Level]] = {"rgw": "rados", "swift": "object-server"}
 """The store below a kind of gateway."""

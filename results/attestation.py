@@ -9,9 +9,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, PositiveInt
 
-from ground.record import Record
-from results.doubt import Doubt, PairDoubt
-from results.figures import UNKNOWN, show_figure
+from weighbridge.common.record import Record
+from weighbridge.results.doubt import Doubt, PairDoubt
+from weighbridge.results.figures import UNKNOWN, show_figure
 
 Kind = Literal["cpu", "disk", "network", "osd"]
 Unit = Literal["events/s", "B/s", "1/s", "bit/s"]

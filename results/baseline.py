@@ -11,10 +11,10 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from ground.errors import InvalidMeasurement
-from ground.record import Record
-from results.attestation import BOUNDS, FREE_BOUND, Kind, Unit, show
-from results.figures import UNKNOWN
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.common.record import Record
+from weighbridge.results.attestation import BOUNDS, FREE_BOUND, Kind, Unit, show
+from weighbridge.results.figures import UNKNOWN
 
 Group = Literal["cpu", "disk", "disks", "network", "fabric"]
 

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import altair as alt
 
-from ground.record import Record
-from results.baseline import TITLES, Baseline, Figure, Group, baseline_csv, oddities
-from results.chart_theme import LIGHT, Look, config
-from results.figure import in_lines
+from weighbridge.common.record import Record
+from weighbridge.results.baseline import TITLES, Baseline, Figure, Group, baseline_csv, oddities
+from weighbridge.results.chart_theme import LIGHT, Look, config
+from weighbridge.results.figure import in_lines
 
 WIDTH: Final = 620
 BAR_PX: Final = 22

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import altair as alt
 
-from results.chart_data import Mark, Panel
-from results.interval import Interval
+from weighbridge.results.chart_data import Mark, Panel
+from weighbridge.results.interval import Interval
 
 BAR_PX: Final = 8
 APART_PX: Final = 11

@@ -18,7 +18,7 @@ from typing import Final, Literal, TypeVar
 
 from pydantic import NonNegativeFloat, NonNegativeInt
 
-from ground.record import Record
+from weighbridge.common.record import Record
 
 SECTOR_BYTES: Final = 512
 EVENTS: Final = ("block:block_bio_queue", "block:block_rq_issue", "block:block_rq_complete")

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from results.statistics import Welch, one_sample
+from weighbridge.results.statistics import Welch, one_sample
 
 TOGETHER: Final = 0.5
 """From this correlation on differences of pairs scatter so much less that the freedom lost is worth it at 5 blocks."""

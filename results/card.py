@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ground.record import Record
-from results.comparison import Verdict
-from results.doubt import doubt_words, graves
-from results.figures import UNKNOWN, show_ratio
-from results.findings import Finding
+from weighbridge.common.record import Record
+from weighbridge.results.comparison import Verdict
+from weighbridge.results.doubt import doubt_words, graves
+from weighbridge.results.figures import UNKNOWN, show_ratio
+from weighbridge.results.findings import Finding
 
 _CLAIMS_NOTHING: Final[dict[Verdict, str]] = {
     "not shown": "no difference shown",

@@ -25,10 +25,10 @@ from typing import Final, Literal
 
 from pydantic import Field, PositiveFloat
 
-from ground.quantities import show_bytes
-from ground.record import Record
-from results.attestation import BOUNDS, FREE_BOUND, Attested
-from results.resolved import PlannedStructure
+from weighbridge.common.quantities import show_bytes
+from weighbridge.common.record import Record
+from weighbridge.results.attestation import BOUNDS, FREE_BOUND, Attested
+from weighbridge.results.resolved import PlannedStructure
 
 HardwareKind = Literal["disk", "osd", "network"]
 Transfer = Literal["read", "write"]

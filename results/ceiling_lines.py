@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import altair as alt
 
-from results.chart_data import CeilingLine, spread
-from results.chart_theme import LIGHT, Look, Style
-from results.figures import show_figure
-from results.staircase import LAYER_BOUND, PLAIN, Level, Staircase
+from weighbridge.results.chart_data import CeilingLine, spread
+from weighbridge.results.chart_theme import LIGHT, Look, Style
+from weighbridge.results.figures import show_figure
+from weighbridge.results.staircase import LAYER_BOUND, PLAIN, Level, Staircase
 
 DRAWN: Final[tuple[Level, ...]] = ("disk", "network", "rados", "object-server")
 NEAR: Final = 1.6

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from results.histogram import Histogram
+from weighbridge.results.histogram import Histogram
 
 CLOSE: Final = 1e-9
 """A product of thousands of factors is the share that it stands for but for this."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ground.record import Record
-from results.comparison import Comparison, Effect
-from results.figures import UNKNOWN, show_figure, show_ratio
-from results.metrics import METRICS
+from weighbridge.common.record import Record
+from weighbridge.results.comparison import Comparison, Effect
+from weighbridge.results.figures import UNKNOWN, show_figure, show_ratio
+from weighbridge.results.metrics import METRICS
 
 HEAD: Final = (
     "Requests",

@@ -14,17 +14,17 @@ from itertools import groupby
 from statistics import fmean, stdev
 from types import MappingProxyType
 
-from ground.record import Record
-from results.doubt import graves, touching
-from results.findings import Finding, kind_of, overall, subjects, told_apart
-from results.interval import Interval
-from results.metrics import MetricKey
-from results.service_level import may_rank
-from results.spreads import shown
-from results.statistics import CONFIDENCE, t_quantile
-from results.summary import Row
-from results.summary_csv import csv_cell, interval_ends
-from results.validity import samples_needed
+from weighbridge.common.record import Record
+from weighbridge.results.doubt import graves, touching
+from weighbridge.results.findings import Finding, kind_of, overall, subjects, told_apart
+from weighbridge.results.interval import Interval
+from weighbridge.results.metrics import MetricKey
+from weighbridge.results.service_level import may_rank
+from weighbridge.results.spreads import shown
+from weighbridge.results.statistics import CONFIDENCE, t_quantile
+from weighbridge.results.summary import Row
+from weighbridge.results.summary_csv import csv_cell, interval_ends
+from weighbridge.results.validity import samples_needed
 
 
 class Mark(Record):

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any, Final, Literal
 
-from ground.record import Record
-from results.resolved import PlannedLayout
+from weighbridge.common.record import Record
+from weighbridge.results.resolved import PlannedLayout
 
 FONT: Final = "Inter, sans-serif"
 """Without the generic family a machine that lacks Inter would draw no text at all."""
@@ -95,7 +95,7 @@ def styles(layouts: Sequence[PlannedLayout], look: Look = LIGHT) -> tuple[Style,
 
 def font_folder() -> str:
     """The folder of the fonts that ship."""
-    return str(resources.files("results").joinpath("fonts"))
+    return str(resources.files("weighbridge.results").joinpath("fonts"))
 
 
 def config(look: Look = LIGHT) -> dict[str, Any]:

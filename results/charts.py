@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import altair as alt
 
-from ground.record import Record
-from results.bin_bars import bars, ends_of, height_of, told_in_bins
-from results.ceiling_lines import ceiling_layers, stretched
-from results.chart_data import (
+from weighbridge.common.record import Record
+from weighbridge.results.bin_bars import bars, ends_of, height_of, told_in_bins
+from weighbridge.results.ceiling_lines import ceiling_layers, stretched
+from weighbridge.results.chart_data import (
     CeilingLine,
     Mark,
     Panel,
@@ -30,17 +30,17 @@ from results.chart_data import (
     throughput_csv,
     throughput_panels,
 )
-from results.chart_theme import LIGHT, Look, Style, config, styles
-from results.contrast import ALWAYS
-from results.figure import in_lines
-from results.findings import Finding, headline, kind_of, subjects, told_apart
-from results.pictures import Drawing, write_charts
-from results.resolved import PlannedLayout
-from results.service_level import may_rank
-from results.side_by_side import together
-from results.spreads import shown
-from results.statistics import REPEATS_FOR_A_CLAIM
-from results.summary import Row
+from weighbridge.results.chart_theme import LIGHT, Look, Style, config, styles
+from weighbridge.results.contrast import ALWAYS
+from weighbridge.results.figure import in_lines
+from weighbridge.results.findings import Finding, headline, kind_of, subjects, told_apart
+from weighbridge.results.pictures import Drawing, write_charts
+from weighbridge.results.resolved import PlannedLayout
+from weighbridge.results.service_level import may_rank
+from weighbridge.results.side_by_side import together
+from weighbridge.results.spreads import shown
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
+from weighbridge.results.summary import Row
 
 __all__ = ["Chart", "Drawing", "charts", "colour_of", "shape_of", "told_repeats", "workers_axis", "write_charts"]
 

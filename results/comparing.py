@@ -15,17 +15,17 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import Final
 
-from results.blocks import TOGETHER, together
-from results.comparison import Comparison, Effect, NoiseFloor, Verdict
-from results.contrast import ALWAYS, Contrast, Pair, at_workers, comparable, figures, over_all
-from results.doubt import PairDoubt, graves
-from results.kinds import Kind, kind_of, subjects
-from results.metrics import METRICS
-from results.noise import floor_of, floors, unused
-from results.sentence import Judged, sentence
-from results.statistics import LEVEL, corrected, next_level
-from results.summary import Row
-from suites import Bounds
+from weighbridge.results.blocks import TOGETHER, together
+from weighbridge.results.comparison import Comparison, Effect, NoiseFloor, Verdict
+from weighbridge.results.contrast import ALWAYS, Contrast, Pair, at_workers, comparable, figures, over_all
+from weighbridge.results.doubt import PairDoubt, graves
+from weighbridge.results.kinds import Kind, kind_of, subjects
+from weighbridge.results.metrics import METRICS
+from weighbridge.results.noise import floor_of, floors, unused
+from weighbridge.results.sentence import Judged, sentence
+from weighbridge.results.statistics import LEVEL, corrected, next_level
+from weighbridge.results.summary import Row
+from weighbridge.suites import Bounds
 
 NO_TWINS: Final[Mapping[str, str]] = MappingProxyType({})
 

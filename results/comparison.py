@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
-from ground.record import Record
-from results.doubt import Doubt
-from results.figures import show_ratio
-from results.metrics import METRICS, MetricKey
-from results.statistics import Ratio
-from suites import Api, DriverName, Operation
+from weighbridge.common.record import Record
+from weighbridge.results.doubt import Doubt
+from weighbridge.results.figures import show_ratio
+from weighbridge.results.metrics import METRICS, MetricKey
+from weighbridge.results.statistics import Ratio
+from weighbridge.suites import Api, DriverName, Operation
 
 Verdict = Literal["better", "worse", "too small to matter", "not shown", "provisional", "not comparable"]
 """`better` and `worse`: the interval clears the practical threshold, corrected for all that is tested, and the noise floor.

@@ -7,21 +7,21 @@ from pathlib import Path
 
 from pydantic import NonNegativeInt
 
-from ground.record import Record
-from results.comparing import judge
-from results.comparison import Comparison, Effect
-from results.contrast import Contrast
-from results.doubt import few
-from results.figures import show_ratio
-from results.kinds import kind_of, subjects
-from results.manifest import State
-from results.metrics import METRICS
-from results.sentence import strength
-from results.statistics import Ratio, geometric_mean, ratio, welch
-from results.summary import Row
-from results.trial import TuningRun
-from suites import Bounds
-from suites.tuning import Objective
+from weighbridge.common.record import Record
+from weighbridge.results.comparing import judge
+from weighbridge.results.comparison import Comparison, Effect
+from weighbridge.results.contrast import Contrast
+from weighbridge.results.doubt import few
+from weighbridge.results.figures import show_ratio
+from weighbridge.results.kinds import kind_of, subjects
+from weighbridge.results.manifest import State
+from weighbridge.results.metrics import METRICS
+from weighbridge.results.sentence import strength
+from weighbridge.results.statistics import Ratio, geometric_mean, ratio, welch
+from weighbridge.results.summary import Row
+from weighbridge.results.trial import TuningRun
+from weighbridge.suites import Bounds
+from weighbridge.suites.tuning import Objective
 
 
 class Confirmation(Record):

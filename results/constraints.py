@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from results.contrast import workers_words
-from results.readings import step_of, steps
-from results.step import StepKey
-from results.trial import Trial, TuningRun
-from results.visit import Point, Visit
+from weighbridge.results.contrast import workers_words
+from weighbridge.results.readings import step_of, steps
+from weighbridge.results.step import StepKey
+from weighbridge.results.trial import Trial, TuningRun
+from weighbridge.results.visit import Point, Visit
 
 
 def breaches(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, Visit]) -> tuple[str, ...]:

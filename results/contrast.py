@@ -15,12 +15,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from results.blocks import paired
-from results.doubt import Doubt, PairDoubt, doubt_words, few, graves, touching
-from results.interval import Interval
-from results.metrics import Metric
-from results.statistics import Ratio, Welch, cliffs_delta, geometric_mean, rank_p, rank_p_of, ratio, welch
-from results.summary import NOT_STEADY, NOT_VALID, Row
+from weighbridge.results.blocks import paired
+from weighbridge.results.doubt import Doubt, PairDoubt, doubt_words, few, graves, touching
+from weighbridge.results.interval import Interval
+from weighbridge.results.metrics import Metric
+from weighbridge.results.statistics import Ratio, Welch, cliffs_delta, geometric_mean, rank_p, rank_p_of, ratio, welch
+from weighbridge.results.summary import NOT_STEADY, NOT_VALID, Row
 
 Pair = tuple[Row, Row]
 """Baseline and subject."""

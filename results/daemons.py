@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from ground.record import Record
-from results.figures import show_figure
-from results.telemetry import ProbeSecond, Telemetry
+from weighbridge.common.record import Record
+from weighbridge.results.figures import show_figure
+from weighbridge.results.telemetry import ProbeSecond, Telemetry
 
 
 class Figure(Record):

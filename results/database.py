@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from results.exports.data_table import DataTable, Field, Kind
+from weighbridge.results.exports.data_table import DataTable, Field, Kind
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

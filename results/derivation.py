@@ -5,29 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from ground.record import Record
-from results.agreement import agreements, sentences
-from results.agreement_table import agreement_csv
-from results.attestation import summary as told
-from results.comparison import Comparison
-from results.effects import effects_csv
-from results.exports.csv_format import csv_file
-from results.exports.ledger_tables import ledger_table, trials_table
-from results.findings import Finding, findings_of
-from results.gallery import Gallery, gallery, tuning_gallery
-from results.pictures import write_charts
-from results.profile import read_profiles
-from results.profile_page import shown as profiles_shown
-from results.reasons import Reason, reasons
-from results.remedy import Remedy, remedy
-from results.report import report
-from results.run_data import RunData
-from results.store import write_whole
-from results.study_page import StudyPage, study_page
-from results.summary import Row
-from results.summary_csv import summary_csv
-from results.tuning_page import tuning_page
-from results.tuning_result import TuningResult
+from weighbridge.common.record import Record
+from weighbridge.results.agreement import agreements, sentences
+from weighbridge.results.agreement_table import agreement_csv
+from weighbridge.results.attestation import summary as told
+from weighbridge.results.comparison import Comparison
+from weighbridge.results.effects import effects_csv
+from weighbridge.results.exports.csv_format import csv_file
+from weighbridge.results.exports.ledger_tables import ledger_table, trials_table
+from weighbridge.results.findings import Finding, findings_of
+from weighbridge.results.gallery import Gallery, gallery, tuning_gallery
+from weighbridge.results.pictures import write_charts
+from weighbridge.results.profile import read_profiles
+from weighbridge.results.profile_page import shown as profiles_shown
+from weighbridge.results.reasons import Reason, reasons
+from weighbridge.results.remedy import Remedy, remedy
+from weighbridge.results.report import report
+from weighbridge.results.run_data import RunData
+from weighbridge.results.store import write_whole
+from weighbridge.results.study_page import StudyPage, study_page
+from weighbridge.results.summary import Row
+from weighbridge.results.summary_csv import summary_csv
+from weighbridge.results.tuning_page import tuning_page
+from weighbridge.results.tuning_result import TuningResult
 
 WINNERS: Final = "winner"
 """Folder of what a tuning chose, a file for each configuration file, ready to be pasted."""

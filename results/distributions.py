@@ -6,16 +6,16 @@ from collections.abc import Iterable, Sequence
 
 from altair.utils.schemapi import debug_mode
 
-from results.chart_theme import LIGHT, Look, styles
-from results.ecdf_chart import ecdf_chart
-from results.figure import Figure
-from results.heat_map import heat_maps
-from results.hockey_stick import hockey_stick
-from results.latencies import read_latencies
-from results.percentile_chart import percentile_chart
-from results.resolved import ResolvedPlan
-from results.step import StepResult
-from results.summary import Row
+from weighbridge.results.chart_theme import LIGHT, Look, styles
+from weighbridge.results.ecdf_chart import ecdf_chart
+from weighbridge.results.figure import Figure
+from weighbridge.results.heat_map import heat_maps
+from weighbridge.results.hockey_stick import hockey_stick
+from weighbridge.results.latencies import read_latencies
+from weighbridge.results.percentile_chart import percentile_chart
+from weighbridge.results.resolved import ResolvedPlan
+from weighbridge.results.step import StepResult
+from weighbridge.results.summary import Row
 
 
 def distribution_figures(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from results.chart_theme import Look
+from weighbridge.results.chart_theme import Look
 
 BLACK: Final = "#16181d"
 WHITE: Final = "#ffffff"

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import Final, Literal
 
-from ground.record import Record
-from results.statistics import REPEATS_FOR_A_CLAIM
+from weighbridge.common.record import Record
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
 Grade = Literal["grave", "mild"]
 

@@ -1,7 +1,7 @@
 """What a process of `results.rendering` does: draws Vega-Lite specs, one a line of its stdin, until that ends.
 
-`python -c "from results.drawing_process import serve; serve()" FONTS`. It answers a line each: JSON with `svg`, and `png` and `pdf`
-in base64; or with `error`. It imports next to nothing, since each such process has to be started.
+`python -c "from weighbridge.results.drawing_process import serve; serve()" FONTS`. It answers a line each: JSON with `svg`,
+and `png` and `pdf` in base64; or with `error`. It imports next to nothing, since each such process has to be started.
 """
 
 from __future__ import annotations

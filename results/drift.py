@@ -9,13 +9,13 @@ from typing import Final
 
 from pydantic import NonNegativeFloat, NonNegativeInt
 
-from ground.record import Record
-from results.certainty import show_p
-from results.percent import show_percent
-from results.readings import Reading
-from results.setting_words import objective_words
-from results.statistics import LEVEL
-from results.trial import Trial, TuningRun
+from weighbridge.common.record import Record
+from weighbridge.results.certainty import show_p
+from weighbridge.results.percent import show_percent
+from weighbridge.results.readings import Reading
+from weighbridge.results.setting_words import objective_words
+from weighbridge.results.statistics import LEVEL
+from weighbridge.results.trial import Trial, TuningRun
 
 HOUR_S: Final = 3600.0
 SPAN_S: Final = 360.0

@@ -7,15 +7,15 @@ from typing import Any, Final
 
 import altair as alt
 
-from results.chart_data import csv_lines, nice_top
-from results.chart_theme import LIGHT, Look
-from results.diverging import diverging
-from results.figure import Figure, Plot
-from results.figures import UNKNOWN, show_figure
-from results.frame import Frame, Scale, chart_of
-from results.ledger import Reading
-from results.trial import Trial
-from results.tuning_result import TuningResult
+from weighbridge.results.chart_data import csv_lines, nice_top
+from weighbridge.results.chart_theme import LIGHT, Look
+from weighbridge.results.diverging import diverging
+from weighbridge.results.figure import Figure, Plot
+from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.frame import Frame, Scale, chart_of
+from weighbridge.results.ledger import Reading
+from weighbridge.results.trial import Trial
+from weighbridge.results.tuning_result import TuningResult
 
 WIDTH: Final = 960
 HEIGHT: Final = 250

@@ -13,17 +13,17 @@ from typing import Final
 
 import altair as alt
 
-from ground.record import Record
-from results.chart_data import csv_lines
-from results.chart_theme import Look, Style
-from results.charts import colour_of
-from results.figure import HEIGHT, Figure, Plot
-from results.figures import UNKNOWN, show_figure, show_ms
-from results.frame import FAINT, Frame, Scale, lines_of, rounded
-from results.labels import Label, side_labels
-from results.latencies import KindLatencies, LayoutLatencies
-from results.percentile_chart import gap_words
-from results.validity import enough_samples
+from weighbridge.common.record import Record
+from weighbridge.results.chart_data import csv_lines
+from weighbridge.results.chart_theme import Look, Style
+from weighbridge.results.charts import colour_of
+from weighbridge.results.figure import HEIGHT, Figure, Plot
+from weighbridge.results.figures import UNKNOWN, show_figure, show_ms
+from weighbridge.results.frame import FAINT, Frame, Scale, lines_of, rounded
+from weighbridge.results.labels import Label, side_labels
+from weighbridge.results.latencies import KindLatencies, LayoutLatencies
+from weighbridge.results.percentile_chart import gap_words
+from weighbridge.results.validity import enough_samples
 
 TALL: Final = HEIGHT + 40
 SHARES: Final = tuple(range(1, 100))

@@ -6,9 +6,9 @@ import csv
 import io
 from typing import Final
 
-from results.comparison import Comparison, Effect
-from results.doubt import doubt_words
-from results.summary_csv import csv_cell
+from weighbridge.results.comparison import Comparison, Effect
+from weighbridge.results.doubt import doubt_words
+from weighbridge.results.summary_csv import csv_cell
 
 COLUMNS: Final = (
     *("workload", "operation", "api", "driver", "about", "workers", "metric", "baseline", "subject"),

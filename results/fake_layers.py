@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from results.attestation import Attested
-from results.resolved import PlannedHardware, PlannedHost, PlannedStructure
-from results.step import Pass, StepKey, StepResult
-from results.store import RunStore
-from results.testing import fake_measurement
-from results.validity import judge
-from suites import Api, Bounds, DriverName, Layer, Suite, Workload
+from weighbridge.results.attestation import Attested
+from weighbridge.results.resolved import PlannedHardware, PlannedHost, PlannedStructure
+from weighbridge.results.step import Pass, StepKey, StepResult
+from weighbridge.results.store import RunStore
+from weighbridge.results.testing import fake_measurement
+from weighbridge.results.validity import judge
+from weighbridge.suites import Api, Bounds, DriverName, Layer, Suite, Workload
 
 STORES: Final = ("store-1", "store-2", "store-3")
 DISK_BYTES_S: Final = {("write", "sequential"): 2.6e9, ("read", "sequential"): 2.9e9, ("read", "random"): 0.5e9}

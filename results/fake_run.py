@@ -15,15 +15,15 @@ from itertools import product
 from pathlib import Path
 from typing import Literal
 
-from results.fake_layers import attest, drivers, hardware, layer_steps, passes, structure
-from results.manifest import ConfigFile, Sheet
-from results.resolved import PlannedLayout, ResolvedPlan
-from results.step import StepKey, StepResult
-from results.store import RunStore
-from results.telemetry import DiskLimit, DiskSecond, Head, HostLimits, HostSecond, Tail, Tier
-from results.testing import fake_measurement
-from results.validity import judge
-from suites import Bounds, DriverName, Layer, Objects, Suite, Workload
+from weighbridge.results.fake_layers import attest, drivers, hardware, layer_steps, passes, structure
+from weighbridge.results.manifest import ConfigFile, Sheet
+from weighbridge.results.resolved import PlannedLayout, ResolvedPlan
+from weighbridge.results.step import StepKey, StepResult
+from weighbridge.results.store import RunStore
+from weighbridge.results.telemetry import DiskLimit, DiskSecond, Head, HostLimits, HostSecond, Tail, Tier
+from weighbridge.results.testing import fake_measurement
+from weighbridge.results.validity import judge
+from weighbridge.suites import Bounds, DriverName, Layer, Objects, Suite, Workload
 
 LAYOUTS = ("rgw-beast", "swift")
 WORKLOADS = (

@@ -7,11 +7,11 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from results.step import StepKey
-from results.trial import Arm, Trial, TuningRun
-from results.visit import Point, Visit
-from suites import Bounds, Objects, Workload
-from suites.tuning import Constraints, Objective, Parameter, Trials, Tuning
+from weighbridge.results.step import StepKey
+from weighbridge.results.trial import Arm, Trial, TuningRun
+from weighbridge.results.visit import Point, Visit
+from weighbridge.suites import Bounds, Objects, Workload
+from weighbridge.suites.tuning import Constraints, Objective, Parameter, Trials, Tuning
 
 THREADS = "radosgw.threads"
 TRIAL_S = 40.0

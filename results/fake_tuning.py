@@ -14,19 +14,19 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from ground.scope import Scope, widest
-from results.fake_layers import hardware, structure
-from results.manifest import ConfigFile, Sheet, State
-from results.resolved import PlannedLayout, ResolvedPlan
-from results.step import StepKey, StepResult
-from results.store import RunStore
-from results.telemetry import Head, HostLimits, HostSecond, Tail
-from results.testing import fake_measurement
-from results.trial import CONFIRMATION, Arm, Fragment, Trial, TuningRun, Winner
-from results.trial_book import TrialBook
-from results.validity import judge
-from suites import Bounds, Objects, Workload
-from suites.tuning import Level, Objective, Parameter, Setting, Trials, Tuning
+from weighbridge.common.scope import Scope, widest
+from weighbridge.results.fake_layers import hardware, structure
+from weighbridge.results.manifest import ConfigFile, Sheet, State
+from weighbridge.results.resolved import PlannedLayout, ResolvedPlan
+from weighbridge.results.step import StepKey, StepResult
+from weighbridge.results.store import RunStore
+from weighbridge.results.telemetry import Head, HostLimits, HostSecond, Tail
+from weighbridge.results.testing import fake_measurement
+from weighbridge.results.trial import CONFIRMATION, Arm, Fragment, Trial, TuningRun, Winner
+from weighbridge.results.trial_book import TrialBook
+from weighbridge.results.validity import judge
+from weighbridge.suites import Bounds, Objects, Workload
+from weighbridge.suites.tuning import Level, Objective, Parameter, Setting, Trials, Tuning
 
 BASELINE: Final = "rgw-beast"
 RELEASE: Final = "none-0"

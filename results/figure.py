@@ -11,8 +11,8 @@ from typing import Any, Final
 import altair as alt
 from pydantic import NonNegativeInt, PositiveInt
 
-from ground.record import Record
-from results.chart_theme import LIGHT, Look, config
+from weighbridge.common.record import Record
+from weighbridge.results.chart_theme import LIGHT, Look, config
 
 WIDTH: Final = 440
 HEIGHT: Final = 260

@@ -12,17 +12,17 @@ from typing import Final
 
 from pydantic import PositiveInt
 
-from ground.record import Record
-from results.comparing import NO_TWINS, compare
-from results.comparison import Comparison, Effect, Verdict
-from results.contrast import comparable, reason
-from results.doubt import Doubt, PairDoubt, doubt_words, graves
-from results.figures import show_ratio
-from results.kinds import DRIVERS, Kind, kind_of, subjects
-from results.sentence import percent, told_apart
-from results.statistics import Ratio
-from results.summary import Row
-from suites import Api, Bounds, DriverName, Operation
+from weighbridge.common.record import Record
+from weighbridge.results.comparing import NO_TWINS, compare
+from weighbridge.results.comparison import Comparison, Effect, Verdict
+from weighbridge.results.contrast import comparable, reason
+from weighbridge.results.doubt import Doubt, PairDoubt, doubt_words, graves
+from weighbridge.results.figures import show_ratio
+from weighbridge.results.kinds import DRIVERS, Kind, kind_of, subjects
+from weighbridge.results.sentence import percent, told_apart
+from weighbridge.results.statistics import Ratio
+from weighbridge.results.summary import Row
+from weighbridge.suites import Api, Bounds, DriverName, Operation
 
 __all__ = [
     "DRIVERS",

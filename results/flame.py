@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from xml.sax.saxutils import escape
 
-from results.chart_theme import FONT, INK, MUTED
-from results.profile import KERNEL, Stack
+from weighbridge.results.chart_theme import FONT, INK, MUTED
+from weighbridge.results.profile import KERNEL, Stack
 
 WIDTH: Final = 1220
 ROW: Final = 19

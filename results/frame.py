@@ -9,9 +9,9 @@ from typing import Any, Final, Literal
 import altair as alt
 from pydantic import PositiveInt
 
-from ground.record import Record
-from results.chart_data import log_ticks, nice_top
-from results.figure import HEIGHT, WIDTH
+from weighbridge.common.record import Record
+from weighbridge.results.chart_data import log_ticks, nice_top
+from weighbridge.results.figure import HEIGHT, WIDTH
 
 NUMBER: Final = ",.6~g"
 FAINT: Final = {"light": 0.35, "dark": 0.55}

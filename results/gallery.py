@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ground.record import Record
-from results.ceiling_lines import ceiling_lines
-from results.chart_theme import LIGHT, Look, styles
-from results.charts import Chart, charts
-from results.comparison import Comparison
-from results.distributions import distribution_figures
-from results.drift_chart import drift_chart
-from results.figure import Figure
-from results.findings import findings_of
-from results.grouped_bars import grouped_bars
-from results.pictures import Drawing
-from results.recap_chart import RecapChart, recap_chart
-from results.recap_map import recap_maps
-from results.resolved import ResolvedPlan
-from results.resource_chart import ResourceChart, resource_chart
-from results.run_data import RunData
-from results.staircase import Staircase
-from results.staircase_chart import StaircaseChart, staircase_chart
-from results.step import StepResult
-from results.study_page import study_page
-from results.summary import Row
-from results.tornado import tornado, tornados, tuned
-from results.tuning_result import TuningResult
+from weighbridge.common.record import Record
+from weighbridge.results.ceiling_lines import ceiling_lines
+from weighbridge.results.chart_theme import LIGHT, Look, styles
+from weighbridge.results.charts import Chart, charts
+from weighbridge.results.comparison import Comparison
+from weighbridge.results.distributions import distribution_figures
+from weighbridge.results.drift_chart import drift_chart
+from weighbridge.results.figure import Figure
+from weighbridge.results.findings import findings_of
+from weighbridge.results.grouped_bars import grouped_bars
+from weighbridge.results.pictures import Drawing
+from weighbridge.results.recap_chart import RecapChart, recap_chart
+from weighbridge.results.recap_map import recap_maps
+from weighbridge.results.resolved import ResolvedPlan
+from weighbridge.results.resource_chart import ResourceChart, resource_chart
+from weighbridge.results.run_data import RunData
+from weighbridge.results.staircase import Staircase
+from weighbridge.results.staircase_chart import StaircaseChart, staircase_chart
+from weighbridge.results.step import StepResult
+from weighbridge.results.study_page import study_page
+from weighbridge.results.summary import Row
+from weighbridge.results.tornado import tornado, tornados, tuned
+from weighbridge.results.tuning_result import TuningResult
 
 
 class Gallery(Record):

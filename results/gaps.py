@@ -10,13 +10,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from results.histogram import log_header
-from results.reading import torn, whole_lines
-from results.resolved import ResolvedPlan
-from results.step import StepResult
-from results.store import RunStore
-from results.trial import TRIALS
-from results.trial_book import TrialBook
+from weighbridge.results.histogram import log_header
+from weighbridge.results.reading import torn, whole_lines
+from weighbridge.results.resolved import ResolvedPlan
+from weighbridge.results.step import StepResult
+from weighbridge.results.store import RunStore
+from weighbridge.results.trial import TRIALS
+from weighbridge.results.trial_book import TrialBook
 
 BUDGET: Final = "budget"
 """The kind of the event that the conductor notes when a run's budget ends it."""

@@ -12,15 +12,15 @@ from typing import Any, Final
 
 import altair as alt
 
-from ground.record import Record
-from results.chart_data import csv_lines, interval_of
-from results.chart_theme import LIGHT, Look, Style
-from results.figure import Figure, Plot
-from results.figures import UNKNOWN, show_figure
-from results.findings import reason
-from results.kinds import Kind, kind_of, subjects
-from results.statistics import REPEATS_FOR_A_CLAIM
-from results.summary import Row
+from weighbridge.common.record import Record
+from weighbridge.results.chart_data import csv_lines, interval_of
+from weighbridge.results.chart_theme import LIGHT, Look, Style
+from weighbridge.results.figure import Figure, Plot
+from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.findings import reason
+from weighbridge.results.kinds import Kind, kind_of, subjects
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
+from weighbridge.results.summary import Row
 
 ROW_PX: Final = 40
 BAR_PX: Final = 24

@@ -16,13 +16,13 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final
 
-from ground.document import did_you_mean
-from ground.errors import UsageError
-from ground.quantities import show_bytes
-from ground.record import Record
-from results import csv_text
-from results.figures import UNKNOWN, show_figure
-from results.weighed import Weighed
+from weighbridge.common.document import did_you_mean
+from weighbridge.common.errors import UsageError
+from weighbridge.common.quantities import show_bytes
+from weighbridge.common.record import Record
+from weighbridge.results import csv_text
+from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.weighed import Weighed
 
 ALL: Final = "all"
 NOT_KNOWN: Final = "not known"

@@ -15,15 +15,15 @@ from typing import Any, Final
 
 import altair as alt
 
-from ground.record import Record
-from results.bands import low_us
-from results.chart_data import csv_lines
-from results.chart_theme import Look
-from results.figure import WIDTH, Figure, Plot
-from results.figures import show_ms
-from results.frame import NUMBER, Frame, Scale, chart_of, rounded
-from results.latencies import KindLatencies, LayoutLatencies, RepeatLatencies
-from results.percentile_chart import gap_words
+from weighbridge.common.record import Record
+from weighbridge.results.bands import low_us
+from weighbridge.results.chart_data import csv_lines
+from weighbridge.results.chart_theme import Look
+from weighbridge.results.figure import WIDTH, Figure, Plot
+from weighbridge.results.figures import show_ms
+from weighbridge.results.frame import NUMBER, Frame, Scale, chart_of, rounded
+from weighbridge.results.latencies import KindLatencies, LayoutLatencies, RepeatLatencies
+from weighbridge.results.percentile_chart import gap_words
 
 TALL: Final = 210
 CELLS: Final = 3000

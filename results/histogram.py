@@ -19,7 +19,7 @@ from typing import Final
 from hdrh.codec import HdrCookieException, HdrHistogramSettingsException, HdrLengthException
 from hdrh.histogram import HdrHistogram
 
-from ground.errors import InvalidMeasurement
+from weighbridge.common.errors import InvalidMeasurement
 
 LOWEST_US: Final = 1
 HIGHEST_US: Final = 3_600_000_000

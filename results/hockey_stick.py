@@ -13,16 +13,16 @@ from typing import Any, Final
 
 import altair as alt
 
-from results.chart_theme import Look, Style
-from results.charts import colour_of, shape_of
-from results.figure import HEIGHT, Figure, Plot
-from results.figures import UNKNOWN, show_figure, show_ms, show_ratio
-from results.frame import Frame, Scale, chart_of
-from results.labels import Label, Spot, along, beside, side_labels
-from results.latencies import KindLatencies
-from results.service_level import Served, Stop, stretches
-from results.stick import Stick, sticks, sticks_csv
-from results.summary import Row
+from weighbridge.results.chart_theme import Look, Style
+from weighbridge.results.charts import colour_of, shape_of
+from weighbridge.results.figure import HEIGHT, Figure, Plot
+from weighbridge.results.figures import UNKNOWN, show_figure, show_ms, show_ratio
+from weighbridge.results.frame import Frame, Scale, chart_of
+from weighbridge.results.labels import Label, Spot, along, beside, side_labels
+from weighbridge.results.latencies import KindLatencies
+from weighbridge.results.service_level import Served, Stop, stretches
+from weighbridge.results.stick import Stick, sticks, sticks_csv
+from weighbridge.results.summary import Row
 
 TALL: Final = HEIGHT + 40
 _PARTS: Final = 12

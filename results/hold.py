@@ -12,12 +12,12 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from ground import inside
-from ground.errors import UsageError
-from ground.locks import open_lock
-from ground.record import Record
-from results.reading import read_whole
-from results.store import StoreError
+from weighbridge.common import inside
+from weighbridge.common.errors import UsageError
+from weighbridge.common.locks import open_lock
+from weighbridge.common.record import Record
+from weighbridge.results.reading import read_whole
+from weighbridge.results.store import StoreError
 
 FILE: Final = "holders.jsonl"
 """In the run folder: who writes to it (its last line), and who did before, so that what a killed one left is known."""

@@ -10,12 +10,12 @@ from typing import Final
 
 from pydantic import NonNegativeInt
 
-from ground.errors import TargetError
-from ground.record import Record
-from results.influx_points import RunPoints, last_results, results_at
-from results.influx_server import BATCH, Away, Connection, InfluxServer, Refused
-from results.influx_spool import clear
-from results.store import RunStore
+from weighbridge.common.errors import TargetError
+from weighbridge.common.record import Record
+from weighbridge.results.influx_points import RunPoints, last_results, results_at
+from weighbridge.results.influx_server import BATCH, Away, Connection, InfluxServer, Refused
+from weighbridge.results.influx_spool import clear
+from weighbridge.results.store import RunStore
 
 TRIES: Final = 5
 FIRST_WAIT_S: Final = 1.0

@@ -23,17 +23,17 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
-from ground.errors import InvalidMeasurement
-from results.line_protocol import Point
-from results.measurement import Second, Tally
-from results.metrics import SHOWN
-from results.resolved import ResolvedPlan
-from results.step import StepKey, StepResult
-from results.store import RunStore
-from results.telemetry import DiskSecond, HostLimits, HostSecond, Telemetry
-from results.use import StepUse, step_use
-from results.visit import Point as Figures
-from results.visit import visit
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.results.line_protocol import Point
+from weighbridge.results.measurement import Second, Tally
+from weighbridge.results.metrics import SHOWN
+from weighbridge.results.resolved import ResolvedPlan
+from weighbridge.results.step import StepKey, StepResult
+from weighbridge.results.store import RunStore
+from weighbridge.results.telemetry import DiskSecond, HostLimits, HostSecond, Telemetry
+from weighbridge.results.use import StepUse, step_use
+from weighbridge.results.visit import Point as Figures
+from weighbridge.results.visit import visit
 
 RUN_TAGS: Final = ("run", "suite")
 STEP_TAGS: Final = (*RUN_TAGS, "layout", "api", "driver", "layer", "workload", "workers", "repeat")

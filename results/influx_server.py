@@ -21,10 +21,10 @@ from urllib.parse import parse_qsl, urlencode
 
 from pydantic import SecretStr
 
-from ground.document import did_you_mean
-from ground.errors import TargetError, UsageError
-from ground.plain_url import parts_of
-from ground.record import Record
+from weighbridge.common.document import did_you_mean
+from weighbridge.common.errors import TargetError, UsageError
+from weighbridge.common.plain_url import parts_of
+from weighbridge.common.record import Record
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -18,10 +18,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from ground import inside
-from ground.locks import open_lock
-from results.influx_server import AS_THEY_ARE, BATCH
-from results.store import StoreError, write_whole
+from weighbridge.common import inside
+from weighbridge.common.locks import open_lock
+from weighbridge.results.influx_server import AS_THEY_ARE, BATCH
+from weighbridge.results.store import StoreError, write_whole
 
 SPOOL: Final = "influx.spool"
 REFUSED: Final = "influx.refused"

@@ -15,11 +15,11 @@ from statistics import median
 
 from pydantic import NonNegativeFloat, model_validator
 
-from ground.errors import InvalidMeasurement
-from ground.record import Record
-from results.figures import show_ms
-from results.histogram import rank_of
-from results.measurement import Bins
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.common.record import Record
+from weighbridge.results.figures import show_ms
+from weighbridge.results.histogram import rank_of
+from weighbridge.results.measurement import Bins
 
 
 class Interval(Record):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from ground.quantities import show_bytes
-from results.summary import WITH_BODIES, Row
-from suites import Api, DriverName, Operation
+from weighbridge.common.quantities import show_bytes
+from weighbridge.results.summary import WITH_BODIES, Row
+from weighbridge.suites import Api, DriverName, Operation
 
 if TYPE_CHECKING:
-    from results.comparison import Effect
-    from results.findings import Finding
+    from weighbridge.results.comparison import Effect
+    from weighbridge.results.findings import Finding
 
 _NOUNS: Final[dict[Operation, str]] = {
     "read": "reads",

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import altair as alt
 
-from ground.record import Record
-from results.chart_data import spread
-from results.chart_theme import Look, Style
-from results.charts import colour_of
-from results.frame import Frame
+from weighbridge.common.record import Record
+from weighbridge.results.chart_data import spread
+from weighbridge.results.chart_theme import Look, Style
+from weighbridge.results.charts import colour_of
+from weighbridge.results.frame import Frame
 
 NAME_PX: Final = 15
 NOTE_PX: Final = 13

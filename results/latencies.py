@@ -15,18 +15,18 @@ from typing import Final
 
 from pydantic import NonNegativeFloat, NonNegativeInt
 
-from ground.errors import InvalidMeasurement
-from ground.record import Record
-from results.doubt import doubt_words
-from results.histogram import Histogram, rank_of
-from results.kinds import Kind, kind_of, subjects
-from results.measurement import Second, Tally
-from results.resolved import ResolvedPlan
-from results.statistics import geometric_mean
-from results.step import StepKey, StepResult
-from results.summary import Row
-from results.validity import SAMPLES_BEYOND
-from results.visit import Point
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.common.record import Record
+from weighbridge.results.doubt import doubt_words
+from weighbridge.results.histogram import Histogram, rank_of
+from weighbridge.results.kinds import Kind, kind_of, subjects
+from weighbridge.results.measurement import Second, Tally
+from weighbridge.results.resolved import ResolvedPlan
+from weighbridge.results.statistics import geometric_mean
+from weighbridge.results.step import StepKey, StepResult
+from weighbridge.results.summary import Row
+from weighbridge.results.validity import SAMPLES_BEYOND
+from weighbridge.results.visit import Point
 
 NORMAL_95: Final = 1.959964
 """How many standard deviations either way hold 95 % of a normal distribution."""

@@ -10,19 +10,19 @@ from typing import Final
 
 from pydantic import NonNegativeInt
 
-from ground.record import Record
-from results.comparison import Effect, Verdict
-from results.constraints import breaches
-from results.drift import Drift, drifts
-from results.readings import Reading, readings
-from results.setting_effects import Pairs, effects, gains, is_clear, pairs
-from results.setting_words import arm_words
-from results.statistics import Ratio, one_sample
-from results.step import StepKey
-from results.trial import Arm, EntryVerdict, Trial, TuningRun
-from results.trial_costs import cost_ratio, costs
-from results.visit import Visit
-from suites.tuning import Objective
+from weighbridge.common.record import Record
+from weighbridge.results.comparison import Effect, Verdict
+from weighbridge.results.constraints import breaches
+from weighbridge.results.drift import Drift, drifts
+from weighbridge.results.readings import Reading, readings
+from weighbridge.results.setting_effects import Pairs, effects, gains, is_clear, pairs
+from weighbridge.results.setting_words import arm_words
+from weighbridge.results.statistics import Ratio, one_sample
+from weighbridge.results.step import StepKey
+from weighbridge.results.trial import Arm, EntryVerdict, Trial, TuningRun
+from weighbridge.results.trial_costs import cost_ratio, costs
+from weighbridge.results.visit import Visit
+from weighbridge.suites.tuning import Objective
 
 __all__ = ["Drift", "Entry", "Ledger", "Reading", "ledger"]
 

@@ -6,15 +6,15 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from ground.record import Record
-from ground.scope import Scope
-from results.comparison import Effect
-from results.figures import UNKNOWN
-from results.ledger import Entry
-from results.percent import show_percent
-from results.statistics import Ratio
-from results.trial import EntryVerdict
-from results.tuning_result import TuningResult, interval_words, value_words
+from weighbridge.common.record import Record
+from weighbridge.common.scope import Scope
+from weighbridge.results.comparison import Effect
+from weighbridge.results.figures import UNKNOWN
+from weighbridge.results.ledger import Entry
+from weighbridge.results.percent import show_percent
+from weighbridge.results.statistics import Ratio
+from weighbridge.results.trial import EntryVerdict
+from weighbridge.results.tuning_result import TuningResult, interval_words, value_words
 
 SIGNS: Final[dict[EntryVerdict, str]] = {
     "better": "▲",

@@ -7,8 +7,8 @@ it: neither can be written so that every server reads it back, so both are refus
 
 from __future__ import annotations
 
-from ground.errors import InvalidMeasurement
-from ground.record import Record
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.common.record import Record
 
 
 class Point(Record):

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from ground.record import Record
+from weighbridge.common.record import Record
 
 MANIFEST_VERSION: Final = 1
 """1: the first. Versions the whole run folder."""

@@ -10,9 +10,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, NonNegativeFloat, PositiveInt, model_validator
 
-from ground.quantities import Count
-from ground.record import Record
-from suites import Api, Operation
+from weighbridge.common.quantities import Count
+from weighbridge.common.record import Record
+from weighbridge.suites import Api, Operation
 
 SCHEMA_VERSION: Final = 1
 """1: the first."""

@@ -8,8 +8,8 @@ from typing import Annotated, Final, cast
 
 from pydantic import AfterValidator, NonNegativeFloat
 
-from ground.record import Record
-from suites import Bounds
+from weighbridge.common.record import Record
+from weighbridge.suites import Bounds
 
 
 class Metric(Record):

@@ -16,12 +16,12 @@ from itertools import groupby
 from statistics import fmean
 from typing import Final
 
-from results.comparison import NoiseFloor
-from results.contrast import Contrast, comparable, reason
-from results.kinds import kind_of
-from results.metrics import METRICS, Metric
-from results.statistics import CONFIDENCE, FARTHEST, LEVEL, corrected, one_sample, t_quantile
-from results.summary import Row
+from weighbridge.results.comparison import NoiseFloor
+from weighbridge.results.contrast import Contrast, comparable, reason
+from weighbridge.results.kinds import kind_of
+from weighbridge.results.metrics import METRICS, Metric
+from weighbridge.results.statistics import CONFIDENCE, FARTHEST, LEVEL, corrected, one_sample, t_quantile
+from weighbridge.results.summary import Row
 
 REASONS: Final = 2
 """As many are told of why a control could not be used."""

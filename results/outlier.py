@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from statistics import mean, stdev
 
-from results.statistics import t_quantile
+from weighbridge.results.statistics import t_quantile
 
 
 def outlier(values: Sequence[float], level: float = 0.01) -> int | None:

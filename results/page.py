@@ -20,14 +20,14 @@ import vl_convert as vlc
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from ground.inert import inert, inert_all
-from ground.quantities import show_bytes
+from weighbridge.common.inert import inert, inert_all
+from weighbridge.common.quantities import show_bytes
 
 
 def render(template: str, specs: Mapping[str, Mapping[str, Any]], **words: Any) -> str:
     """A page of one of the templates. `specs` are the Vega-Lite specs of its plots by the names that they have in it."""
     environment = Environment(
-        loader=PackageLoader("results"),
+        loader=PackageLoader("weighbridge.results"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -68,7 +68,7 @@ def _bundle() -> Markup:
 @lru_cache(maxsize=1)
 def _program() -> Markup:
     """What draws the plots and sorts the tables."""
-    return Markup(resources.files("results").joinpath("templates", "page.js").read_text("utf-8"))  # noqa: S704 - ships with us
+    return Markup(resources.files("weighbridge.results").joinpath("templates", "page.js").read_text("utf-8"))  # noqa: S704 - ships with us
 
 
 @lru_cache(maxsize=1)
@@ -83,7 +83,7 @@ def _policy() -> Markup:
 
 
 def _font(name: str) -> str:
-    return base64.b64encode(resources.files("results").joinpath("fonts", name).read_bytes()).decode("ascii")
+    return base64.b64encode(resources.files("weighbridge.results").joinpath("fonts", name).read_bytes()).decode("ascii")
 
 
 def _script_json(value: Any) -> Markup:

@@ -13,15 +13,15 @@ from typing import Final
 
 import altair as alt
 
-from results.chart_data import csv_lines
-from results.chart_theme import Look, Style
-from results.charts import colour_of, shape_of
-from results.figure import HEIGHT, Figure, Plot
-from results.figures import UNKNOWN, show_figure, show_ms, show_ratio
-from results.frame import FAINT, Frame, Scale, chart_of, lines_of, rounded
-from results.labels import Label, side_labels
-from results.latencies import KindLatencies, LayoutLatencies, RepeatLatencies
-from results.validity import SAMPLES_BEYOND
+from weighbridge.results.chart_data import csv_lines
+from weighbridge.results.chart_theme import Look, Style
+from weighbridge.results.charts import colour_of, shape_of
+from weighbridge.results.figure import HEIGHT, Figure, Plot
+from weighbridge.results.figures import UNKNOWN, show_figure, show_ms, show_ratio
+from weighbridge.results.frame import FAINT, Frame, Scale, chart_of, lines_of, rounded
+from weighbridge.results.labels import Label, side_labels
+from weighbridge.results.latencies import KindLatencies, LayoutLatencies, RepeatLatencies
+from weighbridge.results.validity import SAMPLES_BEYOND
 
 TALL: Final = HEIGHT + 40
 A_DECADE: Final = 16

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 from altair.utils.schemapi import debug_mode
 
-from ground import inside
-from results.chart_theme import font_folder
-from results.rendering import draw
-from results.store import StoreError, make_folder, write_whole
+from weighbridge.common import inside
+from weighbridge.results.chart_theme import font_folder
+from weighbridge.results.rendering import draw
+from weighbridge.results.store import StoreError, make_folder, write_whole
 
 
 class Drawing(Protocol):

@@ -16,12 +16,12 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt
 
-from ground.document import did_you_mean
-from ground.errors import InvalidMeasurement, UsageError
-from ground.record import Record
-from results.block_trace import DiskTrace
-from results.reading import read_whole
-from suites import Suite
+from weighbridge.common.document import did_you_mean
+from weighbridge.common.errors import InvalidMeasurement, UsageError
+from weighbridge.common.record import Record
+from weighbridge.results.block_trace import DiskTrace
+from weighbridge.results.reading import read_whole
+from weighbridge.suites import Suite
 
 Kind = Literal["gateway", "storage"]
 KERNEL: Final = "_[k]"

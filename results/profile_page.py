@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ground.inert import inert
-from ground.quantities import show_bytes
-from ground.record import Record
-from results.block_trace import Asked, DiskTrace, Times
-from results.figures import UNKNOWN, show_figure
-from results.flame import flame
-from results.profile import Profile, Profiled
+from weighbridge.common.inert import inert
+from weighbridge.common.quantities import show_bytes
+from weighbridge.common.record import Record
+from weighbridge.results.block_trace import Asked, DiskTrace, Times
+from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.flame import flame
+from weighbridge.results.profile import Profile, Profiled
 
 DISK_TITLES: Final = (
     *("Way", "Requests/s", "MB/s", "Size: median", "least to most", "Q2C mean", "p50", "p99", "max ms"),

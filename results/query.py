@@ -12,12 +12,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from ground.document import did_you_mean
-from ground.errors import UsageError, WeighbridgeError
-from results.database import SQL_TYPES, create, insert, lock, opened
-from results.exports.data_table import DataTable, Shape
-from results.exports.effects_table import EFFECTS, effects_table
-from results.exports.host_tables import (
+from weighbridge.common.document import did_you_mean
+from weighbridge.common.errors import UsageError, WeighbridgeError
+from weighbridge.results.database import SQL_TYPES, create, insert, lock, opened
+from weighbridge.results.exports.data_table import DataTable, Shape
+from weighbridge.results.exports.effects_table import EFFECTS, effects_table
+from weighbridge.results.exports.host_tables import (
     ATTESTATION,
     EVENTS,
     FACTS,
@@ -29,9 +29,9 @@ from results.exports.host_tables import (
     hosts_table,
     runs_table,
 )
-from results.exports.ledger_tables import LEDGER, TRIALS, ledger_table, trials_table
-from results.exports.run_tables import SECONDS, STEPS, SUMMARY, seconds_table, steps_table, summary_table
-from results.run_data import RunData
+from weighbridge.results.exports.ledger_tables import LEDGER, TRIALS, ledger_table, trials_table
+from weighbridge.results.exports.run_tables import SECONDS, STEPS, SUMMARY, seconds_table, steps_table, summary_table
+from weighbridge.results.run_data import RunData
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -13,10 +13,10 @@ from typing import BinaryIO, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ground import inside
-from ground.errors import InvalidMeasurement, UsageError
-from ground.quantities import show_bytes
-from results.manifest import MANIFEST_VERSION
+from weighbridge.common import inside
+from weighbridge.common.errors import InvalidMeasurement, UsageError
+from weighbridge.common.quantities import show_bytes
+from weighbridge.results.manifest import MANIFEST_VERSION
 
 LARGEST_RECORD_BYTES: Final = 2**28
 """Of a file that is one record, or one text: a plan of a large study has a few MB, a manifest with all configurations too."""

@@ -13,12 +13,12 @@ from typing import Final
 
 from pydantic import NonNegativeInt, PositiveFloat
 
-from ground.record import Record
-from results.contrast import workers_words
-from results.step import StepKey
-from results.trial import Trial, TuningRun
-from results.visit import Point, Visit
-from suites.tuning import Objective
+from weighbridge.common.record import Record
+from weighbridge.results.contrast import workers_words
+from weighbridge.results.step import StepKey
+from weighbridge.results.trial import Trial, TuningRun
+from weighbridge.results.visit import Point, Visit
+from weighbridge.suites.tuning import Objective
 
 NO_BASELINE: Final = "the baseline has no trial that counts beside it"
 _DIGITS: Final = 12

@@ -11,13 +11,13 @@ from itertools import zip_longest
 from string import ascii_lowercase
 from typing import Final, Literal
 
-from ground.record import Record
-from results.comparison import Comparison
-from results.doubt import Doubt
-from results.kinds import Kind, kind_of, subjects
-from results.metrics import METRICS, MetricKey
-from results.summary import NOT_STEADY, NOT_VALID, Row
-from results.validity import ASIDES
+from weighbridge.common.record import Record
+from weighbridge.results.comparison import Comparison
+from weighbridge.results.doubt import Doubt
+from weighbridge.results.kinds import Kind, kind_of, subjects
+from weighbridge.results.metrics import METRICS, MetricKey
+from weighbridge.results.summary import NOT_STEADY, NOT_VALID, Row
+from weighbridge.results.validity import ASIDES
 
 Standing = Literal["not valid", "not comparable", "provisional"]
 """What a reason makes of the cells that it touches."""

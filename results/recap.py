@@ -13,16 +13,16 @@ from typing import Final, Literal
 
 from pydantic import PositiveInt
 
-from ground.quantities import show_bytes
-from ground.record import Record
-from results.chart_data import csv_lines
-from results.comparison import Share
-from results.doubt import doubt_words, touching
-from results.findings import NEAR
-from results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, Ratio, corrected, ratio, welch
-from results.summary import Row
-from suites import Workload
-from suites.studies import Comparison, Study, Variant
+from weighbridge.common.quantities import show_bytes
+from weighbridge.common.record import Record
+from weighbridge.results.chart_data import csv_lines
+from weighbridge.results.comparison import Share
+from weighbridge.results.doubt import doubt_words, touching
+from weighbridge.results.findings import NEAR
+from weighbridge.results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, Ratio, corrected, ratio, welch
+from weighbridge.results.summary import Row
+from weighbridge.suites import Workload
+from weighbridge.suites.studies import Comparison, Study, Variant
 
 SAME: Final = "~"
 """No change that matters: below the practical threshold, or not shown by the repeats."""

@@ -12,13 +12,13 @@ from typing import Any, Final
 
 import altair as alt
 
-from ground.record import Record
-from results.chart_theme import LIGHT, Look, config
-from results.diverging import colour_at, diverging, ink_on, neutral
-from results.figure import in_lines
-from results.findings import NEAR
-from results.recap import Recap, RecapCell, recap_csv
-from results.statistics import REPEATS_FOR_A_CLAIM
+from weighbridge.common.record import Record
+from weighbridge.results.chart_theme import LIGHT, Look, config
+from weighbridge.results.diverging import colour_at, diverging, ink_on, neutral
+from weighbridge.results.figure import in_lines
+from weighbridge.results.findings import NEAR
+from weighbridge.results.recap import Recap, RecapCell, recap_csv
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
 CELL_WIDTH: Final = 88
 CELL_HEIGHT: Final = 34

@@ -11,16 +11,16 @@ from typing import Any, Final
 
 import altair as alt
 
-from results.chart_data import csv_lines
-from results.chart_theme import LIGHT, Look
-from results.comparison import Comparison, Effect
-from results.diverging import colour_at, diverging, ink_on, neutral
-from results.figure import Figure, Plot
-from results.figures import UNKNOWN, show_figure
-from results.kinds import kind_of
-from results.metrics import METRICS, MetricKey
-from results.percent import percent, show_percent
-from results.statistics import Ratio
+from weighbridge.results.chart_data import csv_lines
+from weighbridge.results.chart_theme import LIGHT, Look
+from weighbridge.results.comparison import Comparison, Effect
+from weighbridge.results.diverging import colour_at, diverging, ink_on, neutral
+from weighbridge.results.figure import Figure, Plot
+from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.kinds import kind_of
+from weighbridge.results.metrics import METRICS, MetricKey
+from weighbridge.results.percent import percent, show_percent
+from weighbridge.results.statistics import Ratio
 
 RECAP_MAP: Final = "recap-map"
 """What the names of these figures begin with."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from pydantic import PositiveInt
 
-from ground.record import Record
+from weighbridge.common.record import Record
 
 STUDY_2014: Final = "Pushpesh, OpenStack-Swift-VS-Ceph-RGW-READ-Performance, 4 November 2014"
 """Author, title and date of the study that this suite repeats."""
@@ -28,5 +28,7 @@ class PublishedResponse(Record):
 
 def study_2014() -> tuple[PublishedResponse, ...]:
     """The response times of the study of 2014: 1 MB and 1 GB reads by three gateways at five worker counts each."""
-    text = resources.files("results").joinpath("published", "swift-vs-rgw-read-2014-response-times.csv").read_text("utf-8")
+    text = (
+        resources.files("weighbridge.results").joinpath("published", "swift-vs-rgw-read-2014-response-times.csv").read_text("utf-8")
+    )
     return tuple(PublishedResponse.model_validate(line) for line in csv.DictReader(io.StringIO(text)))

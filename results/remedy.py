@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from ground.record import Record
-from results.comparison import Comparison, Effect
-from results.contrast import ALWAYS
-from results.metrics import METRICS
-from results.resolved import ResolvedPlan
-from results.statistics import REPEATS_FOR_A_CLAIM
-from suites import Bounds
+from weighbridge.common.record import Record
+from weighbridge.results.comparison import Comparison, Effect
+from weighbridge.results.contrast import ALWAYS
+from weighbridge.results.metrics import METRICS
+from weighbridge.results.resolved import ResolvedPlan
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
+from weighbridge.suites import Bounds
 
 MOST_REPEATS: Final = 30
 """More repeats than this are not advised: a difference that needs them is small, and so is what it matters."""

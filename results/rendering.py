@@ -17,13 +17,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import IO, Any, Final
 
-from ground.errors import WeighbridgeError
-from ground.inert import inert_all
-from ground.record import Record
+from weighbridge.common.errors import WeighbridgeError
+from weighbridge.common.inert import inert_all
+from weighbridge.common.record import Record
 
 MOST: Final = 4
 """Processes at most: each has an engine of its own in memory, about 150 MB."""
-_CODE: Final = "from results.drawing_process import serve; serve()"
+_CODE: Final = "from weighbridge.results.drawing_process import serve; serve()"
 
 
 class RenderingError(WeighbridgeError):

@@ -8,34 +8,34 @@ import shlex
 from collections.abc import Sequence
 from typing import Final
 
-from ground.record import Record
-from results.agreement import Agreement
-from results.agreement_table import agreement_table
-from results.attestation import Attested, sameness
-from results.card import Card, card_words, foremost
-from results.certainty import HEAD, NUMBERS, effect_lines
-from results.chart_data import Panel
-from results.chart_theme import styles
-from results.charts import Chart
-from results.comparison import Comparison
-from results.figure import Figure
-from results.figures import show_figure, show_ratio
-from results.findings import DRIVERS, Finding, headline, overall, subjects
-from results.interval import show_latency
-from results.manifest import Manifest, RunEvent, Sheet
-from results.page import render
-from results.profile_page import ProfileShown
-from results.reasons import Reason
-from results.recap_map import RECAP_MAP
-from results.reference import STUDY_2014, study_2014
-from results.remedy import Remedy
-from results.resolved import ResolvedPlan
-from results.resource_chart import ResourceChart
-from results.staircase_page import StaircasePage
-from results.statistics import REPEATS_FOR_A_CLAIM
-from results.study_page import StudyPage
-from results.summary import Row
-from results.tables import table
+from weighbridge.common.record import Record
+from weighbridge.results.agreement import Agreement
+from weighbridge.results.agreement_table import agreement_table
+from weighbridge.results.attestation import Attested, sameness
+from weighbridge.results.card import Card, card_words, foremost
+from weighbridge.results.certainty import HEAD, NUMBERS, effect_lines
+from weighbridge.results.chart_data import Panel
+from weighbridge.results.chart_theme import styles
+from weighbridge.results.charts import Chart
+from weighbridge.results.comparison import Comparison
+from weighbridge.results.figure import Figure
+from weighbridge.results.figures import show_figure, show_ratio
+from weighbridge.results.findings import DRIVERS, Finding, headline, overall, subjects
+from weighbridge.results.interval import show_latency
+from weighbridge.results.manifest import Manifest, RunEvent, Sheet
+from weighbridge.results.page import render
+from weighbridge.results.profile_page import ProfileShown
+from weighbridge.results.reasons import Reason
+from weighbridge.results.recap_map import RECAP_MAP
+from weighbridge.results.reference import STUDY_2014, study_2014
+from weighbridge.results.remedy import Remedy
+from weighbridge.results.resolved import ResolvedPlan
+from weighbridge.results.resource_chart import ResourceChart
+from weighbridge.results.staircase_page import StaircasePage
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
+from weighbridge.results.study_page import StudyPage
+from weighbridge.results.summary import Row
+from weighbridge.results.tables import table
 
 _NUMBER: Final = re.compile(r"\d+")
 

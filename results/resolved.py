@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from results.step import Pass, Slug
-from suites import Suite
+from weighbridge.results.step import Pass, Slug
+from weighbridge.suites import Suite
 
 
 class _Part(BaseModel):

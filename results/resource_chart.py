@@ -7,15 +7,15 @@ from typing import Any, Final
 
 import altair as alt
 
-from ground.record import Record
-from results.chart_theme import LIGHT, Look, Style, config, styles
-from results.charts import colour_of, shape_of, workers_axis
-from results.figure import in_lines
-from results.resolved import PlannedLayout
-from results.resource_data import Cell, Strip, resource_csv, strips
-from results.side_by_side import together
-from results.summary import Row
-from results.use import UTILIZED, Resource, saturated
+from weighbridge.common.record import Record
+from weighbridge.results.chart_theme import LIGHT, Look, Style, config, styles
+from weighbridge.results.charts import colour_of, shape_of, workers_axis
+from weighbridge.results.figure import in_lines
+from weighbridge.results.resolved import PlannedLayout
+from weighbridge.results.resource_data import Cell, Strip, resource_csv, strips
+from weighbridge.results.side_by_side import together
+from weighbridge.results.summary import Row
+from weighbridge.results.use import UTILIZED, Resource, saturated
 
 WIDTH: Final = 190
 HEIGHT: Final = 130

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
-from ground.record import Record
-from results.chart_data import csv_lines
-from results.figures import UNKNOWN
-from results.findings import kind_of, subjects
-from results.summary import Row
-from results.telemetry import Tier
-from results.use import Resource, What
+from weighbridge.common.record import Record
+from weighbridge.results.chart_data import csv_lines
+from weighbridge.results.figures import UNKNOWN
+from weighbridge.results.findings import kind_of, subjects
+from weighbridge.results.summary import Row
+from weighbridge.results.telemetry import Tier
+from weighbridge.results.use import Resource, What
 
 
 class Share(Record):

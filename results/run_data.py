@@ -7,25 +7,25 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from results.ascent import doubted
-from results.attestation import Attested, between
-from results.comparing import compare
-from results.comparison import Comparison
-from results.confirmation import Confirmation, confirmation, confirmation_folder
-from results.doubt import Doubt, What
-from results.gaps import gaps
-from results.ledger import Ledger, ledger
-from results.manifest import BUSY, UNEVEN, RunEvent
-from results.resolved import ResolvedPlan
-from results.staircase_page import StaircasePage, staircase_page
-from results.step import StepKey, StepResult
-from results.store import RunStore
-from results.summary import Row, rows_of
-from results.telemetry import Telemetry
-from results.trial import CONFIRMATION, Trial, TuningRun
-from results.trial_book import TrialBook
-from results.tuning_result import TuningResult
-from results.visit import Visit, read_visits
+from weighbridge.results.ascent import doubted
+from weighbridge.results.attestation import Attested, between
+from weighbridge.results.comparing import compare
+from weighbridge.results.comparison import Comparison
+from weighbridge.results.confirmation import Confirmation, confirmation, confirmation_folder
+from weighbridge.results.doubt import Doubt, What
+from weighbridge.results.gaps import gaps
+from weighbridge.results.ledger import Ledger, ledger
+from weighbridge.results.manifest import BUSY, UNEVEN, RunEvent
+from weighbridge.results.resolved import ResolvedPlan
+from weighbridge.results.staircase_page import StaircasePage, staircase_page
+from weighbridge.results.step import StepKey, StepResult
+from weighbridge.results.store import RunStore
+from weighbridge.results.summary import Row, rows_of
+from weighbridge.results.telemetry import Telemetry
+from weighbridge.results.trial import CONFIRMATION, Trial, TuningRun
+from weighbridge.results.trial_book import TrialBook
+from weighbridge.results.tuning_result import TuningResult
+from weighbridge.results.visit import Visit, read_visits
 
 _DOUBTED: Final[Mapping[str, What]] = {BUSY: "machine busy", UNEVEN: "reads uneven"}
 """Events of a deployment by their kind, and what is in doubt of what it gives."""

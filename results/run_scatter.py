@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from statistics import stdev
 from typing import Final
 
-from results.statistics import Welch
+from weighbridge.results.statistics import Welch
 
 RUNS: Final = 3
 """Runs of the same thing, A among them, that tell a scatter from run to run; two tell one difference."""

@@ -13,21 +13,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from ground.document import did_you_mean
-from ground.errors import UsageError
-from results.attestation import between
-from results.comparing import contrasts, effect, judge
-from results.comparison import Comparison, Effect, Verdict
-from results.contrast import ALWAYS, Contrast, at_workers, comparable, reason, workers_words
-from results.doubt import Doubt, PairDoubt, graves
-from results.guard import Guarded, planned_differences
-from results.guard import guard as hold
-from results.kinds import Kind, kind_of, subjects
-from results.metrics import METRICS
-from results.noise import floors
-from results.run_scatter import RUNS, across_runs
-from results.summary import Row
-from results.weighed import Weighed
+from weighbridge.common.document import did_you_mean
+from weighbridge.common.errors import UsageError
+from weighbridge.results.attestation import between
+from weighbridge.results.comparing import contrasts, effect, judge
+from weighbridge.results.comparison import Comparison, Effect, Verdict
+from weighbridge.results.contrast import ALWAYS, Contrast, at_workers, comparable, reason, workers_words
+from weighbridge.results.doubt import Doubt, PairDoubt, graves
+from weighbridge.results.guard import Guarded, planned_differences
+from weighbridge.results.guard import guard as hold
+from weighbridge.results.kinds import Kind, kind_of, subjects
+from weighbridge.results.metrics import METRICS
+from weighbridge.results.noise import floors
+from weighbridge.results.run_scatter import RUNS, across_runs
+from weighbridge.results.summary import Row
+from weighbridge.results.weighed import Weighed
 
 Place = tuple[Kind, str, int | None, str]
 """What runs of the same thing have in common: kind of requests, layout, worker count (None: all), key of the metric."""

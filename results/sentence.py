@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from results.comparison import Verdict
-from results.contrast import Contrast, workers_words
-from results.figures import show_figure, show_ratio
-from results.interval import Interval
-from results.service_level import may_rank
-from results.statistics import LEVEL, Ratio
-from results.summary import Row
+from weighbridge.results.comparison import Verdict
+from weighbridge.results.contrast import Contrast, workers_words
+from weighbridge.results.figures import show_figure, show_ratio
+from weighbridge.results.interval import Interval
+from weighbridge.results.service_level import may_rank
+from weighbridge.results.statistics import LEVEL, Ratio
+from weighbridge.results.summary import Row
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from typing import Final
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat
 
-from ground.record import Record
-from results.doubt import graves, touching
-from results.figures import show_figure
-from results.summary import Row
+from weighbridge.common.record import Record
+from weighbridge.results.doubt import graves, touching
+from weighbridge.results.figures import show_figure
+from weighbridge.results.summary import Row
 
 _NICE: Final = (1, 2, 5)
 

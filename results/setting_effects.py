@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from results.comparison import Effect, Verdict
-from results.readings import Reading
-from results.setting_words import Told, about, arm_words, effect_words
-from results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, OneSample, Ratio, corrected, one_sample, signed_rank_p
-from results.trial import Arm, Trial, TuningRun
-from suites import Bounds
+from weighbridge.results.comparison import Effect, Verdict
+from weighbridge.results.readings import Reading
+from weighbridge.results.setting_words import Told, about, arm_words, effect_words
+from weighbridge.results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, OneSample, Ratio, corrected, one_sample, signed_rank_p
+from weighbridge.results.trial import Arm, Trial, TuningRun
+from weighbridge.suites import Bounds
 
 
 @dataclass(frozen=True)

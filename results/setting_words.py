@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from ground.quantities import show_bytes
-from results.comparison import Verdict
-from results.contrast import workers_words
-from results.figures import show_ratio
-from results.kinds import requests_of
-from results.metrics import MetricKey
-from results.percent import TIMES
-from results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, Ratio
-from results.trial import Arm, TuningRun
-from suites.tuning import Objective, Setting, show_setting
+from weighbridge.common.quantities import show_bytes
+from weighbridge.results.comparison import Verdict
+from weighbridge.results.contrast import workers_words
+from weighbridge.results.figures import show_ratio
+from weighbridge.results.kinds import requests_of
+from weighbridge.results.metrics import MetricKey
+from weighbridge.results.percent import TIMES
+from weighbridge.results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, Ratio
+from weighbridge.results.trial import Arm, TuningRun
+from weighbridge.suites.tuning import Objective, Setting, show_setting
 
 _WORDS: Final[dict[str, tuple[str, str, str]]] = {
     "throughput": ("more", "fewer", "as many"),

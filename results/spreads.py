@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from results.figures import UNKNOWN, show_figure
-from results.interval import Interval
-from results.metrics import SHOWN, Metric, MetricKey, ShownKey, Spread
-from results.summary import Row
+from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.interval import Interval
+from weighbridge.results.metrics import SHOWN, Metric, MetricKey, ShownKey, Spread
+from weighbridge.results.summary import Row
 
 ALIKE: Final = 1.25
 """An interval of a geometric mean runs from its figure divided by a factor to it times that factor. Up to this factor the two sides

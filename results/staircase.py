@@ -18,12 +18,12 @@ from typing import Final, Literal
 
 from pydantic import PositiveInt
 
-from ground.record import Record
-from results.ceiling import HardwareKind
-from results.chart_data import csv_lines
-from results.figures import show_figure
-from results.findings import Kind
-from suites import Api, DriverName, Operation
+from weighbridge.common.record import Record
+from weighbridge.results.ceiling import HardwareKind
+from weighbridge.results.chart_data import csv_lines
+from weighbridge.results.figures import show_figure
+from weighbridge.results.findings import Kind
+from weighbridge.suites import Api, DriverName, Operation
 
 Level = Literal["disk", "osd", "network", "rados", "object-server", "gateway", "front", "rbd", "cephfs"]
 

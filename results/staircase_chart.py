@@ -12,13 +12,13 @@ from typing import Any, Final, Literal
 
 import altair as alt
 
-from ground.record import Record
-from results.chart_data import log_ticks
-from results.chart_theme import LIGHT, Look, Style, config, styles
-from results.figure import in_lines
-from results.figures import UNKNOWN, show_figure
-from results.resolved import PlannedLayout
-from results.staircase import HARDWARE, INSIDE, PLAIN, Level, Staircase, Step, percent, staircase_csv
+from weighbridge.common.record import Record
+from weighbridge.results.chart_data import log_ticks
+from weighbridge.results.chart_theme import LIGHT, Look, Style, config, styles
+from weighbridge.results.figure import in_lines
+from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.resolved import PlannedLayout
+from weighbridge.results.staircase import HARDWARE, INSIDE, PLAIN, Level, Staircase, Step, percent, staircase_csv
 
 WIDTH: Final = 270
 PAGE_WIDTH: Final = 170

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from ground.record import Record
-from results.ascent import beside, staircases
-from results.attestation import Attested
-from results.figures import UNKNOWN, show_figure
-from results.findings import DRIVERS, subjects
-from results.resolved import ResolvedPlan
-from results.staircase import INSIDE, Staircase, Step, doubts, gaps, percent, staircase_csv
-from results.staircase_chart import StaircaseChart, staircase_chart
-from results.store import write_whole
-from results.summary import Row
-from results.summary_csv import COLUMNS, summary_csv
-from results.use import limit_brief
+from weighbridge.common.record import Record
+from weighbridge.results.ascent import beside, staircases
+from weighbridge.results.attestation import Attested
+from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.findings import DRIVERS, subjects
+from weighbridge.results.resolved import ResolvedPlan
+from weighbridge.results.staircase import INSIDE, Staircase, Step, doubts, gaps, percent, staircase_csv
+from weighbridge.results.staircase_chart import StaircaseChart, staircase_chart
+from weighbridge.results.store import write_whole
+from weighbridge.results.summary import Row
+from weighbridge.results.summary_csv import COLUMNS, summary_csv
+from weighbridge.results.use import limit_brief
 
 LAYER_COLUMNS: Final = (*COLUMNS[: COLUMNS.index("driver") + 1], "layer", *COLUMNS[COLUMNS.index("driver") + 1 :])
 """Columns of `derived/layers.csv`: those of the summary, and which layer."""

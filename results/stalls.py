@@ -22,7 +22,7 @@ from typing import Final
 
 from pydantic import NonNegativeInt, PositiveFloat
 
-from ground.record import Record
+from weighbridge.common.record import Record
 
 QUIET: Final = 0.10
 CHANCE: Final = 0.001

@@ -21,7 +21,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
-from ground.record import Record
+from weighbridge.common.record import Record
 
 REPEATS_FOR_A_CLAIM: Final = 5
 """Fewer repeats of either side make no claim, whatever their interval (3 can never reach p < 0.1 in a rank test)."""

@@ -31,9 +31,9 @@ from typing import Final
 
 from pydantic import NonNegativeFloat
 
-from ground.record import Record
-from results.measurement import Measurement
-from results.stalls import SHARE, period_s, stall_words, stalls
+from weighbridge.common.record import Record
+from weighbridge.results.measurement import Measurement
+from weighbridge.results.stalls import SHARE, period_s, stall_words, stalls
 
 UNTOLD: Final = "steadiness is not known"
 """What notes begin with where it cannot be told whether a step was steady."""

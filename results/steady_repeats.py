@@ -27,9 +27,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from results.measurement import Measurement
-from results.statistics import REPEATS_FOR_A_CLAIM, OneSample, one_sample, t_quantile
-from results.steadiness import EDGE_S, UNTOLD, Steadiness
+from weighbridge.results.measurement import Measurement
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, OneSample, one_sample, t_quantile
+from weighbridge.results.steadiness import EDGE_S, UNTOLD, Steadiness
 
 MOST: Final = 0.20
 """A drift from end to end that a step that is called steady does not have: its two halves differ by 10 %."""

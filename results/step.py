@@ -6,9 +6,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, NonNegativeInt, model_validator
 
-from ground.record import Record
-from results.measurement import Measurement
-from suites import Api, DriverName, Layer, RadosBench, Workload
+from weighbridge.common.record import Record
+from weighbridge.results.measurement import Measurement
+from weighbridge.suites import Api, DriverName, Layer, RadosBench, Workload
 
 STEP_VERSION: Final = 1
 """1: the first."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from ground.record import Record
-from results.chart_data import csv_lines
-from results.kinds import Kind, kind_of
-from results.latencies import KindLatencies
-from results.service_level import Served, Stop, path, served, telling_bound_ms
-from results.summary import Row
+from weighbridge.common.record import Record
+from weighbridge.results.chart_data import csv_lines
+from weighbridge.results.kinds import Kind, kind_of
+from weighbridge.results.latencies import KindLatencies
+from weighbridge.results.service_level import Served, Stop, path, served, telling_bound_ms
+from weighbridge.results.summary import Row
 
 
 class Stick(Record):

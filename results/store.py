@@ -28,17 +28,17 @@ from typing import Final, Self
 
 from pydantic import BaseModel
 
-from ground import inside
-from ground.errors import DISK_FULL, InvalidMeasurement, UsageError, WeighbridgeError
-from ground.locks import open_lock
-from results.attestation import Attested
-from results.histogram import Histogram, log_header, log_line
-from results.manifest import ConfigFile, Manifest, RunEvent, Sheet, State
-from results.measurement import Measurement
-from results.reading import read_lines, read_record, read_whole
-from results.resolved import ResolvedPlan
-from results.step import StepKey, StepResult
-from results.telemetry import LINE, Head, HostSecond, ProbeSecond, Tail, Telemetry, TelemetryLine
+from weighbridge.common import inside
+from weighbridge.common.errors import DISK_FULL, InvalidMeasurement, UsageError, WeighbridgeError
+from weighbridge.common.locks import open_lock
+from weighbridge.results.attestation import Attested
+from weighbridge.results.histogram import Histogram, log_header, log_line
+from weighbridge.results.manifest import ConfigFile, Manifest, RunEvent, Sheet, State
+from weighbridge.results.measurement import Measurement
+from weighbridge.results.reading import read_lines, read_record, read_whole
+from weighbridge.results.resolved import ResolvedPlan
+from weighbridge.results.step import StepKey, StepResult
+from weighbridge.results.telemetry import LINE, Head, HostSecond, ProbeSecond, Tail, Telemetry, TelemetryLine
 
 _WITHOUT_STEP: Final = "Take it out to go on without its step."
 _WITHOUT_TELEMETRY: Final = "Move the file away to go on without what the hosts used in this step."

@@ -11,18 +11,18 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from ground.errors import UsageError
-from ground.quantities import show_bytes
-from ground.record import Record
-from results.chart_data import csv_lines
-from results.doubt import PairDoubt
-from results.figures import UNKNOWN, show_figure
-from results.reading import read_whole
-from results.recap import Recap, recaps
-from results.resolved import ResolvedPlan
-from results.study_conclusions import Held, conclusions
-from results.summary import Row
-from suites.studies import Published, Scale, ScaleName, Shape, Study, Told
+from weighbridge.common.errors import UsageError
+from weighbridge.common.quantities import show_bytes
+from weighbridge.common.record import Record
+from weighbridge.results.chart_data import csv_lines
+from weighbridge.results.doubt import PairDoubt
+from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.reading import read_whole
+from weighbridge.results.recap import Recap, recaps
+from weighbridge.results.resolved import ResolvedPlan
+from weighbridge.results.study_conclusions import Held, conclusions
+from weighbridge.results.summary import Row
+from weighbridge.suites.studies import Published, Scale, ScaleName, Shape, Study, Told
 
 FILE: Final = "study.json"
 """Name of the file of a run folder that says which study it replays."""
@@ -210,7 +210,7 @@ def _figure(rows: Sequence[Row], figure: str) -> Value:
 
 def published_lines(file: str) -> tuple[dict[str, str], ...]:
     """The lines of a file of published figures. Raises UsageError when there is none of that name."""
-    path = resources.files("results").joinpath("published", f"{file}.csv")
+    path = resources.files("weighbridge.results").joinpath("published", f"{file}.csv")
     if not path.is_file():
         raise UsageError(f"no published figures {file!r} in results/published")
     return tuple(csv.DictReader(io.StringIO(path.read_text("utf-8"))))

@@ -14,14 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Final, Literal, NamedTuple
 
-from ground.record import Record
-from results.comparing import compare
-from results.comparison import Effect
-from results.doubt import PairDoubt
-from results.figures import show_ratio
-from results.summary import Row
-from suites import Bounds
-from suites.studies import Cells, Check, Conclusion, Scale, Study
+from weighbridge.common.record import Record
+from weighbridge.results.comparing import compare
+from weighbridge.results.comparison import Effect
+from weighbridge.results.doubt import PairDoubt
+from weighbridge.results.figures import show_ratio
+from weighbridge.results.summary import Row
+from weighbridge.suites import Bounds
+from weighbridge.suites.studies import Cells, Check, Conclusion, Scale, Study
 
 Verdict = Literal["supports", "contradicts", "cannot tell"]
 """What a replay says to a conclusion."""

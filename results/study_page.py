@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ground.record import Record
-from results.attestation import Attested, between
-from results.recap import RecapCell
-from results.recap_chart import RecapChart, recap_chart, told
-from results.resolved import ResolvedPlan
-from results.store import RunStore, write_whole
-from results.study import Grid, Outcome, outcome, study_of
-from results.summary import Row
+from weighbridge.common.record import Record
+from weighbridge.results.attestation import Attested, between
+from weighbridge.results.recap import RecapCell
+from weighbridge.results.recap_chart import RecapChart, recap_chart, told
+from weighbridge.results.resolved import ResolvedPlan
+from weighbridge.results.store import RunStore, write_whole
+from weighbridge.results.study import Grid, Outcome, outcome, study_of
+from weighbridge.results.summary import Row
 
 
 class StudyPage(Record):

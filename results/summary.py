@@ -20,20 +20,20 @@ from typing import Final
 
 from pydantic import NonNegativeFloat, NonNegativeInt
 
-from ground.record import Record
-from results.daemons import figure_words
-from results.doubt import Doubt, Grade, beside, graves
-from results.interval import Interval, highest, middle
-from results.metrics import METRICS, Metric, Spread
-from results.outlier import outlier_words
-from results.resolved import ResolvedPlan
-from results.statistics import REPEATS_FOR_A_CLAIM, geometric_mean, one_sample
-from results.steadiness import UNTOLD, Steadiness
-from results.steady_repeats import steady_over_repeats
-from results.step import StepKey, StepResult
-from results.use import Resource, StepUse, beside_words, limit_words, others, over_repeats, queue_words, quota_touches
-from results.visit import WITH_BODIES, Point, Visit, closed_loops, visit
-from suites import Api, DriverName, Layer, Operation
+from weighbridge.common.record import Record
+from weighbridge.results.daemons import figure_words
+from weighbridge.results.doubt import Doubt, Grade, beside, graves
+from weighbridge.results.interval import Interval, highest, middle
+from weighbridge.results.metrics import METRICS, Metric, Spread
+from weighbridge.results.outlier import outlier_words
+from weighbridge.results.resolved import ResolvedPlan
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, geometric_mean, one_sample
+from weighbridge.results.steadiness import UNTOLD, Steadiness
+from weighbridge.results.steady_repeats import steady_over_repeats
+from weighbridge.results.step import StepKey, StepResult
+from weighbridge.results.use import Resource, StepUse, beside_words, limit_words, others, over_repeats, queue_words, quota_touches
+from weighbridge.results.visit import WITH_BODIES, Point, Visit, closed_loops, visit
+from weighbridge.suites import Api, DriverName, Layer, Operation
 
 __all__ = [
     "NOT_STEADY",

@@ -7,12 +7,12 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from results import csv_text
-from results.doubt import doubt_text
-from results.interval import Interval
-from results.metrics import METRICS
-from results.spreads import spread_column, spread_end
-from results.summary import Row
+from weighbridge.results import csv_text
+from weighbridge.results.doubt import doubt_text
+from weighbridge.results.interval import Interval
+from weighbridge.results.metrics import METRICS
+from weighbridge.results.spreads import spread_column, spread_end
+from weighbridge.results.summary import Row
 
 COLUMNS: Final = (
     "layout",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ground.quantities import show_bytes
-from ground.record import Record
-from results.figures import UNKNOWN, show_figure, show_ms
-from results.findings import DRIVERS
-from results.interval import Interval
-from results.reasons import Reason, marks
-from results.spreads import shown
-from results.summary import Row
-from results.use import limit_brief
+from weighbridge.common.quantities import show_bytes
+from weighbridge.common.record import Record
+from weighbridge.results.figures import UNKNOWN, show_figure, show_ms
+from weighbridge.results.findings import DRIVERS
+from weighbridge.results.interval import Interval
+from weighbridge.results.reasons import Reason, marks
+from weighbridge.results.spreads import shown
+from weighbridge.results.summary import Row
+from weighbridge.results.use import limit_brief
 
 
 class Column(Record):

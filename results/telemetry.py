@@ -11,10 +11,10 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, NonNegativeFloat, TypeAdapter
 
-from ground.quantities import Count
-from ground.record import Record
-from results.measurement import Cpus
-from results.step import StepKey
+from weighbridge.common.quantities import Count
+from weighbridge.common.record import Record
+from weighbridge.results.measurement import Cpus
+from weighbridge.results.step import StepKey
 
 TELEMETRY_VERSION: Final = 1
 """1: the first."""

@@ -8,10 +8,10 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from results.bands import band_of
-from results.histogram import Histogram
-from results.measurement import Bins, Load, Measurement, Second, Tally
-from suites import Api, Operation
+from weighbridge.results.bands import band_of
+from weighbridge.results.histogram import Histogram
+from weighbridge.results.measurement import Bins, Load, Measurement, Second, Tally
+from weighbridge.suites import Api, Operation
 
 BIN_US = 10_000
 """COSBench's bins are 10 ms wide, and end at 500 s."""

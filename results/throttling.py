@@ -20,9 +20,9 @@ from typing import Annotated, Final, Self
 
 from pydantic import Field, NonNegativeFloat
 
-from ground.record import Record
-from results.figures import show_figure
-from results.telemetry import Tier
+from weighbridge.common.record import Record
+from weighbridge.results.figures import show_figure
+from weighbridge.results.telemetry import Tier
 
 STALL_SHARE: Final = 0.5
 """A stop of so much of a percentile makes it the limit's."""

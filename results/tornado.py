@@ -11,21 +11,21 @@ from typing import Any, Final
 
 import altair as alt
 
-from ground.record import Record
-from results.chart_data import csv_lines
-from results.chart_theme import LIGHT, Look
-from results.comparison import Comparison, Effect
-from results.diverging import diverging
-from results.figure import Figure, Plot
-from results.figures import UNKNOWN
-from results.kinds import Kind, kind_of
-from results.ledger_table import short_names
-from results.metrics import METRICS, MetricKey
-from results.percent import percent, show_percent
-from results.recap_map import in_bins
-from results.resolved import PlannedLayout
-from results.statistics import REPEATS_FOR_A_CLAIM
-from results.tuning_result import TuningResult
+from weighbridge.common.record import Record
+from weighbridge.results.chart_data import csv_lines
+from weighbridge.results.chart_theme import LIGHT, Look
+from weighbridge.results.comparison import Comparison, Effect
+from weighbridge.results.diverging import diverging
+from weighbridge.results.figure import Figure, Plot
+from weighbridge.results.figures import UNKNOWN
+from weighbridge.results.kinds import Kind, kind_of
+from weighbridge.results.ledger_table import short_names
+from weighbridge.results.metrics import METRICS, MetricKey
+from weighbridge.results.percent import percent, show_percent
+from weighbridge.results.recap_map import in_bins
+from weighbridge.results.resolved import PlannedLayout
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
+from weighbridge.results.tuning_result import TuningResult
 
 ROW_PX: Final = 38
 BAR_PX: Final = 20

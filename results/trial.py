@@ -6,11 +6,11 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt
 
-from ground.record import Record
-from ground.scope import Scope
-from results.step import Slug
-from suites import Suite
-from suites.tuning import Objective, Setting, Tuning
+from weighbridge.common.record import Record
+from weighbridge.common.scope import Scope
+from weighbridge.results.step import Slug
+from weighbridge.suites import Suite
+from weighbridge.suites.tuning import Objective, Setting, Tuning
 
 TRIALS: Final = "trials.jsonl"
 TUNING: Final = "tuning.json"

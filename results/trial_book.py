@@ -7,9 +7,9 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from results.reading import read_lines, read_record
-from results.store import StoreError, append_line, write_whole
-from results.trial import TRIALS, TUNING, WINNER, Trial, TuningRun, Winner
+from weighbridge.results.reading import read_lines, read_record
+from weighbridge.results.store import StoreError, append_line, write_whole
+from weighbridge.results.trial import TRIALS, TUNING, WINNER, Trial, TuningRun, Winner
 
 _WITHOUT_TRIAL: Final = "Take it out to go on without its trial."
 

@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from results.readings import references, step_of, steps
-from results.statistics import Ratio, one_sample
-from results.step import StepKey
-from results.trial import Arm, Trial, TuningRun
-from results.visit import Visit
+from weighbridge.results.readings import references, step_of, steps
+from weighbridge.results.statistics import Ratio, one_sample
+from weighbridge.results.step import StepKey
+from weighbridge.results.trial import Arm, Trial, TuningRun
+from weighbridge.results.visit import Visit
 
 Tier = Literal["gateway", "storage"]
 

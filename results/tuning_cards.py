@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from results.card import Card
-from results.figures import UNKNOWN
-from results.percent import show_percent
-from results.tuning_result import TuningResult, interval_words
+from weighbridge.results.card import Card
+from weighbridge.results.figures import UNKNOWN
+from weighbridge.results.percent import show_percent
+from weighbridge.results.tuning_result import TuningResult, interval_words
 
 BLUE: Final = "#0072B2"
 ORANGE: Final = "#D55E00"

@@ -6,23 +6,23 @@ import shlex
 from collections.abc import Iterator
 from typing import Final
 
-from ground.record import Record
-from results.attestation import sameness
-from results.certainty import HEAD, NUMBERS, effect_lines
-from results.chart_theme import styles
-from results.comparison import Effect
-from results.figures import UNKNOWN, show_ratio
-from results.gallery import Gallery
-from results.ledger import Entry
-from results.ledger_table import SIGNS, ledger_lines
-from results.page import render
-from results.percent import show_percent
-from results.report import TURNS
-from results.run_data import RunData
-from results.statistics import REPEATS_FOR_A_CLAIM
-from results.tuning_cards import cards
-from results.tuning_result import TuningResult, change_words, could_be_shown, interval_words
-from suites.tuning import Parameter, show_setting
+from weighbridge.common.record import Record
+from weighbridge.results.attestation import sameness
+from weighbridge.results.certainty import HEAD, NUMBERS, effect_lines
+from weighbridge.results.chart_theme import styles
+from weighbridge.results.comparison import Effect
+from weighbridge.results.figures import UNKNOWN, show_ratio
+from weighbridge.results.gallery import Gallery
+from weighbridge.results.ledger import Entry
+from weighbridge.results.ledger_table import SIGNS, ledger_lines
+from weighbridge.results.page import render
+from weighbridge.results.percent import show_percent
+from weighbridge.results.report import TURNS
+from weighbridge.results.run_data import RunData
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
+from weighbridge.results.tuning_cards import cards
+from weighbridge.results.tuning_result import TuningResult, change_words, could_be_shown, interval_words
+from weighbridge.suites.tuning import Parameter, show_setting
 
 NOTES: Final = 3
 """Notes of a setting that the page shows; the ledger's file has all."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ground.record import Record
-from ground.scope import Scope, widest
-from results.comparison import Effect
-from results.confirmation import Confirmation
-from results.figures import show_figure
-from results.ledger import Entry, Ledger
-from results.manifest import State
-from results.percent import TIMES, show_percent
-from results.sentence import listed
-from results.setting_words import objective_words
-from results.statistics import REPEATS_FOR_A_CLAIM
-from results.trial import Arm, Trial, TuningRun, Winner
-from suites.tuning import Parameter, show_setting
+from weighbridge.common.record import Record
+from weighbridge.common.scope import Scope, widest
+from weighbridge.results.comparison import Effect
+from weighbridge.results.confirmation import Confirmation
+from weighbridge.results.figures import show_figure
+from weighbridge.results.ledger import Entry, Ledger
+from weighbridge.results.manifest import State
+from weighbridge.results.percent import TIMES, show_percent
+from weighbridge.results.sentence import listed
+from weighbridge.results.setting_words import objective_words
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
+from weighbridge.results.trial import Arm, Trial, TuningRun, Winner
+from weighbridge.suites.tuning import Parameter, show_setting
 
 
 class TuningResult(Record):

@@ -25,12 +25,12 @@ from typing import Final, Literal
 
 from pydantic import NonNegativeFloat, PositiveFloat
 
-from ground.quantities import show_bytes
-from ground.record import Record
-from results.daemons import Figure, figures
-from results.figures import show_figure
-from results.telemetry import DiskLimit, DiskSecond, HostLimits, HostSecond, ProbeSecond, Telemetry, Tier
-from results.throttling import Throttled, touching
+from weighbridge.common.quantities import show_bytes
+from weighbridge.common.record import Record
+from weighbridge.results.daemons import Figure, figures
+from weighbridge.results.figures import show_figure
+from weighbridge.results.telemetry import DiskLimit, DiskSecond, HostLimits, HostSecond, ProbeSecond, Telemetry, Tier
+from weighbridge.results.throttling import Throttled, touching
 
 UTILIZED: Final = 0.8
 THROTTLED: Final = 0.5

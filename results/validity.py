@@ -39,10 +39,10 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from ground.record import Record
-from results.histogram import Histogram
-from results.measurement import Measurement, Tally
-from suites import Bounds, Operation
+from weighbridge.common.record import Record
+from weighbridge.results.histogram import Histogram
+from weighbridge.results.measurement import Measurement, Tally
+from weighbridge.suites import Bounds, Operation
 
 SAMPLES_BEYOND: Final = 20
 """Samples beyond a percentile from which on it is given without an interval of its own."""

@@ -12,21 +12,21 @@ from typing import Final
 
 from pydantic import NonNegativeFloat, NonNegativeInt
 
-from ground.errors import InvalidMeasurement, UsageError
-from ground.record import Record
-from results.censoring import bounded, highest_ms, order_statistic_interval
-from results.histogram import Histogram, rank_of
-from results.interval import Interval, percentile
-from results.measurement import Tally
-from results.metrics import Spread
-from results.resolved import ResolvedPlan
-from results.steadiness import Steadiness, steadiness
-from results.steady_repeats import window_grain, window_move
-from results.step import StepKey, StepResult
-from results.store import RunStore
-from results.use import StepUse, full_nics, step_use
-from results.validity import enough_samples, least_samples
-from suites import Operation
+from weighbridge.common.errors import InvalidMeasurement, UsageError
+from weighbridge.common.record import Record
+from weighbridge.results.censoring import bounded, highest_ms, order_statistic_interval
+from weighbridge.results.histogram import Histogram, rank_of
+from weighbridge.results.interval import Interval, percentile
+from weighbridge.results.measurement import Tally
+from weighbridge.results.metrics import Spread
+from weighbridge.results.resolved import ResolvedPlan
+from weighbridge.results.steadiness import Steadiness, steadiness
+from weighbridge.results.steady_repeats import window_grain, window_move
+from weighbridge.results.step import StepKey, StepResult
+from weighbridge.results.store import RunStore
+from weighbridge.results.use import StepUse, full_nics, step_use
+from weighbridge.results.validity import enough_samples, least_samples
+from weighbridge.suites import Operation
 
 WITH_BODIES: Final = ("read", "write")
 

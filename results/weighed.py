@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ground.record import Record
-from results.attestation import Attested
-from results.manifest import Manifest
-from results.resolved import PlannedLayout, ResolvedPlan
-from results.run_data import RunData
-from results.summary import Row
+from weighbridge.common.record import Record
+from weighbridge.results.attestation import Attested
+from weighbridge.results.manifest import Manifest
+from weighbridge.results.resolved import PlannedLayout, ResolvedPlan
+from weighbridge.results.run_data import RunData
+from weighbridge.results.summary import Row
 
 
 class Weighed(Record):

@@ -6,9 +6,9 @@ from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ground.quantities import Bytes, parse_bytes, parse_share, show_bytes
-from ground.record import Record
-from suites.workload import MOST_BYTES, Histogram, Objects, Uniform, Workload, excess
+from weighbridge.common.quantities import Bytes, parse_bytes, parse_share, show_bytes
+from weighbridge.common.record import Record
+from weighbridge.suites.workload import MOST_BYTES, Histogram, Objects, Uniform, Workload, excess
 
 FULLEST: Final = 0.85
 """Ceph warns of an OSD that is fuller (mon_osd_nearfull_ratio), and moves no more data to it (backfillfull) a little later."""

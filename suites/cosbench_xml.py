@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
 
-from ground.document import DocumentError, Fault
-from ground.errors import UsageError
+from weighbridge.common.document import DocumentError, Fault
+from weighbridge.common.errors import UsageError
 
 LARGEST_FILE_BYTES = 1_000_000
 DEEPEST = 12

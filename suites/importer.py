@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ground.document import DocumentError
-from ground.errors import UsageError
-from suites import cosbench_xml, importer_yaml, loader
-from suites.importer_remarks import Remark, Remarks
-from suites.importer_shapes import NAMES, Shape, Shaper
-from suites.importer_works import Stage, Work, stages
-from suites.suite import Suite
+from weighbridge.common.document import DocumentError
+from weighbridge.common.errors import UsageError
+from weighbridge.suites import cosbench_xml, importer_yaml, loader
+from weighbridge.suites.importer_remarks import Remark, Remarks
+from weighbridge.suites.importer_shapes import NAMES, Shape, Shaper
+from weighbridge.suites.importer_works import Stage, Work, stages
+from weighbridge.suites.suite import Suite
 
 APIS = {"swift": "swift", "s3": "s3"}
 """COSBench's storages that are APIs of a suite."""

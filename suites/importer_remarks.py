@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from suites.cosbench_xml import Place
+from weighbridge.suites.cosbench_xml import Place
 
 Weight = Literal["told", "changes", "fault"]
 """`told`: left out, or done otherwise by every suite. `changes`: what is measured would be something else, which is refused

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from suites.workload import Bar, Histogram, Uniform
+from weighbridge.suites.workload import Bar, Histogram, Uniform
 
 Size = int | Uniform | Histogram
 """As a workload has it."""

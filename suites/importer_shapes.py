@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from suites import importer_selectors
-from suites.cosbench_xml import Place
-from suites.importer_remarks import Remarks
-from suites.importer_selectors import Size, Span
-from suites.importer_works import OPERATION_TYPES, Operation, Settings, Work
-from suites.workload import Operation as Verb
+from weighbridge.suites import importer_selectors
+from weighbridge.suites.cosbench_xml import Place
+from weighbridge.suites.importer_remarks import Remarks
+from weighbridge.suites.importer_selectors import Size, Span
+from weighbridge.suites.importer_works import OPERATION_TYPES, Operation, Settings, Work
+from weighbridge.suites.workload import Operation as Verb
 
 SUITE_OPERATIONS: dict[str, Verb] = {"read": "read", "write": "write", "delete": "delete", "list": "list"}
 

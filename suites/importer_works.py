@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ground.document import did_you_mean
-from suites.cosbench_xml import Element, Place
-from suites.importer_remarks import Remarks
+from weighbridge.common.document import did_you_mean
+from weighbridge.suites.cosbench_xml import Element, Place
+from weighbridge.suites.importer_remarks import Remarks
 
 ATTRIBUTES = {
     "workload": ("name", "description", "trigger", "config"),

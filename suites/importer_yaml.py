@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import yaml
 
-from suites.importer_remarks import Remark
-from suites.importer_selectors import Size
-from suites.importer_shapes import Shape
-from suites.workload import Uniform
+from weighbridge.suites.importer_remarks import Remark
+from weighbridge.suites.importer_selectors import Size
+from weighbridge.suites.importer_shapes import Shape
+from weighbridge.suites.workload import Uniform
 
 _UNITS = (("GB", 10**9), ("MB", 10**6), ("KB", 10**3), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
-from ground.document import Document, DocumentError, Fault, did_you_mean
-from ground.errors import UsageError
-from ground.paths import is_file
-from suites.suite import Suite
+from weighbridge.common.document import Document, DocumentError, Fault, did_you_mean
+from weighbridge.common.errors import UsageError
+from weighbridge.common.paths import is_file
+from weighbridge.suites.suite import Suite
 
 
 def shipped() -> dict[str, Path]:
@@ -68,4 +68,4 @@ def faults(document: Document, suite: Suite) -> list[Fault]:
 
 
 def _folder() -> Path:
-    return Path(str(resources.files("suites")))
+    return Path(str(resources.files("weighbridge.suites")))

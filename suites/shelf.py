@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from ground.document import did_you_mean
-from ground.errors import UsageError
-from ground.paths import is_file
+from weighbridge.common.document import did_you_mean
+from weighbridge.common.errors import UsageError
+from weighbridge.common.paths import is_file
 
 
 @dataclass(frozen=True)

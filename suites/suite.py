@@ -7,12 +7,12 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from ground.document import did_you_mean
-from ground.errors import UsageError
-from ground.quantities import Seconds, parse_seconds
-from ground.record import Record
-from suites.age import Age
-from suites.workload import Name, Workload
+from weighbridge.common.document import did_you_mean
+from weighbridge.common.errors import UsageError
+from weighbridge.common.quantities import Seconds, parse_seconds
+from weighbridge.common.record import Record
+from weighbridge.suites.age import Age
+from weighbridge.suites.workload import Name, Workload
 
 Api = Literal["swift", "s3", "rados", "object-server", "rbd", "cephfs"]
 """What requests are made by: an API of gateways, or one of what is below them (`rados`, Swift's `object-server`) or beside them."""

@@ -6,8 +6,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ground.quantities import Bytes, Seconds, parse_share, show_bytes
-from ground.record import Record
+from weighbridge.common.quantities import Bytes, Seconds, parse_share, show_bytes
+from weighbridge.common.record import Record
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 """Lower case letters, digits and hyphens, so that it can be part of a bucket's name (S3's rules for buckets)."""

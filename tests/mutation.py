@@ -21,8 +21,8 @@ from typing import Any, Final, TypeVar
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from ground.document import DocumentError
-from ground.errors import WeighbridgeError
+from weighbridge.common.document import DocumentError
+from weighbridge.common.errors import WeighbridgeError
 
 SEED: Final = int(os.environ.get("WEIGHBRIDGE_FUZZ_SEED", "0"))
 CASE_S: Final = 2.0

@@ -17,14 +17,14 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Final, TypeVar
 
-from gateways.gateway import HostNeed, Image, Say
-from gateways.host import Host
-from ground.errors import CommandFailed, TargetError
-from ground.record import Record
-from topologies import ceilings
-from topologies.ceilings import Ceiling, Piece
-from topologies.hardware import Disk, Hardware
-from topologies.hosts import Hosts, Limited
+from weighbridge.common.errors import CommandFailed, TargetError
+from weighbridge.common.record import Record
+from weighbridge.gateways.gateway import HostNeed, Image, Say
+from weighbridge.gateways.host import Host
+from weighbridge.topologies import ceilings
+from weighbridge.topologies.ceilings import Ceiling, Piece
+from weighbridge.topologies.hardware import Disk, Hardware
+from weighbridge.topologies.hosts import Hosts, Limited
 
 IMAGE: Final = Image(
     name="tools",

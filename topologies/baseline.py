@@ -11,15 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
-from gateways.gateway import Image, Say
-from ground.errors import UsageError
-from ground.quantities import show_bytes
-from topologies import attestation, ceilings
-from topologies.attestation import HostDisk, at_once, limited
-from topologies.ceilings import Ceiling, Piece
-from topologies.deployment import Place, toolbox
-from topologies.hardware import Disk, Hardware
-from topologies.hosts import Hosts
+from weighbridge.common.errors import UsageError
+from weighbridge.common.quantities import show_bytes
+from weighbridge.gateways.gateway import Image, Say
+from weighbridge.topologies import attestation, ceilings
+from weighbridge.topologies.attestation import HostDisk, at_once, limited
+from weighbridge.topologies.ceilings import Ceiling, Piece
+from weighbridge.topologies.deployment import Place, toolbox
+from weighbridge.topologies.hardware import Disk, Hardware
+from weighbridge.topologies.hosts import Hosts
 
 Group = Literal["cpu", "disk", "disks", "network", "fabric"]
 """`disks`: several at once; `fabric`: every host sends while every other does."""
@@ -65,7 +65,7 @@ def bare(hardware: Hardware, place: Place, say: Say) -> Iterator[Hosts]:
 
 
 def _lab(hardware: Hardware, place: Place, say: Say) -> Callable[[str, Path], Hosts]:
-    from topologies.lab import raise_lab  # noqa: PLC0415 - the lab is wanted only where there is one
+    from weighbridge.topologies.lab import raise_lab  # noqa: PLC0415 - the lab is wanted only where there is one
 
     names, tools = list(hardware.hosts), toolbox(place, say)
     # Their root is this machine's own: no gateway's programs are wanted.
@@ -74,7 +74,7 @@ def _lab(hardware: Hardware, place: Place, say: Say) -> Callable[[str, Path], Ho
 
 
 def _real(hardware: Hardware, say: Say) -> Callable[[str, Path], Hosts]:
-    from topologies.ssh import raise_ssh  # noqa: PLC0415 - as above
+    from weighbridge.topologies.ssh import raise_ssh  # noqa: PLC0415 - as above
 
     names, bare_one = list(hardware.hosts), Image(name="bare", suite="", packages=())
     return lambda label, folder: raise_ssh(label, hardware, bare_one, say, folder=folder, names=names, tools=True)

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, PositiveInt
 
-from ground.errors import TargetError
-from ground.printed import json_object, printable
-from ground.quantities import show_bytes
-from ground.record import Record
+from weighbridge.common.errors import TargetError
+from weighbridge.common.printed import json_object, printable
+from weighbridge.common.quantities import show_bytes
+from weighbridge.common.record import Record
 
 Kind = Literal["cpu", "disk", "network", "osd"]
 Unit = Literal["events/s", "B/s", "1/s", "bit/s"]

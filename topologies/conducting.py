@@ -10,8 +10,8 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from ground import inside
-from ground.record import Record
+from weighbridge.common import inside
+from weighbridge.common.record import Record
 
 CONDUCTOR: Final = "conductor.json"
 """Name of the file, in a deployment's folder, that says whose it is from its first moment on."""

@@ -16,23 +16,23 @@ from typing import Final, Self
 
 from pydantic import ValidationError
 
-from gateways.gateway import Endpoint, Gateway, Say, Standing
-from gateways.host import Host
-from ground import inside
-from ground.errors import CommandFailed, MissingMeans, ServiceFailed, TargetError, UsageError
-from ground.record import Record
-from ground.scope import Scope
-from ground.undisturbed import undisturbed
-from topologies.attestation import IMAGE as TOOLS
-from topologies.attestation import Asked, Attestation
-from topologies.attestation import attest as attestation_of
-from topologies.conducting import Conducted, conduct, conducted_below
-from topologies.fake import FakeHosts
-from topologies.hardware import Hardware, Kind
-from topologies.hosts import Hosts
-from topologies.kept_logs import keep
-from topologies.loader import Planned
-from topologies.this_machine import ThisMachine
+from weighbridge.common import inside
+from weighbridge.common.errors import CommandFailed, MissingMeans, ServiceFailed, TargetError, UsageError
+from weighbridge.common.record import Record
+from weighbridge.common.scope import Scope
+from weighbridge.common.undisturbed import undisturbed
+from weighbridge.gateways.gateway import Endpoint, Gateway, Say, Standing
+from weighbridge.gateways.host import Host
+from weighbridge.topologies.attestation import IMAGE as TOOLS
+from weighbridge.topologies.attestation import Asked, Attestation
+from weighbridge.topologies.attestation import attest as attestation_of
+from weighbridge.topologies.conducting import Conducted, conduct, conducted_below
+from weighbridge.topologies.fake import FakeHosts
+from weighbridge.topologies.hardware import Hardware, Kind
+from weighbridge.topologies.hosts import Hosts
+from weighbridge.topologies.kept_logs import keep
+from weighbridge.topologies.loader import Planned
+from weighbridge.topologies.this_machine import ThisMachine
 
 ATTESTED: Final = ("lab", "ssh")
 """Kinds of hardware whose hosts can be measured: the others have nothing that is theirs alone."""
@@ -301,12 +301,12 @@ def _raiser(
     if hardware.kind == "existing":
         return lambda label, folder: ThisMachine(label, hardware, folder, names)
     if hardware.kind == "ssh":
-        from topologies.ssh import raise_ssh  # noqa: PLC0415 - as the lab below
+        from weighbridge.topologies.ssh import raise_ssh  # noqa: PLC0415 - as the lab below
 
         image = gateway.releases[gateway.release]
         return lambda label, folder: raise_ssh(label, hardware, image, say, folder=folder, names=names, tools=tools)
-    from topologies.images import ensure  # noqa: PLC0415 - the lab is wanted only where there is one
-    from topologies.lab import raise_lab  # noqa: PLC0415
+    from weighbridge.topologies.images import ensure  # noqa: PLC0415 - the lab is wanted only where there is one
+    from weighbridge.topologies.lab import raise_lab  # noqa: PLC0415
 
     image = gateway.releases[gateway.release]
     root = ensure(image, say, store=place.images) if image.packages else Path("/")
@@ -317,7 +317,7 @@ def _raiser(
 
 def toolbox(place: Place, say: Say) -> Path:
     """The image of the tools that hosts are attested with, built where there is none."""
-    from topologies.images import ensure  # noqa: PLC0415 - as above
+    from weighbridge.topologies.images import ensure  # noqa: PLC0415 - as above
 
     try:
         return ensure(TOOLS, say, store=place.images)

@@ -14,10 +14,10 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from gateways.host import Completed, Counters, Host, Service
-from ground.errors import CommandFailed
-from topologies.hardware import Hardware
-from topologies.hosts import LIMITED, Hosts, Limited
+from weighbridge.common.errors import CommandFailed
+from weighbridge.gateways.host import Completed, Counters, Host, Service
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
 
 # A process that outlives the conductor would be a leftover: the kernel ends it with its parent.
 WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")

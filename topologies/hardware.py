@@ -10,11 +10,11 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from gateways.config_text import option_value
-from ground.quantities import BitsPerS, Bytes, Seconds
-from ground.record import Record
-from topologies.quota import DEFAULT_PERIOD_S, LEAST_CPUS
-from topologies.sysctls import STUDY_2014
+from weighbridge.common.quantities import BitsPerS, Bytes, Seconds
+from weighbridge.common.record import Record
+from weighbridge.gateways.config_text import option_value
+from weighbridge.topologies.quota import DEFAULT_PERIOD_S, LEAST_CPUS
+from weighbridge.topologies.sysctls import STUDY_2014
 
 HostName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
 

@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gateways.gateway import Image, Say
-from ground import inside
-from ground.errors import CommandFailed, MissingMeans, UsageError
-from ground.locks import open_lock
+from weighbridge.common import inside
+from weighbridge.common.errors import CommandFailed, MissingMeans, UsageError
+from weighbridge.common.locks import open_lock
+from weighbridge.gateways.gateway import Image, Say
 
 ALWAYS = ("iproute2", "procps", "python3-minimal", "xfsprogs")
 """In every image: what one needs to look at a host, and to put a file system on its disk."""

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ground import inside
-from ground.errors import TargetError
-from ground.inert import inert
-from ground.quantities import show_bytes
+from weighbridge.common import inside
+from weighbridge.common.errors import TargetError
+from weighbridge.common.inert import inert
+from weighbridge.common.quantities import show_bytes
 
 MOST_FILES: Final = 10_000
 MOST_BYTES: Final = 64 * 2**30

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ground.record import Record
+from weighbridge.common.record import Record
 
 
 class Layout(Record):

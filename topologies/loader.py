@@ -11,15 +11,15 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from gateways import KINDS
-from gateways.gateway import Gateway
-from ground.document import Document, DocumentError, Fault, did_you_mean
-from ground.errors import UsageError
-from ground.paths import expanded, is_file
-from ground.quantities import show_bytes
-from topologies.hardware import Hardware
-from topologies.layout import Layout
-from topologies.reference import Reference, path_of, slug
+from weighbridge.common.document import Document, DocumentError, Fault, did_you_mean
+from weighbridge.common.errors import UsageError
+from weighbridge.common.paths import expanded, is_file
+from weighbridge.common.quantities import show_bytes
+from weighbridge.gateways import KINDS
+from weighbridge.gateways.gateway import Gateway
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.layout import Layout
+from weighbridge.topologies.reference import Reference, path_of, slug
 
 
 @dataclass(frozen=True)
@@ -237,4 +237,4 @@ def _path_of(value: object, name: str) -> tuple[str | int, ...] | None:
 
 
 def _folder() -> Path:
-    return Path(str(resources.files("topologies")))
+    return Path(str(resources.files("weighbridge.topologies")))

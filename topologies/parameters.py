@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from ground.quantities import parse_bytes, parse_seconds, show_bytes
+from weighbridge.common.quantities import parse_bytes, parse_seconds, show_bytes
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
-from ground.document import DocumentError, Fault
-from ground.errors import UsageError
+from weighbridge.common.document import DocumentError, Fault
+from weighbridge.common.errors import UsageError
 
 LONGEST_NAME = 40
 """Names of layouts are parts of file names; Layout bounds them so."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from topologies.hardware import Hardware
+from weighbridge.topologies.hardware import Hardware
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ def sites(hardware: Hardware) -> Mapping[str, Spot]:
             name: Spot(name, spec.address or "", tuple(disk.id or "" for disk in spec.disks))
             for name, spec in hardware.hosts.items()
         }
-    from topologies.lab import network  # noqa: PLC0415 - the lab is wanted only where there is one
+    from weighbridge.topologies.lab import network  # noqa: PLC0415 - the lab is wanted only where there is one
 
     return {
         name: Spot(

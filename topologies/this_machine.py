@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from topologies.fake import FakeHost, FakeHosts
+from weighbridge.topologies.fake import FakeHost, FakeHosts
 
 
 class ThisHost(FakeHost):

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from drivers.driver import Heard
-from drivers.order import Age, Aged
-from drivers.process import DriverProcess
-from gateways.gateway import Room
-from ground.errors import TargetError
-from ground.quantities import show_bytes
-from results.step import Pass
-from suites import Suite
-from topologies.deployment import Deployment
-from topologies.loader import Planned
+from weighbridge.common.errors import TargetError
+from weighbridge.common.quantities import show_bytes
+from weighbridge.drivers.driver import Heard
+from weighbridge.drivers.order import Age, Aged
+from weighbridge.drivers.process import DriverProcess
+from weighbridge.gateways.gateway import Room
 from weighbridge.opening import LOCUST, opened
+from weighbridge.results.step import Pass
+from weighbridge.suites import Suite
+from weighbridge.topologies.deployment import Deployment
+from weighbridge.topologies.loader import Planned
 
 MARK = "a"
 """What a run's prefix ends with for buckets that only age a store."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from drivers.rados import Cluster, osd_figures
-from ground.quantities import show_bytes
-from results.attestation import Attested
-from suites import Suite
-from topologies.deployment import Deployment
+from weighbridge.common.quantities import show_bytes
+from weighbridge.drivers.rados import Cluster, osd_figures
+from weighbridge.results.attestation import Attested
+from weighbridge.suites import Suite
+from weighbridge.topologies.deployment import Deployment
 
 
 def ask_osds(deployment: Deployment, suite: Suite, repeat: int) -> list[Attested]:

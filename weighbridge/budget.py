@@ -7,17 +7,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ground.errors import UsageError
-from ground.record import Record
-from results.metrics import METRICS
-from results.statistics import REPEATS_FOR_A_CLAIM, next_level, smallest_ratio
-from suites import Suite
-from topologies.deployment import ATTESTED
-from topologies.hardware import Hardware
-from topologies.loader import Planned
+from weighbridge.common.errors import UsageError
+from weighbridge.common.record import Record
 from weighbridge.pace import Pace, show_duration
 from weighbridge.plan import NO_TWINS, Plan, make_plan
+from weighbridge.results.metrics import METRICS
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, next_level, smallest_ratio
 from weighbridge.spread import Spread
+from weighbridge.suites import Suite
+from weighbridge.topologies.deployment import ATTESTED
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.loader import Planned
 
 SHORTEST_WINDOW_S: Final = 10.0
 """No window is made shorter than this to save time: warm-up and drift are told by its seconds, and ten of them are few."""

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ground.errors import WeighbridgeError
-from suites import Every
+from weighbridge.common.errors import WeighbridgeError
+from weighbridge.suites import Every
 
 
 @contextmanager

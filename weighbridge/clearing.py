@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from ground.errors import WeighbridgeError
-from topologies.deployment import Deployment
 from weighbridge import aging
+from weighbridge.common.errors import WeighbridgeError
 from weighbridge.opening import prefix_of
 from weighbridge.plan import Plan
+from weighbridge.topologies.deployment import Deployment
 
 
 def buckets_of(plan: Plan, prefix: str) -> tuple[str, ...]:

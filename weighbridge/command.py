@@ -16,8 +16,8 @@ from typing import ClassVar, Final
 
 import click
 
-from ground.errors import DISK_FULL, EXIT_INTERNAL, EXIT_TARGET, EXIT_USAGE, WeighbridgeError
-from ground.inert import inert
+from weighbridge.common.errors import DISK_FULL, EXIT_INTERNAL, EXIT_TARGET, EXIT_USAGE, WeighbridgeError
+from weighbridge.common.inert import inert
 from weighbridge.interruption import Interrupted
 
 REFUSED: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
@@ -59,7 +59,7 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the verb's file. An unknown verb is answered with the closest known one."""
         if cmd_name not in self.VERBS:
-            from ground.document import did_you_mean  # noqa: PLC0415 - only for a typing error
+            from weighbridge.common.document import did_you_mean  # noqa: PLC0415 - only for a typing error
 
             ctx.fail(f"no verb {cmd_name!r}{did_you_mean(cmd_name, list(self.VERBS))}")
         module = importlib.import_module(f"weighbridge.verbs.{cmd_name.replace('-', '_')}")

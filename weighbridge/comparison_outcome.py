@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from results.comparison import Comparison, Effect
-from results.figures import UNKNOWN, show_figure
-from results.guard import Guarded
-from results.percent import show_percent
-from results.run_scatter import RUNS
-from results.weighed import Weighed
 from weighbridge.outcome import noise_words, verdict_words
+from weighbridge.results.comparison import Comparison, Effect
+from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.guard import Guarded
+from weighbridge.results.percent import show_percent
+from weighbridge.results.run_scatter import RUNS
+from weighbridge.results.weighed import Weighed
 
 _STYLES: Final = {"better": "blue", "worse": "dark_orange", "not comparable": "dim", "provisional": "italic"}
 WIDE: Final = 120

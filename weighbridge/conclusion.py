@@ -7,11 +7,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gateways.gateway import Say
-from ground.errors import WeighbridgeError
-from results.derivation import Derived
-from results.pictures import Drawing, write_charts
+from weighbridge.common.errors import WeighbridgeError
+from weighbridge.gateways.gateway import Say
 from weighbridge.outcome import print_outcome
+from weighbridge.results.derivation import Derived
+from weighbridge.results.pictures import Drawing, write_charts
 
 
 def conclude(derived: Derived, screen: Console, *, pictures: bool) -> None:

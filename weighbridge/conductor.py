@@ -10,21 +10,14 @@ from functools import partial
 from itertools import groupby
 from typing import Final
 
-from drivers.driver import Driver, GaveUp
-from drivers.order import CosbenchSite
-from ground.errors import DriverError, ServiceFailed, TargetError
-from results.attestation import Attested
-from results.manifest import BUSY, UNEVEN, Sheet
-from results.step import Pass, StepKey
-from results.store import RunStore
-from topologies.attestation import Attestation
-from topologies.deployment import Deployment, Place, deploy
-from topologies.loader import Planned
 from weighbridge import aging
 from weighbridge.asking import ask_osds
 from weighbridge.budget import Allowance
 from weighbridge.clearing import buckets_of, clearing
+from weighbridge.common.errors import DriverError, ServiceFailed, TargetError
 from weighbridge.display import Display
+from weighbridge.drivers.driver import Driver, GaveUp
+from weighbridge.drivers.order import CosbenchSite
 from weighbridge.further import next_block
 from weighbridge.measuring import Measuring, dead
 from weighbridge.opening import LOCUST, opened
@@ -33,7 +26,14 @@ from weighbridge.passes import asked_of_hosts, wants_tools
 from weighbridge.plan import Plan, Turn, Visit
 from weighbridge.profiling import Profiler
 from weighbridge.quiet import Quiet
+from weighbridge.results.attestation import Attested
+from weighbridge.results.manifest import BUSY, UNEVEN, Sheet
+from weighbridge.results.step import Pass, StepKey
+from weighbridge.results.store import RunStore
 from weighbridge.telemetry import Watch
+from weighbridge.topologies.attestation import Attestation
+from weighbridge.topologies.deployment import Deployment, Place, deploy
+from weighbridge.topologies.loader import Planned
 
 RESUMED: Final = "resumed"
 """The kind of event that tells that a run goes on after it was ended or killed."""

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from gateways.host import Host
-from ground.errors import DriverError
-from ground.piped import Piped
 from weighbridge.beside import Beside
+from weighbridge.common.errors import DriverError
+from weighbridge.common.piped import Piped
+from weighbridge.gateways.host import Host
 
-FURTHER: Final = ("drivers.cosbench", "driver")
+FURTHER: Final = ("weighbridge.drivers.cosbench", "driver")
 END_S: Final = 15.0
 """A JVM is given 10 s to end by itself."""
 START_S: Final = 190.0

@@ -13,14 +13,14 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 
-from drivers.order import Progress as DriverProgress
-from ground.quantities import show_bytes
-from results.histogram import Histogram
-from results.interval import percentile, summed
-from results.measurement import Tally
-from results.step import StepKey, StepResult
-from results.validity import enough_samples
+from weighbridge.common.quantities import show_bytes
+from weighbridge.drivers.order import Progress as DriverProgress
 from weighbridge.pace import show_duration
+from weighbridge.results.histogram import Histogram
+from weighbridge.results.interval import percentile, summed
+from weighbridge.results.measurement import Tally
+from weighbridge.results.step import StepKey, StepResult
+from weighbridge.results.validity import enough_samples
 
 
 class Steps(Protocol):

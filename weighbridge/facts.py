@@ -7,8 +7,8 @@ import platform
 from importlib import metadata
 from pathlib import Path
 
-from topologies.hardware import Hardware
-from topologies.sysctls import RECORDED
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.sysctls import RECORDED
 
 PACKAGES = ("locust", "boto3", "python-swiftclient", "gevent", "pydantic", "hdrhistogram", "altair")
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from results.comparison import Comparison, Effect
-from results.contrast import ALWAYS
-from results.run_data import RunData
-from results.store import RunStore
-from results.trial_book import TrialBook
 from weighbridge.pace import Pace, show_duration, units
 from weighbridge.plan import Plan
+from weighbridge.results.comparison import Comparison, Effect
+from weighbridge.results.contrast import ALWAYS
+from weighbridge.results.run_data import RunData
+from weighbridge.results.store import RunStore
+from weighbridge.results.trial_book import TrialBook
 
 STRICT: Final = 0.001
 """How small the corrected p-value of every cell must be for a run to end before its last look."""

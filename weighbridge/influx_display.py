@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from drivers.order import Progress
-from results.influx_server import InfluxServer
-from results.step import StepKey, StepResult
-from results.store import RunStore
 from weighbridge.display import Display
+from weighbridge.drivers.order import Progress
 from weighbridge.influx_writer import InfluxWriter
+from weighbridge.results.influx_server import InfluxServer
+from weighbridge.results.step import StepKey, StepResult
+from weighbridge.results.store import RunStore
 
 
 class InfluxDisplay:

@@ -24,14 +24,14 @@ from typing import Final, Self
 
 from pydantic import NonNegativeInt
 
-from drivers.order import Progress
-from ground.errors import WeighbridgeError
-from ground.record import Record
-from results.influx_points import RunPoints, last_results, results_at
-from results.influx_server import DEADLINE_S, Away, Connection, InfluxServer, Refused
-from results.influx_spool import REFUSED, SPOOL, Spool
-from results.step import StepKey, StepResult
-from results.store import RunStore
+from weighbridge.common.errors import WeighbridgeError
+from weighbridge.common.record import Record
+from weighbridge.drivers.order import Progress
+from weighbridge.results.influx_points import RunPoints, last_results, results_at
+from weighbridge.results.influx_server import DEADLINE_S, Away, Connection, InfluxServer, Refused
+from weighbridge.results.influx_spool import REFUSED, SPOOL, Spool
+from weighbridge.results.step import StepKey, StepResult
+from weighbridge.results.store import RunStore
 
 FIRST_WAIT_S: Final = 2.0
 LONGEST_WAIT_S: Final = 60.0

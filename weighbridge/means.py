@@ -6,16 +6,16 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from ground.errors import MissingMeans, UsageError
-from topologies.deployment import Place
-from topologies.hardware import Hardware
-from topologies.lab.means import Mean, means
+from weighbridge.common.errors import MissingMeans, UsageError
+from weighbridge.topologies.deployment import Place
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.lab.means import Mean, means
 
 
 def means_for(hardware: Hardware, place: Place) -> tuple[Mean, ...]:
     """What hosts of this hardware want of the machine; nothing for pretended hosts."""
     if hardware.kind == "ssh":
-        from topologies.ssh.means import here  # noqa: PLC0415 - the way to real hosts is wanted only where there are some
+        from weighbridge.topologies.ssh.means import here  # noqa: PLC0415 - the way to real hosts is wanted only where there are some
 
         return here(hardware)
     return means(hardware, home=place.home) if hardware.kind == "lab" else ()

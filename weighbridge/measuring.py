@@ -9,22 +9,22 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from drivers.driver import Driver, Heard
-from drivers.order import Cleaned, Cleanup, Kept, Prepare, Progress, Step
-from ground.errors import DriverError, ServiceFailed, TargetError, WeighbridgeError
-from ground.quantities import show_bytes
-from results.manifest import ConfigFile, Sheet
-from results.step import StepKey, StepResult
-from results.store import RunStore
-from results.telemetry import HostLimits
-from results.validity import judge
-from suites import Suite, Workload
-from topologies.deployment import Deployment
-from topologies.loader import Planned
 from weighbridge.cache_dropper import dropping
+from weighbridge.common.errors import DriverError, ServiceFailed, TargetError, WeighbridgeError
+from weighbridge.common.quantities import show_bytes
 from weighbridge.display import Display
+from weighbridge.drivers.driver import Driver, Heard
+from weighbridge.drivers.order import Cleaned, Cleanup, Kept, Prepare, Progress, Step
 from weighbridge.profiling import Profiler
+from weighbridge.results.manifest import ConfigFile, Sheet
+from weighbridge.results.step import StepKey, StepResult
+from weighbridge.results.store import RunStore
+from weighbridge.results.telemetry import HostLimits
+from weighbridge.results.validity import judge
+from weighbridge.suites import Suite, Workload
 from weighbridge.telemetry import Counted, Watch, limits_of
+from weighbridge.topologies.deployment import Deployment
+from weighbridge.topologies.loader import Planned
 
 UNANSWERED: Final = frozenset({"timeout", "unfinished"})
 """Classes of errors of requests that were never answered: daemons that live may have stopped to take any."""
@@ -67,7 +67,7 @@ class Measuring:
         limits = limits_of(deployment.hardware, planned.gateway.needs(), deployment.hosts)
         counted: dict[str, Counted] = {**deployment.hosts}
         if deployment.hardware.kind == "lab":
-            from topologies.lab.usage import Machine  # noqa: PLC0415 - the lab is wanted only where there is one
+            from weighbridge.topologies.lab.usage import Machine  # noqa: PLC0415 - the lab is wanted only where there is one
 
             machine = Machine()
             counted[machine.name] = machine

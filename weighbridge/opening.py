@@ -8,23 +8,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from drivers.driver import Driver
-from drivers.order import CosbenchSite, Ring, RingDisk, Setup, Target
-from drivers.process import DriverProcess
-from drivers.rados import Cluster, RadosBench, RbdBench
-from drivers.rados.tool import Tool
-from gateways.gateway import Endpoint
-from gateways.host import Host
-from ground.errors import DriverError
-from results.step import Pass
-from suites import Suite
-from topologies.deployment import Deployment
 from weighbridge.beside import Beside
+from weighbridge.common.errors import DriverError
 from weighbridge.cosbench_drivers import CosbenchDrivers
+from weighbridge.drivers.driver import Driver
+from weighbridge.drivers.order import CosbenchSite, Ring, RingDisk, Setup, Target
+from weighbridge.drivers.process import DriverProcess
+from weighbridge.drivers.rados import Cluster, RadosBench, RbdBench
+from weighbridge.drivers.rados.tool import Tool
+from weighbridge.gateways.gateway import Endpoint
+from weighbridge.gateways.host import Host
+from weighbridge.results.step import Pass
 from weighbridge.stations import Stations
+from weighbridge.suites import Suite
+from weighbridge.topologies.deployment import Deployment
 
-LOCUST: Final = ("drivers.locust",)
-COSBENCH: Final = ("drivers.cosbench",)
+LOCUST: Final = ("weighbridge.drivers.locust",)
+COSBENCH: Final = ("weighbridge.drivers.cosbench",)
 """Modules of this suite with their arguments, as hosts run them (`Host.module`)."""
 
 MARKS: Final[Mapping[str, str]] = {"cosbench": "c", "gateway": "g", "object-server": "o"}
@@ -129,7 +129,7 @@ def _of_cluster(deployment: Deployment, suite: Suite, one: Pass, *, prefix: str,
     cluster = Cluster(below.host, replicas=below.replicas)
     cpus = deployment.hardware.hosts[below.host.name].cpus
     if one.driver == "fio":
-        from drivers.fio import FioCephFs, FioRbd  # noqa: PLC0415 - wanted for few passes
+        from weighbridge.drivers.fio import FioCephFs, FioRbd  # noqa: PLC0415 - wanted for few passes
 
         if one.api == "cephfs":
             return FioCephFs(cluster, below.mon, prefix=prefix, log=log, pg_num=suite.rados.pg_num)

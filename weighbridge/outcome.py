@@ -13,15 +13,15 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
-from results.comparison import Comparison, NoiseFloor, Verdict
-from results.derivation import Derived
-from results.doubt import doubt_words, graves
-from results.figures import UNKNOWN, show_figure
-from results.findings import DRIVERS, Finding, headline
-from results.reasons import Reason, marks
-from results.spreads import shown
-from results.summary import Row
-from results.use import limit_brief, saturated
+from weighbridge.results.comparison import Comparison, NoiseFloor, Verdict
+from weighbridge.results.derivation import Derived
+from weighbridge.results.doubt import doubt_words, graves
+from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.findings import DRIVERS, Finding, headline
+from weighbridge.results.reasons import Reason, marks
+from weighbridge.results.spreads import shown
+from weighbridge.results.summary import Row
+from weighbridge.results.use import limit_brief, saturated
 from weighbridge.study_outcome import print_study
 from weighbridge.tuning_outcome import print_tuning
 

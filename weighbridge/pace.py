@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, Literal
 
-from results.step import Pass, StepKey
-from suites import Suite, Workload
-from topologies.deployment import ATTESTED
-from topologies.hardware import Hardware
 from weighbridge.passes import asked_of_hosts
 from weighbridge.plan import Plan, Turn, Visit, step_seconds
+from weighbridge.results.step import Pass, StepKey
+from weighbridge.suites import Suite, Workload
+from weighbridge.topologies.deployment import ATTESTED
+from weighbridge.topologies.hardware import Hardware
 
 Kind = Literal["stand", "age", "prepare", "step", "clean", "down"]
 

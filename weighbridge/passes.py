@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 from itertools import groupby
 from typing import Final
 
-from drivers.fitness import unfit
-from ground.errors import UsageError
-from results.step import Pass
-from suites import ASKED_OF_HOSTS, Api, DriverName, Layer, Suite, Workload
-from topologies.attestation import Asked
+from weighbridge.common.errors import UsageError
+from weighbridge.drivers.fitness import unfit
+from weighbridge.results.step import Pass
+from weighbridge.suites import ASKED_OF_HOSTS, Api, DriverName, Layer, Suite, Workload
+from weighbridge.topologies.attestation import Asked
 
 GATEWAY_APIS: Final[tuple[Api, ...]] = ("swift", "s3")
 

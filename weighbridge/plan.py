@@ -11,18 +11,18 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from gateways.structure import Structure
-from ground.errors import UsageError
-from ground.record import Record
-from results.profile import Chosen
-from results.step import Pass, StepKey
-from suites import Suite, Workload
-from topologies.hardware import Hardware
-from topologies.layout import Layout
-from topologies.loader import Planned
 from weighbridge import aging
 from weighbridge.balance import blocks
+from weighbridge.common.errors import UsageError
+from weighbridge.common.record import Record
+from weighbridge.gateways.structure import Structure
 from weighbridge.passes import left_out, passes_of, together
+from weighbridge.results.profile import Chosen
+from weighbridge.results.step import Pass, StepKey
+from weighbridge.suites import Suite, Workload
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.layout import Layout
+from weighbridge.topologies.loader import Planned
 
 AGAIN: Final = "-again"
 """What the name of a layout's twin ends with."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from gateways.probe import Probe
+from weighbridge.gateways.probe import Probe
 
 SILENCE_S = 5.0
 """A probe tells every second; one that has told nothing for so long while a step ran has stalled."""

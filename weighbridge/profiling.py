@@ -19,16 +19,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from drivers.driver import Heard
-from drivers.order import Progress
-from ground.record import Record
-from results import block_trace
-from results.block_trace import DiskTrace, disk_csv
-from results.flame import flame
-from results.profile import FOLDER, Chosen, Profile, Program, Stack, fold, folded, unresolved
-from results.step import StepKey
-from results.store import RunStore, write_whole
-from topologies.deployment import Deployment
+from weighbridge.common.record import Record
+from weighbridge.drivers.driver import Heard
+from weighbridge.drivers.order import Progress
+from weighbridge.results import block_trace
+from weighbridge.results.block_trace import DiskTrace, disk_csv
+from weighbridge.results.flame import flame
+from weighbridge.results.profile import FOLDER, Chosen, Profile, Program, Stack, fold, folded, unresolved
+from weighbridge.results.step import StepKey
+from weighbridge.results.store import RunStore, write_whole
+from weighbridge.topologies.deployment import Deployment
 
 HERTZ: Final = 99
 """Not 100, so that work that the system does by its own clock is not hit each time or never."""
@@ -149,8 +149,8 @@ class _Disk:
 
 def programs_of(deployment: Deployment, tiers: Mapping[str, str]) -> dict[int, Program]:
     """The processes of a lab's hosts that serve, by their number on this machine; what hosts are held by is left out."""
-    from topologies.lab.cgroup import Cgroups  # noqa: PLC0415 - the lab is wanted only where there is one
-    from topologies.lab.host import LabHost  # noqa: PLC0415
+    from weighbridge.topologies.lab.cgroup import Cgroups  # noqa: PLC0415 - the lab is wanted only where there is one
+    from weighbridge.topologies.lab.host import LabHost  # noqa: PLC0415
 
     cgroups = Cgroups()
     found = {}
@@ -169,7 +169,7 @@ def programs_of(deployment: Deployment, tiers: Mapping[str, str]) -> dict[int, P
 
 def _disk_of(deployment: Deployment, tiers: Mapping[str, str]) -> _Disk | None:
     """The last disk of the first storage host: where a host has several, its first may hold databases or a journal."""
-    from topologies.lab.host import LabHost  # noqa: PLC0415 - as above
+    from weighbridge.topologies.lab.host import LabHost  # noqa: PLC0415 - as above
 
     for name, host in deployment.hosts.items():
         if isinstance(host, LabHost) and tiers.get(name) in ("storage", "shared") and host.bundle.disks:

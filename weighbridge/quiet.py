@@ -16,7 +16,7 @@ from typing import Annotated, Final
 import psutil
 from pydantic import Field, NonNegativeFloat
 
-from ground.record import Record
+from weighbridge.common.record import Record
 
 BUSY: Final = 0.1
 """Share of the machine's CPUs: from there on it is busy."""

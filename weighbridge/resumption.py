@@ -17,27 +17,27 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
 
-from gateways.gateway import Say
-from ground.document import DocumentError, Fault, did_you_mean
-from ground.errors import TargetError, UsageError
-from ground.record import Record
-from results.hold import Holder
-from results.manifest import Manifest
-from results.reading import read_whole
-from results.step import StepKey
-from results.store import RunStore
-from suites import Further
-from topologies.conducting import Conducted
-from topologies.deployment import Place, conducted
-from topologies.hardware import Hardware
-from topologies.loader import Planned, planned_again
+from weighbridge.common.document import DocumentError, Fault, did_you_mean
+from weighbridge.common.errors import TargetError, UsageError
+from weighbridge.common.record import Record
 from weighbridge.conductor import BUDGET, RESUMED
 from weighbridge.facts import facts_of_machine
+from weighbridge.gateways.gateway import Say
 from weighbridge.measuring import whole
 from weighbridge.plan import Plan
+from weighbridge.results.hold import Holder
+from weighbridge.results.manifest import Manifest
+from weighbridge.results.reading import read_whole
+from weighbridge.results.step import StepKey
+from weighbridge.results.store import RunStore
+from weighbridge.suites import Further
+from weighbridge.topologies.conducting import Conducted
+from weighbridge.topologies.deployment import Place, conducted
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.loader import Planned, planned_again
 
 if TYPE_CHECKING:
-    from topologies.lab.claim import Claimed
+    from weighbridge.topologies.lab.claim import Claimed
 
 ALL: Final = "all"
 MOST: Final = 100
@@ -143,8 +143,8 @@ def take_away_leftovers(holders: Collection[Holder], place: Place, say: Say, *, 
     """
     left: list[Claimed | Conducted] = [*conducted(place)]
     if lab:
-        from topologies.lab import leftovers  # noqa: PLC0415 - the lab is wanted only where there is one
-        from topologies.lab.claim import claims  # noqa: PLC0415
+        from weighbridge.topologies.lab import leftovers  # noqa: PLC0415 - the lab is wanted only where there is one
+        from weighbridge.topologies.lab.claim import claims  # noqa: PLC0415
 
         left += claims(place.state)
     ours = [one for one in left if any(one.pid == holder.pid and one.since >= holder.since for holder in holders)]
@@ -163,7 +163,7 @@ def take_away_from_real_hosts(holders: Collection[Holder], hardware: Hardware, s
 
     Raises TargetError where something stayed. A host that does not answer is named: without it the run cannot be gone on with.
     """
-    from topologies.ssh import leftovers  # noqa: PLC0415 - the way to real hosts is wanted only where there are some
+    from weighbridge.topologies.ssh import leftovers  # noqa: PLC0415 - the way to real hosts is wanted only where there are some
 
     there = leftovers.find(hardware)
     mine = {
@@ -233,7 +233,7 @@ def _steady(name: str, text: str) -> str:
 
 def _rebuilt(manifest: Manifest, planned: Sequence[Planned], place: Place) -> list[Unlike]:
     """Images that were built anew since, with other packages, or that a changed recipe would build."""
-    from topologies.images import key, packages_sum  # noqa: PLC0415 - as above
+    from weighbridge.topologies.images import key, packages_sum  # noqa: PLC0415 - as above
 
     sheets = {sheet.layout: sheet.facts for sheet in manifest.sheets if sheet.title == "deployment"}
     found = []

@@ -14,24 +14,12 @@ from typing import Final
 
 from rich.console import Console
 
-from drivers.order import CosbenchSite
-from ground.errors import UsageError
-from results import derive
-from results.derivation import Derived
-from results.hold import holding
-from results.influx_server import InfluxServer
-from results.manifest import Sheet, State
-from results.profile import Chosen
-from results.run_data import RunData
-from results.step import StepResult
-from results.store import RunStore, StoreError
-from topologies.deployment import Place
-from topologies.hardware import Hardware
-from topologies.loader import Planned
 from weighbridge import resumption, selection
 from weighbridge.budget import Allowance, claim
+from weighbridge.common.errors import UsageError
 from weighbridge.conductor import RESUMED, Conductor
 from weighbridge.display import display_for
+from weighbridge.drivers.order import CosbenchSite
 from weighbridge.facts import facts_of_machine
 from weighbridge.influx_display import sending
 from weighbridge.interruption import Interrupted, interruptible
@@ -43,8 +31,20 @@ from weighbridge.passes import asked_of_hosts, wants_tools
 from weighbridge.plan import Plan
 from weighbridge.profiling import Profiler, able
 from weighbridge.quiet import Quiet, see
+from weighbridge.results import derive
+from weighbridge.results.derivation import Derived
+from weighbridge.results.hold import holding
+from weighbridge.results.influx_server import InfluxServer
+from weighbridge.results.manifest import Sheet, State
+from weighbridge.results.profile import Chosen
+from weighbridge.results.run_data import RunData
+from weighbridge.results.step import StepResult
+from weighbridge.results.store import RunStore, StoreError
 from weighbridge.resumption import Begun
 from weighbridge.spread import spread_here, spread_of
+from weighbridge.topologies.deployment import Place
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.loader import Planned
 
 LOOK_S: Final = 0.5
 """How long it is looked before each deployment whether the machine is quiet: the default run has 15 of them."""
@@ -167,7 +167,7 @@ def alone(hardware: Hardware, where: Place) -> Iterator[Callable[[str], None]]:
     if hardware.kind != "lab":
         yield lambda _: None
         return
-    from topologies.lab.claim import AtWork, Running  # noqa: PLC0415 - the lab is wanted only where there is one
+    from weighbridge.topologies.lab.claim import AtWork, Running  # noqa: PLC0415 - the lab is wanted only where there is one
 
     try:
         running = Running(where.state)

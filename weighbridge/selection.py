@@ -8,17 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-from gateways.gateway import Say
-from ground.document import DocumentError
-from ground.errors import UsageError
-from ground.paths import is_file
-from suites import Suite
-from suites import loader as suite_files
-from topologies import loader
-from topologies.deployment import Place, preflight
-from topologies.hardware import Hardware
-from topologies.loader import Planned
-from topologies.reference import Reference, parse
+from weighbridge.common.document import DocumentError
+from weighbridge.common.errors import UsageError
+from weighbridge.common.paths import is_file
+from weighbridge.gateways.gateway import Say
+from weighbridge.suites import Suite
+from weighbridge.suites import loader as suite_files
+from weighbridge.topologies import loader
+from weighbridge.topologies.deployment import Place, preflight
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.loader import Planned
+from weighbridge.topologies.reference import Reference, parse
 
 HARDWARE = "lab-small"
 """The hardware used when the command names none: two cores, which any machine has."""

@@ -10,12 +10,12 @@ from typing import Annotated, Final
 
 from pydantic import Field, PositiveInt
 
-from ground.errors import WeighbridgeError
-from ground.record import Record
-from results.run_data import RunData
-from results.summary import Row
-from topologies.hardware import Hardware
+from weighbridge.common.errors import WeighbridgeError
+from weighbridge.common.record import Record
 from weighbridge.facts import facts_of_machine
+from weighbridge.results.run_data import RunData
+from weighbridge.results.summary import Row
+from weighbridge.topologies.hardware import Hardware
 
 ASSUMED: Final = 0.15
 """The standard deviation of a repeat's logarithm where no earlier run tells: what `quick` shows on two cores is 5 to 25 %."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from gateways.gateway import Endpoint
-from topologies.deployment import Place, Stands, standing
+from weighbridge.gateways.gateway import Endpoint
+from weighbridge.topologies.deployment import Place, Stands, standing
 
 
 def print_standing(place: Place, console: Console) -> None:
@@ -23,7 +23,7 @@ def lifeless(stands: Stands, place: Place) -> list[str]:
     """The lines about what has died of a deployment on hosts of the lab; none where all of it runs."""
     if stands.kind != "lab":
         return []
-    from topologies.lab.daemons import daemons  # noqa: PLC0415 - the lab is wanted only where there is one
+    from weighbridge.topologies.lab.daemons import daemons  # noqa: PLC0415 - the lab is wanted only where there is one
 
     folder = place.deployments / stands.label
     started = daemons(folder)

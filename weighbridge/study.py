@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ground.document import Document, DocumentError, Fault, did_you_mean
-from ground.errors import UsageError
-from results.step import Pass
-from suites import Suite
-from suites.studies import Scale, ScaleName, Study, Variant, loader
-from topologies.hardware import Hardware
-from topologies.loader import Planned
+from weighbridge.common.document import Document, DocumentError, Fault, did_you_mean
+from weighbridge.common.errors import UsageError
 from weighbridge.plan import Plan, make_plan
+from weighbridge.results.step import Pass
 from weighbridge.selection import hardware_named, layout_named
+from weighbridge.suites import Suite
+from weighbridge.suites.studies import Scale, ScaleName, Study, Variant, loader
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.loader import Planned
 
 DEPLOYMENT_S: Final = 12.0
 """What a deployment takes on two cores until it is verified, and until it is gone again: for telling how long a study takes."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ground.errors import MissingMeans
-from topologies.deployment import Place
+from weighbridge.common.errors import MissingMeans
+from weighbridge.topologies.deployment import Place
 
 
 def place() -> Place:

@@ -14,17 +14,28 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
-from drivers.order import Progress
-from gateways.gateway import HostNeed
-from gateways.host import Counters, DiskCounters
-from gateways.probe import Probe
-from ground.errors import WeighbridgeError
-from results.step import StepKey
-from results.store import RunStore, StoreError, TelemetryFile
-from results.telemetry import EDGE_S, DiskLimit, DiskSecond, Head, HostLimits, HostSecond, Phase, ProbeSecond, Tail, TelemetryLine
-from topologies.hardware import Hardware
-from topologies.quota import quota_of
+from weighbridge.common.errors import WeighbridgeError
+from weighbridge.drivers.order import Progress
+from weighbridge.gateways.gateway import HostNeed
+from weighbridge.gateways.host import Counters, DiskCounters
+from weighbridge.gateways.probe import Probe
 from weighbridge.probe_reader import SILENCE_S, Ear, ProbeReader, Told
+from weighbridge.results.step import StepKey
+from weighbridge.results.store import RunStore, StoreError, TelemetryFile
+from weighbridge.results.telemetry import (
+    EDGE_S,
+    DiskLimit,
+    DiskSecond,
+    Head,
+    HostLimits,
+    HostSecond,
+    Phase,
+    ProbeSecond,
+    Tail,
+    TelemetryLine,
+)
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.quota import quota_of
 
 PERIOD_S = 1.0
 

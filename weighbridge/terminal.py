@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from ground.inert import inert
+from weighbridge.common.inert import inert
 
 WIDTH_ELSEWHERE = 120
 """Characters of a line where there is no terminal to ask (a pipe, a log) and $COLUMNS says nothing."""

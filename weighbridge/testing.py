@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Site, Standing
-from gateways.host import Host, Service
-from ground.errors import ServiceFailed, UsageError
-from ground.record import Record
-from results.manifest import Sheet
-from results.store import RunStore
-from suites import Suite
-from topologies.deployment import Place
-from topologies.hardware import Hardware
-from topologies.layout import Layout
-from topologies.loader import Planned
+from weighbridge.common.errors import ServiceFailed, UsageError
+from weighbridge.common.record import Record
+from weighbridge.gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Site, Standing
+from weighbridge.gateways.host import Host, Service
 from weighbridge.plan import Plan, make_plan
+from weighbridge.results.manifest import Sheet
+from weighbridge.results.store import RunStore
+from weighbridge.suites import Suite
+from weighbridge.topologies.deployment import Place
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.layout import Layout
+from weighbridge.topologies.loader import Planned
 
-FAKE_DRIVER = ("drivers.fake",)
+FAKE_DRIVER = ("weighbridge.drivers.fake",)
 
 
 class Nothing(Record):

@@ -1,6 +1,7 @@
-"""`python -m drivers.cosbench`: the driver, orders on stdin and events on stdout (see drivers.order).
+"""`python -m weighbridge.drivers.cosbench`: the driver, orders on stdin and events on stdout (see drivers.order).
 
-`python -m drivers.cosbench driver HOME ADDRESS` is a driver of COSBench itself on a further client (see drivers.cosbench.further).
+`python -m weighbridge.drivers.cosbench driver HOME ADDRESS` is a driver of COSBench itself on a further client (see
+drivers.cosbench.further).
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ def main(argv: list[str]) -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     logging.getLogger("asyncssh").setLevel(logging.WARNING)
     if argv[1:2] == ["driver"]:
-        from drivers.cosbench.further import serve  # noqa: PLC0415 - as below
+        from weighbridge.drivers.cosbench.further import serve  # noqa: PLC0415 - as below
 
         return serve(argv[2], argv[3], 0, events)
-    from drivers.cosbench.loop import drive  # noqa: PLC0415 - what it imports may print
+    from weighbridge.drivers.cosbench.loop import drive  # noqa: PLC0415 - what it imports may print
 
     return drive(0, events)
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 from xml.sax.saxutils import escape
 
-from drivers.locust.account import Account
-from drivers.order import Target
-from ground.errors import DriverError
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.locust.account import Account
+from weighbridge.drivers.order import Target
 
 HIDDEN: Final = "REDACTED"
 _SECRET_KEYS: Final = re.compile(r"\b(token|password|secretkey|accesskey)=[^;\"'\s]*")

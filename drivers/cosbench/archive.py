@@ -10,8 +10,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Protocol
 
-from ground import inside
-from ground.errors import DriverError
+from weighbridge.common import inside
+from weighbridge.common.errors import DriverError
 
 WAIT_S: Final = 30.0
 """The end of a workload is told before its archive is written; this long is waited for that."""
@@ -82,7 +82,7 @@ class LocalFolder:
 def folder_at(place: str) -> Folder:
     """The folder that a path or an ssh://USER@HOST/PATH names. Raises DriverError."""
     if place.startswith("ssh://"):
-        from drivers.cosbench.ssh_folder import SshFolder  # noqa: PLC0415 - imports asyncssh, which is slow
+        from weighbridge.drivers.cosbench.ssh_folder import SshFolder  # noqa: PLC0415 - imports asyncssh, which is slow
 
         return SshFolder(place)
     return LocalFolder(place)

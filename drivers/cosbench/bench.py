@@ -15,25 +15,25 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from drivers.cosbench.access import Access, access
-from drivers.cosbench.archive import Archived, folder_at
-from drivers.cosbench.controller import Controller
-from drivers.cosbench.ending import Ending
-from drivers.cosbench.errand import Errand
-from drivers.cosbench.figures import rows
-from drivers.cosbench.fitness import unfit
-from drivers.cosbench.keeping import kept
-from drivers.cosbench.pulse import Meter, Pulse
-from drivers.cosbench.script import Script, prepare_script, step_script
-from drivers.cosbench.stock import Stock
-from drivers.cosbench.weighing import Circumstances, measured, outcome
-from drivers.driver import GaveUp
-from drivers.locust.account import Account
-from drivers.locust.allowance import allowance
-from drivers.order import Cleaned, Cleanup, CosbenchSite, Measured, Prepare, Prepared, Progress, Ready, Setup, Step
-from ground.errors import DriverError
-from results.measurement import Load
-from suites import Workload
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.cosbench.access import Access, access
+from weighbridge.drivers.cosbench.archive import Archived, folder_at
+from weighbridge.drivers.cosbench.controller import Controller
+from weighbridge.drivers.cosbench.ending import Ending
+from weighbridge.drivers.cosbench.errand import Errand
+from weighbridge.drivers.cosbench.figures import rows
+from weighbridge.drivers.cosbench.fitness import unfit
+from weighbridge.drivers.cosbench.keeping import kept
+from weighbridge.drivers.cosbench.pulse import Meter, Pulse
+from weighbridge.drivers.cosbench.script import Script, prepare_script, step_script
+from weighbridge.drivers.cosbench.stock import Stock
+from weighbridge.drivers.cosbench.weighing import Circumstances, measured, outcome
+from weighbridge.drivers.driver import GaveUp
+from weighbridge.drivers.locust.account import Account
+from weighbridge.drivers.locust.allowance import allowance
+from weighbridge.drivers.order import Cleaned, Cleanup, CosbenchSite, Measured, Prepare, Prepared, Progress, Ready, Setup, Step
+from weighbridge.results.measurement import Load
+from weighbridge.suites import Workload
 
 SLOWEST_BYTES_PER_S: Final = 1_000_000
 SLOWEST_OBJECT_S: Final = 5.0
@@ -179,7 +179,7 @@ class Bench:
         if site.controller is not None and site.archive is not None:
             log.warning("%s was not started by us: its driver sets its host's clock (date -s) where it may", site.controller)
             return site.controller, site.archive
-        from drivers.cosbench.installation import Installation  # noqa: PLC0415 - wanted only where one is started
+        from weighbridge.drivers.cosbench.installation import Installation  # noqa: PLC0415 - wanted only where one is started
 
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="weighbridge-cosbench-"))
         with Pulse(self._say, Progress(phase="prepare", done=0, total=0)):

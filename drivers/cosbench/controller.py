@@ -11,10 +11,10 @@ from datetime import datetime
 from typing import Final
 from urllib.parse import urlencode, urlsplit
 
-from drivers.order import SHIPPED_PASSWORD
-from ground import http_body
-from ground.credential import redacted
-from ground.errors import DriverError
+from weighbridge.common import http_body
+from weighbridge.common.credential import redacted
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.order import SHIPPED_PASSWORD
 
 TIMEOUT_S: Final = 10.0
 """For a connection and for each answer: the controller keeps all it is asked about in memory."""

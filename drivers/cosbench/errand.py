@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from drivers.cosbench.archive import Archived, Folder, collect
-from drivers.cosbench.controller import FINAL, Controller, Seen, Unanswered
-from drivers.cosbench.ending import Ending
-from drivers.cosbench.script import INTERVAL_S, Script
-from ground.errors import DriverError
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.cosbench.archive import Archived, Folder, collect
+from weighbridge.drivers.cosbench.controller import FINAL, Controller, Seen, Unanswered
+from weighbridge.drivers.cosbench.ending import Ending
+from weighbridge.drivers.cosbench.script import INTERVAL_S, Script
 
 POLL_S: Final = 0.4
 SILENCE_S: Final = 30.0

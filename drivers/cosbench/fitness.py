@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from drivers.cosbench.selectors import JAVA_INT_MAX, Inexpressible, ratios, sizes, visits_all_in_turn
-from suites import Api, Workload
-from suites.workload import VERIFIED_SHARE, Zipf
+from weighbridge.drivers.cosbench.selectors import JAVA_INT_MAX, Inexpressible, ratios, sizes, visits_all_in_turn
+from weighbridge.suites import Api, Workload
+from weighbridge.suites.workload import VERIFIED_SHARE, Zipf
 
 
 def unfit(workload: Workload, api: Api) -> tuple[str, ...]:

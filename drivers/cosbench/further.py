@@ -1,4 +1,5 @@
-"""A driver of COSBench on a further client: `python -m drivers.cosbench driver HOME ADDRESS` prints its URL when it answers.
+"""A driver of COSBench on a further client: `python -m weighbridge.drivers.cosbench driver HOME ADDRESS` prints its
+URL when it answers.
 
 It ends, and the driver with it, when its stdin closes, at a signal, or when the driver has ended.
 """
@@ -15,8 +16,8 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from drivers.cosbench.installation import Installation
-from ground.errors import WeighbridgeError
+from weighbridge.common.errors import WeighbridgeError
+from weighbridge.drivers.cosbench.installation import Installation
 
 EXIT_FAILED = 3
 LOOK_S = 0.5

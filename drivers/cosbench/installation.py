@@ -26,9 +26,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from drivers.cosbench import installation_java, installation_start
-from drivers.cosbench.installation_java import Java
-from ground.errors import DriverError, UsageError
+from weighbridge.common.errors import DriverError, UsageError
+from weighbridge.drivers.cosbench import installation_java, installation_start
+from weighbridge.drivers.cosbench.installation_java import Java
 
 STUCK = re.compile(rb"Bundle \S+ .{0,80}is not active")
 """What Equinox says when the starts of bundles overtook one another, as on a machine with much else to do."""

@@ -8,8 +8,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from ground.errors import MissingMeans
-from ground.record import Record
+from weighbridge.common.errors import MissingMeans
+from weighbridge.common.record import Record
 
 OPENED = ("java.base/java.net", "java.base/java.lang", "java.base/java.util")
 """What Equinox and Spring of that time reach into by reflection, which Java 9 and later close."""

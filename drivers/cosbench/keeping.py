@@ -6,10 +6,10 @@ import base64
 import gzip
 from typing import Final
 
-from drivers.cosbench.access import Access
-from drivers.cosbench.archive import Archived
-from drivers.cosbench.script import Script
-from drivers.order import Kept
+from weighbridge.drivers.cosbench.access import Access
+from weighbridge.drivers.cosbench.archive import Archived
+from weighbridge.drivers.cosbench.script import Script
+from weighbridge.drivers.order import Kept
 
 LONG: Final = 32 * 1024
 """Texts of more characters are packed."""

@@ -11,12 +11,12 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
-from drivers.cosbench.bench import Bench
-from drivers.cosbench.ending import Ended, Ending
-from drivers.driver import GaveUp
-from drivers.order import ORDER, Age, Cleanup, Event, Failed, Prepare, Quit, Setup, Step
-from ground.credential import redacted
-from ground.errors import WeighbridgeError
+from weighbridge.common.credential import redacted
+from weighbridge.common.errors import WeighbridgeError
+from weighbridge.drivers.cosbench.bench import Bench
+from weighbridge.drivers.cosbench.ending import Ended, Ending
+from weighbridge.drivers.driver import GaveUp
+from weighbridge.drivers.order import ORDER, Age, Cleanup, Event, Failed, Prepare, Quit, Setup, Step
 
 EXIT_FAILED = 3
 

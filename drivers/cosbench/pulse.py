@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
-from drivers.order import Progress
+from weighbridge.drivers.order import Progress
 
 BEAT_S: Final = 0.4
 

@@ -6,9 +6,9 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from typing import Final
 
-from drivers.cosbench.access import Access, config
-from drivers.cosbench.selectors import ENDLESS, all_of, by_chance, in_turn, ratios, sizes
-from suites import Operation, Workload
+from weighbridge.drivers.cosbench.access import Access, config
+from weighbridge.drivers.cosbench.selectors import ENDLESS, all_of, by_chance, in_turn, ratios, sizes
+from weighbridge.suites import Operation, Workload
 
 INTERVAL_S: Final = 1
 """How often COSBench's controller asks its drivers: what a stage lasts longer is about this and 2.5 s."""

@@ -10,8 +10,8 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from suites import Operation, Workload
-from suites.workload import Histogram, Uniform
+from weighbridge.suites import Operation, Workload
+from weighbridge.suites.workload import Histogram, Uniform
 
 JAVA_INT_MAX: Final = 2**31 - 1
 UNITS: Final = (("B", 1), ("KB", 1000), ("MB", 1000**2), ("GB", 1000**3))

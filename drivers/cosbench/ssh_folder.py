@@ -9,9 +9,9 @@ from typing import Any, Final, TypeVar
 
 import asyncssh
 
-from drivers.cosbench.archive import LARGEST_FILE_BYTES
-from ground.errors import DriverError
-from ground.plain_url import ssh_place
+from weighbridge.common.errors import DriverError
+from weighbridge.common.plain_url import ssh_place
+from weighbridge.drivers.cosbench.archive import LARGEST_FILE_BYTES
 
 CONNECT_S: Final = 20.0
 READ_S: Final = 120.0

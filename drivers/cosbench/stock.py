@@ -10,12 +10,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from drivers.cosbench.ending import Ending
-from drivers.cosbench.script import PREPARED
-from drivers.locust.account import Account
-from drivers.order import Progress
-from ground.errors import DriverError
-from suites import Workload
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.cosbench.ending import Ending
+from weighbridge.drivers.cosbench.script import PREPARED
+from weighbridge.drivers.locust.account import Account
+from weighbridge.drivers.order import Progress
+from weighbridge.suites import Workload
 
 PARALLEL: Final = 8
 AT_ONCE: Final = 500

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from drivers.cosbench.archive import Archived
-from drivers.cosbench.figures import Row, bins, codes, log_of_stage, reasons, rows
-from drivers.order import Step
-from ground.errors import DriverError
-from results.measurement import Load, Measurement, Tally
-from suites import Api
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.cosbench.archive import Archived
+from weighbridge.drivers.cosbench.figures import Row, bins, codes, log_of_stage, reasons, rows
+from weighbridge.drivers.order import Step
+from weighbridge.results.measurement import Load, Measurement, Tally
+from weighbridge.suites import Api
 
 UNTOLD: Final = "untold"
 """The class of failures of which COSBench tells how many, and not why."""

@@ -12,10 +12,10 @@ from __future__ import annotations
 import math
 from typing import Final, Literal
 
-from ground.errors import DriverError, InvalidMeasurement
-from ground.printed import json_object, printable
-from results.histogram import Histogram
-from results.measurement import Tally
+from weighbridge.common.errors import DriverError, InvalidMeasurement
+from weighbridge.common.printed import json_object, printable
+from weighbridge.results.histogram import Histogram
+from weighbridge.results.measurement import Tally
 
 BINS_NOTE: Final = "latencies are from fio's bins: percentiles are within 0.8 %"
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from drivers.fio.tool import FioTool
-from drivers.rados.image import OnImages
-from suites import Workload
+from weighbridge.drivers.fio.tool import FioTool
+from weighbridge.drivers.rados.image import OnImages
+from weighbridge.suites import Workload
 
 
 class FioRbd(OnImages, FioTool):

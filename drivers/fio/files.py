@@ -12,16 +12,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from drivers.driver import Heard, Machine
-from drivers.fio.filesystem import CephFs
-from drivers.fio.tool import FioTool
-from drivers.order import Cleaned, Cleanup, Prepare, Prepared
-from drivers.rados.cluster import Cluster
-from drivers.rados.crew import Ran, kept_of
-from drivers.rados.tool import FILL_S, object_bytes
-from ground.errors import DriverError, TargetError
-from results.measurement import Load
-from suites import Workload
+from weighbridge.common.errors import DriverError, TargetError
+from weighbridge.drivers.driver import Heard, Machine
+from weighbridge.drivers.fio.filesystem import CephFs
+from weighbridge.drivers.fio.tool import FioTool
+from weighbridge.drivers.order import Cleaned, Cleanup, Prepare, Prepared
+from weighbridge.drivers.rados.cluster import Cluster
+from weighbridge.drivers.rados.crew import Ran, kept_of
+from weighbridge.drivers.rados.tool import FILL_S, object_bytes
+from weighbridge.results.measurement import Load
+from weighbridge.suites import Workload
 
 _FILL_BYTES: Final = 2**20
 

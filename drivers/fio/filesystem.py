@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from drivers.driver import GaveUp, Machine
-from drivers.rados.cluster import Cluster
-from ground.errors import CommandFailed, TargetError
-from ground.piped import Piped
+from weighbridge.common.errors import CommandFailed, TargetError
+from weighbridge.common.piped import Piped
+from weighbridge.drivers.driver import GaveUp, Machine
+from weighbridge.drivers.rados.cluster import Cluster
 
 METADATA_PG_NUM: Final = 8
 _MDS: Final = "weighbridge"

@@ -6,14 +6,14 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from drivers.driver import Heard
-from drivers.fio.answer import BINS_NOTE, tally_of
-from drivers.order import Measured, Step
-from drivers.rados.crew import Ran, kept_of
-from drivers.rados.tool import Tool, now, object_bytes, one_operation
-from ground.errors import DriverError
-from results.measurement import Load, Measurement
-from suites import Workload
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.driver import Heard
+from weighbridge.drivers.fio.answer import BINS_NOTE, tally_of
+from weighbridge.drivers.order import Measured, Step
+from weighbridge.drivers.rados.crew import Ran, kept_of
+from weighbridge.drivers.rados.tool import Tool, now, object_bytes, one_operation
+from weighbridge.results.measurement import Load, Measurement
+from weighbridge.suites import Workload
 
 _JOBS: Final = {
     ("read", "sequential"): "read",

@@ -1,1 +1,4 @@
-"""The Locust driver: Locust conducts the users, native workers or the SDKs make the requests. Run as `python -m drivers.locust`."""
+"""The Locust driver: Locust conducts the users, native workers or the SDKs make the requests.
+
+Run as `python -m weighbridge.drivers.locust`.
+"""

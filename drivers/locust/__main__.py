@@ -1,6 +1,7 @@
-"""`python -m drivers.locust`: the driver, orders on stdin and events on stdout (see drivers.order).
+"""`python -m weighbridge.drivers.locust`: the driver, orders on stdin and events on stdout (see drivers.order).
 
-`python -m drivers.locust station ADDRESS PORT NUMBER [PARENT]` is a worker process of its Locust master. The master starts those of
+`python -m weighbridge.drivers.locust station ADDRESS PORT NUMBER [PARENT]` is a worker process of its Locust master.
+The master starts those of
 its own host, of which it is the parent; the conductor starts the others.
 """
 
@@ -26,7 +27,7 @@ def main(argv: list[str]) -> int:
         logging.getLogger(chatty).setLevel(logging.ERROR)
     if argv[1:2] == ["station"]:
         return station(argv[2], *(int(word) for word in argv[3:6]))
-    from drivers.locust.loop import drive  # noqa: PLC0415 - imports Locust, which patches the process it is in
+    from weighbridge.drivers.locust.loop import drive  # noqa: PLC0415 - imports Locust, which patches the process it is in
 
     return drive(0, events)
 
@@ -41,10 +42,10 @@ def station(address: str, port: int, number: int, parent: int | None = None) -> 
     import gevent  # noqa: PLC0415 - as above
     import gevent.queue  # noqa: PLC0415
 
-    from drivers.locust.allowance import allowance  # noqa: PLC0415
-    from drivers.locust.loop import Ending, read_lines  # noqa: PLC0415
-    from drivers.locust.serving import serve  # noqa: PLC0415
-    from drivers.order import Joining  # noqa: PLC0415
+    from weighbridge.drivers.locust.allowance import allowance  # noqa: PLC0415
+    from weighbridge.drivers.locust.loop import Ending, read_lines  # noqa: PLC0415
+    from weighbridge.drivers.locust.serving import serve  # noqa: PLC0415
+    from weighbridge.drivers.order import Joining  # noqa: PLC0415
 
     inbox = gevent.queue.Queue()
     ending = Ending()

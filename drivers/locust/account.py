@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from urllib.parse import quote, urlsplit
 
-from drivers.order import Target
-from ground import http_body, plain_xml
-from ground.errors import DriverError
+from weighbridge.common import http_body, plain_xml
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.order import Target
 
 LARGEST_ANSWER_BYTES = plain_xml.LARGEST_BYTES
 """More of an answer is not read: what is asked for here are lists and a few words."""

@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
-from drivers.engine._native import object_name, object_sizes, sample
-from drivers.locust.allowance import Allowance
-from drivers.locust.stock import Say, Stock
-from drivers.order import Age, Aged, AgeRound, Setup
+from weighbridge.drivers.engine._native import object_name, object_sizes, sample
+from weighbridge.drivers.locust.allowance import Allowance
+from weighbridge.drivers.locust.stock import Say, Stock
+from weighbridge.drivers.order import Age, Aged, AgeRound, Setup
 
 _CHURN = 7
 """Tells draws of victims from all other draws of a seed."""

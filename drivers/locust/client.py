@@ -6,9 +6,9 @@ import io
 from collections.abc import Iterator
 from typing import Any, Protocol, cast
 
-from drivers.engine._native import content
-from drivers.locust.account import Account
-from drivers.order import Setup
+from weighbridge.drivers.engine._native import content
+from weighbridge.drivers.locust.account import Account
+from weighbridge.drivers.order import Setup
 
 CHUNK_BYTES = 256 * 1024
 LIST_MOST = 1000

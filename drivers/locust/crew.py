@@ -10,12 +10,12 @@ from typing import Protocol
 import gevent
 from pydantic import Field, NonNegativeFloat, NonNegativeInt
 
-from drivers.engine._native import Engine
-from drivers.locust.account import Account
-from drivers.order import Setup
-from ground.record import Record
-from results.measurement import ErrorClass, Second, Tally
-from suites import Workload
+from weighbridge.common.record import Record
+from weighbridge.drivers.engine._native import Engine
+from weighbridge.drivers.locust.account import Account
+from weighbridge.drivers.order import Setup
+from weighbridge.results.measurement import ErrorClass, Second, Tally
+from weighbridge.suites import Workload
 
 
 class Pulse(Record):

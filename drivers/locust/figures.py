@@ -10,8 +10,8 @@ import time
 from hdrh.histogram import HdrHistogram
 from locust.stats import RequestStats, StatsEntry, StatsError, bucket_response_time, get_stats_summary
 
-from drivers.locust.crew import Window
-from results.measurement import Tally
+from weighbridge.drivers.locust.crew import Window
+from weighbridge.results.measurement import Tally
 
 
 def feed(stats: RequestStats, workload: str, window: Window) -> None:

@@ -20,12 +20,12 @@ from locust.runners import MasterRunner
 from pydantic import SecretStr
 from zmq.error import ZMQError
 
-from drivers.locust.allowance import Allowance
-from drivers.locust.sealed import SealedServer
-from drivers.locust.station import Begin, Station
-from drivers.order import Joining, Listening, Progress, Setup
-from drivers.process import how_it_ended
-from ground.errors import DriverError
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.locust.allowance import Allowance
+from weighbridge.drivers.locust.sealed import SealedServer
+from weighbridge.drivers.locust.station import Begin, Station
+from weighbridge.drivers.order import Joining, Listening, Progress, Setup
+from weighbridge.drivers.process import how_it_ended
 
 LOOPBACK = "127.0.0.1"
 ASK = "weighbridge-ask"
@@ -342,7 +342,7 @@ def _spawn(setup: Setup, listening: Listening, number: int) -> subprocess.Popen[
     argv: Sequence[str] = (
         sys.executable,
         "-m",
-        "drivers.locust",
+        "weighbridge.drivers.locust",
         "station",
         address,
         str(listening.port),

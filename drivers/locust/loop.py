@@ -16,14 +16,16 @@ import gevent.os
 import gevent.queue
 from pydantic import ValidationError
 
-from drivers.locust.aging import Aging
-from drivers.locust.allowance import Allowance, allowance
-from drivers.locust.figures import feed, summary
-from drivers.locust.floor import Floor, ManyStations, OneStation
-from drivers.locust.station import Deleted, Nothing
-from drivers.locust.step import StepRun
-from drivers.locust.stock import SAY_S, Stock
-from drivers.order import (
+from weighbridge.common.credential import redacted
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.locust.aging import Aging
+from weighbridge.drivers.locust.allowance import Allowance, allowance
+from weighbridge.drivers.locust.figures import feed, summary
+from weighbridge.drivers.locust.floor import Floor, ManyStations, OneStation
+from weighbridge.drivers.locust.station import Deleted, Nothing
+from weighbridge.drivers.locust.step import StepRun
+from weighbridge.drivers.locust.stock import SAY_S, Stock
+from weighbridge.drivers.order import (
     ORDER,
     Age,
     Cleaned,
@@ -39,8 +41,6 @@ from drivers.order import (
     Setup,
     Step,
 )
-from ground.credential import redacted
-from ground.errors import DriverError
 
 EXIT_FAILED = 3
 SIGNALLED = 128

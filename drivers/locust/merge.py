@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from drivers.engine._native import added_histograms
-from drivers.locust.crew import Pulse, Window
-from results.measurement import Second, Tally
-from suites import Operation
+from weighbridge.drivers.engine._native import added_histograms
+from weighbridge.drivers.locust.crew import Pulse, Window
+from weighbridge.results.measurement import Second, Tally
+from weighbridge.suites import Operation
 
 
 def merged(windows: Sequence[Window]) -> Window:

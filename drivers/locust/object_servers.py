@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from drivers.locust.account import Account, Place
-from drivers.order import Target
-from ground.errors import DriverError
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.locust.account import Account, Place
+from weighbridge.drivers.order import Target
 
 
 class ObjectServers(Account):

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from hdrh.histogram import HdrHistogram
 
-from results.bands import band_of
-from results.measurement import Second, Tally
-from suites import Operation
+from weighbridge.results.bands import band_of
+from weighbridge.results.measurement import Second, Tally
+from weighbridge.suites import Operation
 
 LOWEST_US = 1
 HIGHEST_US = 3_600_000_000

@@ -18,14 +18,14 @@ from typing import cast
 
 import gevent
 
-from drivers.engine._native import Picker, content, object_name, written_name
-from drivers.locust.account import Account
-from drivers.locust.client import CHUNK_BYTES, LIST_MOST, Body, Client, S3Client, SwiftClient
-from drivers.locust.crew import Pulse, Window
-from drivers.locust.recorder import Recorder
-from drivers.order import Setup
-from ground.credential import redacted
-from suites import Operation, Workload
+from weighbridge.common.credential import redacted
+from weighbridge.drivers.engine._native import Picker, content, object_name, written_name
+from weighbridge.drivers.locust.account import Account
+from weighbridge.drivers.locust.client import CHUNK_BYTES, LIST_MOST, Body, Client, S3Client, SwiftClient
+from weighbridge.drivers.locust.crew import Pulse, Window
+from weighbridge.drivers.locust.recorder import Recorder
+from weighbridge.drivers.order import Setup
+from weighbridge.suites import Operation, Workload
 
 WHOLE_BYTES = 8 * 2**20
 """Bodies up to this size are bytes in memory, larger ones are files."""

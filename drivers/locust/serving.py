@@ -1,4 +1,7 @@
-"""Being a station of a Locust master in another process, on this host or another: what `python -m drivers.locust station` does."""
+"""Being a station of a Locust master in another process, on this host or another.
+
+It is what `python -m weighbridge.drivers.locust station` does.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,13 @@ from locust.env import Environment
 from locust.rpc import Message
 from locust.runners import WorkerRunner
 
-from drivers.locust.allowance import Allowance
-from drivers.locust.floor import ANSWER, ASK, HERE, host_of
-from drivers.locust.sealed import SealedClient
-from drivers.locust.station import Station
-from drivers.order import Joining
-from ground.credential import redacted
-from ground.errors import DriverError
+from weighbridge.common.credential import redacted
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.locust.allowance import Allowance
+from weighbridge.drivers.locust.floor import ANSWER, ASK, HERE, host_of
+from weighbridge.drivers.locust.sealed import SealedClient
+from weighbridge.drivers.locust.station import Station
+from weighbridge.drivers.order import Joining
 
 
 def serve(joining: Joining, address: str, port: int, number: int, until: gevent.event.Event, allowance: Allowance) -> None:

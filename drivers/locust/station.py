@@ -13,14 +13,14 @@ from locust import User, task
 from locust.env import Environment
 from pydantic import Field, NonNegativeInt
 
-from drivers.locust.account import Account
-from drivers.locust.allowance import Allowance
-from drivers.locust.crew import Crew, NativeCrew, Pulse, Window
-from drivers.locust.object_servers import account_at
-from drivers.order import Setup
-from ground.errors import DriverError
-from ground.record import Record
-from suites import Workload
+from weighbridge.common.errors import DriverError
+from weighbridge.common.record import Record
+from weighbridge.drivers.locust.account import Account
+from weighbridge.drivers.locust.allowance import Allowance
+from weighbridge.drivers.locust.crew import Crew, NativeCrew, Pulse, Window
+from weighbridge.drivers.locust.object_servers import account_at
+from weighbridge.drivers.order import Setup
+from weighbridge.suites import Workload
 
 log = logging.getLogger(__name__)
 
@@ -130,7 +130,7 @@ class Station:
         if self.setup.users == "engine":
             self._crew = NativeCrew(self.setup, account, order.workload, self._cpus)
         else:
-            from drivers.locust.sdk import SdkCrew  # noqa: PLC0415 - not wanted by engine users
+            from weighbridge.drivers.locust.sdk import SdkCrew  # noqa: PLC0415 - not wanted by engine users
 
             self._crew = SdkCrew(self.setup, account, order.workload, order.share)
 

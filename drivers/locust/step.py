@@ -10,14 +10,14 @@ from typing import Literal
 
 import gevent
 
-from drivers.locust.allowance import Allowance
-from drivers.locust.crew import Pulse, Window
-from drivers.locust.floor import ANSWER_S, Floor
-from drivers.locust.merge import merged, merged_pulses
-from drivers.locust.station import Begin, Cut, End, Nothing
-from drivers.order import Progress, Setup, Step
-from ground.errors import DriverError
-from results.measurement import ClientLoad, Load, Measurement, Tally
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.locust.allowance import Allowance
+from weighbridge.drivers.locust.crew import Pulse, Window
+from weighbridge.drivers.locust.floor import ANSWER_S, Floor
+from weighbridge.drivers.locust.merge import merged, merged_pulses
+from weighbridge.drivers.locust.station import Begin, Cut, End, Nothing
+from weighbridge.drivers.order import Progress, Setup, Step
+from weighbridge.results.measurement import ClientLoad, Load, Measurement, Tally
 
 Say = Callable[[Progress], None]
 Phase = Literal["warm-up", "measure", "drain"]

@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 
 import gevent
 
-from drivers.engine._native import object_name, object_size
-from drivers.locust.allowance import Allowance
-from drivers.locust.crew import NativeCrew, Pulse
-from drivers.locust.object_servers import account_at
-from drivers.order import Prepare, Prepared, Progress, Setup
-from ground.errors import DriverError
-from suites import Workload
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.engine._native import object_name, object_size
+from weighbridge.drivers.locust.allowance import Allowance
+from weighbridge.drivers.locust.crew import NativeCrew, Pulse
+from weighbridge.drivers.locust.object_servers import account_at
+from weighbridge.drivers.order import Prepare, Prepared, Progress, Setup
+from weighbridge.suites import Workload
 
 Say = Callable[[Progress], None]
 log = logging.getLogger(__name__)

@@ -3,9 +3,9 @@
 They run on a host of the cluster that has an administrator's keys, as programs of the cluster's own release.
 """
 
-from drivers.rados.block import RbdBench
-from drivers.rados.cluster import Cluster
-from drivers.rados.driver import RadosBench
-from drivers.rados.osd_bench import OsdFigure, osd_figures
+from weighbridge.drivers.rados.block import RbdBench
+from weighbridge.drivers.rados.cluster import Cluster
+from weighbridge.drivers.rados.driver import RadosBench
+from weighbridge.drivers.rados.osd_bench import OsdFigure, osd_figures
 
 __all__ = ["Cluster", "OsdFigure", "RadosBench", "RbdBench", "osd_figures"]

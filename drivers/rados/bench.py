@@ -12,10 +12,10 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from ground.errors import DriverError
-from ground.printed import json_object
-from ground.record import Record
-from results.measurement import Tally
+from weighbridge.common.errors import DriverError
+from weighbridge.common.printed import json_object
+from weighbridge.common.record import Record
+from weighbridge.results.measurement import Tally
 
 Mode = Literal["write", "seq", "rand"]
 """New objects; those of a run before in their order, until they are at an end; and by chance."""

@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from drivers.driver import GaveUp, Heard
-from drivers.order import Measured, Progress, Step
-from drivers.rados.crew import Ran, kept_of
-from drivers.rados.image import OnImages
-from drivers.rados.tool import GRACE_S, now, object_bytes, one_operation
-from ground.errors import DriverError
-from results.measurement import Measurement, Tally
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.driver import GaveUp, Heard
+from weighbridge.drivers.order import Measured, Progress, Step
+from weighbridge.drivers.rados.crew import Ran, kept_of
+from weighbridge.drivers.rados.image import OnImages
+from weighbridge.drivers.rados.tool import GRACE_S, now, object_bytes, one_operation
+from weighbridge.results.measurement import Measurement, Tally
 
 _ENDLESS_BYTES: Final = 2**50
 _PATTERNS: Final[Mapping[str, str]] = {"sequential": "seq", "uniform": "rand"}

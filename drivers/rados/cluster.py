@@ -6,9 +6,9 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from drivers.driver import GaveUp, Machine
-from ground.errors import TargetError
-from ground.printed import json_value
+from weighbridge.common.errors import TargetError
+from weighbridge.common.printed import json_value
+from weighbridge.drivers.driver import GaveUp, Machine
 
 CLEAN_WITHIN_S: Final = 120.0
 _POLL_S: Final = 0.5

@@ -15,12 +15,12 @@ from typing import Final, Literal
 
 from pydantic import NonNegativeFloat, NonNegativeInt
 
-from drivers.driver import GaveUp, Machine
-from drivers.order import Kept
-from ground.errors import DriverError
-from ground.piped import Piped
-from ground.printed import json_value
-from ground.record import Record
+from weighbridge.common.errors import DriverError
+from weighbridge.common.piped import Piped
+from weighbridge.common.printed import json_value
+from weighbridge.common.record import Record
+from weighbridge.drivers.driver import GaveUp, Machine
+from weighbridge.drivers.order import Kept
 
 PROGRAM: Final = "/usr/local/lib/weighbridge/at_once.py"
 TICK_S: Final = 0.4

@@ -10,16 +10,16 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from drivers.driver import GaveUp, Heard
-from drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Step
-from drivers.rados.bench import FOR_EVER_S, Answer, Bench, Mode, together
-from drivers.rados.cluster import Cluster, groups_each, shared_out
-from drivers.rados.crew import Ran, kept_of
-from drivers.rados.tool import FILL_S, Phase, Tool, now, object_bytes, one_operation, seconds_up
-from ground.errors import DriverError
-from results.measurement import Measurement
-from suites import RadosBench as Settings
-from suites import Workload
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.driver import GaveUp, Heard
+from weighbridge.drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Step
+from weighbridge.drivers.rados.bench import FOR_EVER_S, Answer, Bench, Mode, together
+from weighbridge.drivers.rados.cluster import Cluster, groups_each, shared_out
+from weighbridge.drivers.rados.crew import Ran, kept_of
+from weighbridge.drivers.rados.tool import FILL_S, Phase, Tool, now, object_bytes, one_operation, seconds_up
+from weighbridge.results.measurement import Measurement
+from weighbridge.suites import RadosBench as Settings
+from weighbridge.suites import Workload
 
 _EARLY = 0.95
 """Reads that took less than this part of their time ran out of objects."""

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
 
-from drivers.driver import Heard
-from drivers.order import Cleaned, Cleanup, Prepare, Prepared
-from drivers.rados.cluster import Cluster
-from drivers.rados.crew import kept_of
-from drivers.rados.tool import FILL_S, Tool, object_bytes
-from suites import Workload
+from weighbridge.drivers.driver import Heard
+from weighbridge.drivers.order import Cleaned, Cleanup, Prepare, Prepared
+from weighbridge.drivers.rados.cluster import Cluster
+from weighbridge.drivers.rados.crew import kept_of
+from weighbridge.drivers.rados.tool import FILL_S, Tool, object_bytes
+from weighbridge.suites import Workload
 
 OBJECT_BYTES: Final = 4 * 2**20
 """What images are cut into, by default: an image is a multiple of it."""

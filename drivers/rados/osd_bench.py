@@ -10,9 +10,9 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from drivers.rados.cluster import Cluster
-from ground.errors import TargetError
-from ground.record import Record
+from weighbridge.common.errors import TargetError
+from weighbridge.common.record import Record
+from weighbridge.drivers.rados.cluster import Cluster
 
 LARGE_BYTES: Final = 2**20
 MOST_BYTES: Final = 256 * 2**20

@@ -11,13 +11,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, Self
 
-from drivers.driver import GaveUp, Heard, Machine
-from drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Step
-from drivers.rados.cluster import Cluster
-from drivers.rados.crew import Crew, Ran
-from ground.errors import DriverError, TargetError
-from results.measurement import Load
-from suites import Workload
+from weighbridge.common.errors import DriverError, TargetError
+from weighbridge.drivers.driver import GaveUp, Heard, Machine
+from weighbridge.drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Step
+from weighbridge.drivers.rados.cluster import Cluster
+from weighbridge.drivers.rados.crew import Crew, Ran
+from weighbridge.results.measurement import Load
+from weighbridge.suites import Workload
 
 GRACE_S: Final = 60.0
 """How long a tool may take beyond the time that it was given: a cluster that has stopped to answer is not waited for."""

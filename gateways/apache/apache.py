@@ -7,9 +7,12 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gateways import program
-from gateways.apache import scopes
-from gateways.apache.config import (
+from weighbridge.common.document import did_you_mean
+from weighbridge.common.errors import CommandFailed, MissingMeans, UsageError
+from weighbridge.common.scope import Scope
+from weighbridge.gateways import program
+from weighbridge.gateways.apache import scopes
+from weighbridge.gateways.apache.config import (
     BARE,
     CONF,
     ERROR_LOG,
@@ -20,14 +23,11 @@ from gateways.apache.config import (
     responder_conf,
     word,
 )
-from gateways.apache.settings import STATS_PORT, ApacheSettings
-from gateways.daemon import Daemon
-from gateways.front import Backend, Front
-from gateways.host import Host, Service
-from gateways.probe import Probe
-from ground.document import did_you_mean
-from ground.errors import CommandFailed, MissingMeans, UsageError
-from ground.scope import Scope
+from weighbridge.gateways.apache.settings import STATS_PORT, ApacheSettings
+from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.front import Backend, Front
+from weighbridge.gateways.host import Host, Service
+from weighbridge.gateways.probe import Probe
 
 RESPONDER = Path(__file__).with_name("fastcgi_responder")
 """The responder's program, which `make setup` builds: linked statically, so that it runs on hosts of every release."""
@@ -35,8 +35,8 @@ RESPONDER = Path(__file__).with_name("fastcgi_responder")
 SERVICE = "apache"
 RESPONDER_SERVICE = "fastcgi-responder"
 _RESPONDER_ON_HOST = "/usr/local/lib/weighbridge/fastcgi_responder"
-_TELL = "gateways.apache.tell_apache"
-_RELOAD = "gateways.apache.reload_apache"
+_TELL = "weighbridge.gateways.apache.tell_apache"
+_RELOAD = "weighbridge.gateways.apache.reload_apache"
 _GENERATION = "ParentServerMPMGeneration"
 _LEFT = 3
 _SPARE_S = 30.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gateways.apache.settings import STATS_PORT, ApacheSettings, Section, Value
-from gateways.front import Backend
+from weighbridge.gateways.apache.settings import STATS_PORT, ApacheSettings, Section, Value
+from weighbridge.gateways.front import Backend
 
 CONF = "/etc/weighbridge/apache/apache.conf"
 RESPONDER_CONF = "/etc/weighbridge/apache/responder.conf"

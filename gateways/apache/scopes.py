@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from ground.scope import Scope
+from weighbridge.common.scope import Scope
 
 _GRACEFUL_SETTINGS: Final = frozenset(
     {

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from gateways import config_text
-from ground.quantities import Seconds
-from ground.record import Record
+from weighbridge.common.quantities import Seconds
+from weighbridge.common.record import Record
+from weighbridge.gateways import config_text
 
 Count = Annotated[int, Field(ge=1)]
 Port = Annotated[int, Field(ge=1, le=65535)]

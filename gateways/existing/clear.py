@@ -1,6 +1,6 @@
 """Deleting buckets with all that is in them, for runs whose driver could not do it.
 
-As a program (`python -m gateways.existing.clear`, on the client host): reads `{"endpoints": [...], "buckets": [...],
+As a program (`python -m weighbridge.gateways.existing.clear`, on the client host): reads `{"endpoints": [...], "buckets": [...],
 "patience_s": s}` from stdin, prints one JSON line, `{"deleted": {bucket: objects}, "left": {bucket: why}}`.
 """
 
@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import quote
 
-from gateways.exchange import Answer, Exchange, WrongAnswer, answered, exchanging, expect
-from gateways.verify import listed
+from weighbridge.gateways.exchange import Answer, Exchange, WrongAnswer, answered, exchanging, expect
+from weighbridge.gateways.verify import listed
 
 PARALLEL = 8
 _PAUSE_S = 0.2

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr, ValidationError
 
-from gateways.existing.settings import S3, Settings, Swift
-from gateways.gateway import Endpoint
-from ground.credential import credential
-from ground.errors import UsageError
+from weighbridge.common.credential import credential
+from weighbridge.common.errors import UsageError
+from weighbridge.gateways.existing.settings import S3, Settings, Swift
+from weighbridge.gateways.gateway import Endpoint
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials

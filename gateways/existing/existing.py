@@ -6,14 +6,14 @@ import os
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-from gateways.existing import credentials, standing
-from gateways.existing.settings import Place, Settings
-from gateways.existing.standing import ExistingStanding
-from gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Site, Standing
-from gateways.host import Host
-from gateways.verify import RoundFailed, verify
-from ground.errors import VerificationFailed, WeighbridgeError
-from ground.record import Record
+from weighbridge.common.errors import VerificationFailed, WeighbridgeError
+from weighbridge.common.record import Record
+from weighbridge.gateways.existing import credentials, standing
+from weighbridge.gateways.existing.settings import Place, Settings
+from weighbridge.gateways.existing.standing import ExistingStanding
+from weighbridge.gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Site, Standing
+from weighbridge.gateways.host import Host
+from weighbridge.gateways.verify import RoundFailed, verify
 
 
 class Existing(Gateway):

@@ -1,6 +1,7 @@
 """What a gateway that already runs tells of itself to anybody: its server's name, its certificate. One request, no credentials.
 
-As a program (`python -m gateways.existing.look`, on the client host): reads `{"endpoints": [...]}` from stdin, prints one JSON
+As a program (`python -m weighbridge.gateways.existing.look`, on the client host): reads `{"endpoints": [...]}` from
+stdin, prints one JSON
 line for each: `{"status": n, "server": text, "tls": text}`, or `{"silent": why}`.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from gateways.exchange import Wire, in_words
+from weighbridge.gateways.exchange import Wire, in_words
 
 NAMES = 4
 """Names of a certificate that are told at most."""

@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote
 
-from gateways.exchange import Answer, Exchange, WrongAnswer, answered, exchanging, expect
-from gateways.existing import clear
-from gateways.gateway import Endpoint
-from ground import plain_xml
-from ground.errors import TargetError
-from ground.record import Record
+from weighbridge.common import plain_xml
+from weighbridge.common.errors import TargetError
+from weighbridge.common.record import Record
+from weighbridge.gateways.exchange import Answer, Exchange, WrongAnswer, answered, exchanging, expect
+from weighbridge.gateways.existing import clear
+from weighbridge.gateways.gateway import Endpoint
 
 BUCKET: Final = re.compile(r"wb-[0-9a-f]{8}[acgo]?-[a-z0-9-]+-[0-9]+|wb-check-[0-9a-f]{16}")
 """Names that `weighbridge.clearing` and the verification of an endpoint give to buckets."""

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
-from ground.record import Record
+from weighbridge.common.record import Record
 
 
 class Place(Record):

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from gateways.entrusted import answer_of, without_secrets
-from gateways.existing.credentials import source
-from gateways.existing.settings import Settings
-from gateways.gateway import Endpoint, Rendered, Standing
-from gateways.host import Host
-from ground.errors import TargetError
+from weighbridge.common.errors import TargetError
+from weighbridge.gateways.entrusted import answer_of, without_secrets
+from weighbridge.gateways.existing.credentials import source
+from weighbridge.gateways.existing.settings import Settings
+from weighbridge.gateways.gateway import Endpoint, Rendered, Standing
+from weighbridge.gateways.host import Host
 
 _LOOK_TIMEOUT_S = 150.0
 _CLEAR_TIMEOUT_S = 24 * 3600.0
@@ -49,7 +49,7 @@ class ExistingStanding(Standing):
 
 def look(client: Host, endpoints: Sequence[Endpoint]) -> list[dict[str, Any]]:
     """What each endpoint tells of itself (see gateways.existing.look). Raises TargetError when one does not answer, or with 5xx."""
-    told = answer_of(client, "gateways.existing.look", endpoints, {}, timeout_s=_LOOK_TIMEOUT_S)
+    told = answer_of(client, "weighbridge.gateways.existing.look", endpoints, {}, timeout_s=_LOOK_TIMEOUT_S)
     seen: list[dict[str, Any]] = [json.loads(line) for line in told.splitlines()]
     for endpoint, one in zip(endpoints, seen, strict=True):
         fault = one.get("silent") or (f"answers with status {one['status']}" if one["status"] >= _SERVER_FAILS else "")
@@ -64,7 +64,7 @@ def clear(client: Host, endpoints: Sequence[Endpoint], buckets: Sequence[str]) -
     Raises TargetError that names each bucket that is left, or may be; CommandFailed.
     """
     order = {"buckets": list(buckets), "patience_s": _EMPTY_WITHIN_S}
-    answer = json.loads(answer_of(client, "gateways.existing.clear", endpoints, order, timeout_s=_CLEAR_TIMEOUT_S))
+    answer = json.loads(answer_of(client, "weighbridge.gateways.existing.clear", endpoints, order, timeout_s=_CLEAR_TIMEOUT_S))
     if answer["left"]:
         reasons: dict[str, list[str]] = {}
         for bucket, why in answer["left"].items():

@@ -7,21 +7,21 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
-from gateways import program
-from gateways.daemon import Daemon
-from gateways.front import Backend, Front
-from gateways.haproxy.settings import HaproxySettings
-from gateways.host import Host, Service
-from gateways.probe import Probe
-from ground.document import did_you_mean
-from ground.errors import CommandFailed, UsageError
+from weighbridge.common.document import did_you_mean
+from weighbridge.common.errors import CommandFailed, UsageError
+from weighbridge.gateways import program
+from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.front import Backend, Front
+from weighbridge.gateways.haproxy.settings import HaproxySettings
+from weighbridge.gateways.host import Host, Service
+from weighbridge.gateways.probe import Probe
 
 PATH = "/etc/haproxy/haproxy.cfg"
 SOCKET = "/run/haproxy-stats.sock"
 """Where HAProxy is asked for its counters; only root of the host may. A mere user is not told the algorithm."""
 
 SERVICE = "haproxy"
-_TELL = "gateways.haproxy.tell_haproxy"
+_TELL = "weighbridge.gateways.haproxy.tell_haproxy"
 _REFUSED = 1
 _FAULT = re.compile(rf"parsing \[{re.escape(PATH)}:(?P<line>\d+)\]\s*:\s*(?P<words>.*)")
 _ALERT = re.compile(r"^\[ALERT\][^:]*:\s*(?:config\s*:\s*)?(?P<words>.*)$")

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator
 
-from gateways.config_text import Line, config_line
-from ground.quantities import Bytes, Seconds
-from ground.record import Record
+from weighbridge.common.quantities import Bytes, Seconds
+from weighbridge.common.record import Record
+from weighbridge.gateways.config_text import Line, config_line
 
 Count = Annotated[int, Field(ge=1)]
 Wait = Annotated[Seconds, Field(ge=0.001)]

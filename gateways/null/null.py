@@ -9,15 +9,15 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, SecretStr
 
-from gateways import daemon
-from gateways.daemon import Daemon
-from gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Site, Standing
-from gateways.host import Host, Service
-from gateways.ports import await_ports
-from gateways.verify import verify
-from ground.errors import UsageError
-from ground.record import Record
-from ground.scope import Scope
+from weighbridge.common.errors import UsageError
+from weighbridge.common.record import Record
+from weighbridge.common.scope import Scope
+from weighbridge.gateways import daemon
+from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Site, Standing
+from weighbridge.gateways.host import Host, Service
+from weighbridge.gateways.ports import await_ports
+from weighbridge.gateways.verify import verify
 
 _USER = "null:user"
 _SERVICE = "null-target"

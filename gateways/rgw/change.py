@@ -8,25 +8,25 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from gateways import daemon
-from gateways.daemon import Daemon
-from gateways.front import Front
-from gateways.gateway import Endpoint, Say
-from gateways.host import Host
-from gateways.ports import await_ports
-from gateways.rgw import scopes, taking
-from gateways.rgw.config import CONF
-from gateways.rgw.effective import effective, read_as
-from gateways.rgw.files import Files
-from gateways.rgw.monitor import Ceph
-from gateways.rgw.running import Running, conf_of, front_files_of
-from gateways.together import together
-from gateways.verify import Check, verify
-from ground.errors import UsageError
-from ground.scope import Scope
+from weighbridge.common.errors import UsageError
+from weighbridge.common.scope import Scope
+from weighbridge.gateways import daemon
+from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.front import Front
+from weighbridge.gateways.gateway import Endpoint, Say
+from weighbridge.gateways.host import Host
+from weighbridge.gateways.ports import await_ports
+from weighbridge.gateways.rgw import scopes, taking
+from weighbridge.gateways.rgw.config import CONF
+from weighbridge.gateways.rgw.effective import effective, read_as
+from weighbridge.gateways.rgw.files import Files
+from weighbridge.gateways.rgw.monitor import Ceph
+from weighbridge.gateways.rgw.running import Running, conf_of, front_files_of
+from weighbridge.gateways.together import together
+from weighbridge.gateways.verify import Check, verify
 
 if TYPE_CHECKING:
-    from gateways.rgw.rgw import Rgw
+    from weighbridge.gateways.rgw.rgw import Rgw
 
 _STOP_WITHIN_S = 60.0
 """A radosgw that is killed leaves its watches behind: others wait for its answer to each change of metadata until they expire."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
-from gateways import ini
-from gateways.rgw import objectstore
-from gateways.rgw.roster import Roster
-from gateways.rgw.settings import PoolSettings, RadosgwSettings, Settings
+from weighbridge.gateways import ini
+from weighbridge.gateways.rgw import objectstore
+from weighbridge.gateways.rgw.roster import Roster
+from weighbridge.gateways.rgw.settings import PoolSettings, RadosgwSettings, Settings
 
 INDEX_POOL = "default.rgw.buckets.index"
 DATA_POOL = "default.rgw.buckets.data"

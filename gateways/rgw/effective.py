@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-from gateways.host import Host
-from ground.errors import UsageError
+from weighbridge.common.errors import UsageError
+from weighbridge.gateways.host import Host
 
 _WRONG = "parse error setting"
 _STATUS = "\x1e"

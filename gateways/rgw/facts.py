@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
-from gateways.host import Host
-from gateways.rgw import objectstore
-from gateways.rgw.config import DATA_POOL, INDEX_POOL, pools
-from gateways.rgw.monitor import Ceph, ask, option
-from gateways.rgw.releases import RELEASES
-from gateways.rgw.settings import Settings
-from ground.quantities import show_bytes
+from weighbridge.common.quantities import show_bytes
+from weighbridge.gateways.host import Host
+from weighbridge.gateways.rgw import objectstore
+from weighbridge.gateways.rgw.config import DATA_POOL, INDEX_POOL, pools
+from weighbridge.gateways.rgw.monitor import Ceph, ask, option
+from weighbridge.gateways.rgw.releases import RELEASES
+from weighbridge.gateways.rgw.settings import Settings
 
 if TYPE_CHECKING:
-    from gateways.rgw.rgw import Rgw
+    from weighbridge.gateways.rgw.rgw import Rgw
 
 Media = Literal["hdd", "ssd"]
 _MEDIA: Mapping[Media, str] = {"hdd": "spinning (rotational)", "ssd": "solid state"}

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from gateways import ini
-from gateways.gateway import Rendered
-from gateways.host import Host
-from gateways.together import together
+from weighbridge.gateways import ini
+from weighbridge.gateways.gateway import Rendered
+from weighbridge.gateways.host import Host
+from weighbridge.gateways.together import together
 
 
 @dataclass(frozen=True)

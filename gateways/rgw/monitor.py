@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from gateways import program
-from gateways.host import Host
-from gateways.probe import Probe
-from gateways.rgw.counters import OSD, RADOSGW
-from ground.errors import CommandFailed, ServiceFailed
-from ground.piped import Piped
+from weighbridge.common.errors import CommandFailed, ServiceFailed
+from weighbridge.common.piped import Piped
+from weighbridge.gateways import program
+from weighbridge.gateways.host import Host
+from weighbridge.gateways.probe import Probe
+from weighbridge.gateways.rgw.counters import OSD, RADOSGW
 
 Command = Mapping[str, Any]
 
@@ -31,7 +31,7 @@ class Monitor:
         """Start the session's program on the mon host. Raises CommandFailed."""
         self._host = host
         self._watch = watch
-        self._argv = program.ship(host, "gateways.rgw.ask_mon")
+        self._argv = program.ship(host, "weighbridge.gateways.rgw.ask_mon")
         self._log = host.log("ask-mon.err")
         self._process: Piped = host.spawn(self._argv, stderr=self._log)
         self._read = b""
@@ -105,12 +105,12 @@ class Ceph:
         counters = RADOSGW if self.name.startswith("client.") else OSD
         # client.rgw.gateway-1 is radosgw.gateway-1 to people.
         name = self.name.replace("client.rgw", "radosgw")
-        return Probe(self.host, name, (*program.ship(self.host, "gateways.rgw.tell_counters"), self.socket, *counters))
+        return Probe(self.host, name, (*program.ship(self.host, "weighbridge.gateways.rgw.tell_counters"), self.socket, *counters))
 
 
 def ask(daemons: Sequence[Ceph], *commands: Command) -> dict[Ceph, list[str]]:
     """Texts that daemons of one host answer to commands, by daemon. Raises CommandFailed."""
-    argv = program.ship(daemons[0].host, "gateways.rgw.ask_daemon")
+    argv = program.ship(daemons[0].host, "weighbridge.gateways.rgw.ask_daemon")
     order = [[daemon.socket, command] for daemon in daemons for command in commands]
     answers: list[str] = json.loads(daemons[0].host.run(argv, stdin=json.dumps(order), timeout_s=120).stdout)
     size = len(commands)

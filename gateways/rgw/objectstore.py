@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gateways.rgw.roster import Osd
-from gateways.rgw.settings import OsdSettings
+from weighbridge.gateways.rgw.roster import Osd
+from weighbridge.gateways.rgw.settings import OsdSettings
 
 JOURNALS = "/var/lib/ceph/journal"
 """Where the disk of journals is mounted."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
-from gateways import ini
-from gateways.host import Host
-from ground.document import did_you_mean
+from weighbridge.common.document import did_you_mean
+from weighbridge.gateways import ini
+from weighbridge.gateways.host import Host
 
 _WRONG = "parse error setting"
 

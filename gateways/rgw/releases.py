@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from gateways.gateway import Image
-from ground.record import Record
+from weighbridge.common.record import Record
+from weighbridge.gateways.gateway import Image
 
 Frontend = Literal["beast", "civetweb"]
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
-from gateways.apache.settings import STATS_PORT
-from gateways.front import Backend, Front
-from gateways.gateway import Gateway, HostNeed, Image, LayerName, Rendered, Say, Site, Standing, Tier
-from gateways.host import Host
-from gateways.rgw import options, scopes
-from gateways.rgw.config import CONF, KEYRING, ceph_conf
-from gateways.rgw.files import File, Files
-from gateways.rgw.keyring import keyring
-from gateways.rgw.releases import RELEASES
-from gateways.rgw.rise import Rise
-from gateways.rgw.roster import MON_PORTS, Roster
-from gateways.rgw.settings import Place, Settings
-from gateways.structure import Structure
-from ground.errors import UsageError
-from ground.record import Record
-from ground.scope import Scope
+from weighbridge.common.errors import UsageError
+from weighbridge.common.record import Record
+from weighbridge.common.scope import Scope
+from weighbridge.gateways.apache.settings import STATS_PORT
+from weighbridge.gateways.front import Backend, Front
+from weighbridge.gateways.gateway import Gateway, HostNeed, Image, LayerName, Rendered, Say, Site, Standing, Tier
+from weighbridge.gateways.host import Host
+from weighbridge.gateways.rgw import options, scopes
+from weighbridge.gateways.rgw.config import CONF, KEYRING, ceph_conf
+from weighbridge.gateways.rgw.files import File, Files
+from weighbridge.gateways.rgw.keyring import keyring
+from weighbridge.gateways.rgw.releases import RELEASES
+from weighbridge.gateways.rgw.rise import Rise
+from weighbridge.gateways.rgw.roster import MON_PORTS, Roster
+from weighbridge.gateways.rgw.settings import Place, Settings
+from weighbridge.gateways.structure import Structure
 
 _NO_FSID = "00000000-0000-0000-0000-000000000000"
 _HEALTH_PATH = "/swift/healthcheck"
@@ -138,11 +138,11 @@ class Rgw(Gateway):
         """The front as the layout says it; `native`: the radosgw behind it speak FastCGI themselves."""
         # The fronts' modules are wanted only where there is one.
         if self.place.haproxy is not None:
-            from gateways.haproxy.haproxy import Haproxy  # noqa: PLC0415
+            from weighbridge.gateways.haproxy.haproxy import Haproxy  # noqa: PLC0415
 
             return Haproxy(self.settings.haproxy, health_path=_HEALTH_PATH)
         if self.place.apache is not None:
-            from gateways.apache.apache import Apache  # noqa: PLC0415
+            from weighbridge.gateways.apache.apache import Apache  # noqa: PLC0415
 
             return Apache(self.settings.apache, native=native)
         return None

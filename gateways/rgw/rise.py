@@ -13,26 +13,26 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
-from gateways import daemon
-from gateways.daemon import Daemon
-from gateways.front import Front
-from gateways.gateway import Below, CephBelow, Endpoint, Say, Standing
-from gateways.host import Host, Service
-from gateways.ports import await_ports
-from gateways.rgw import objectstore
-from gateways.rgw.config import DATA_POOL, KEYRING, pools, url
-from gateways.rgw.facts import Media
-from gateways.rgw.monitor import Ceph, Monitor, ask
-from gateways.rgw.releases import RELEASES
-from gateways.rgw.roster import MON_PORTS, Osd, Radosgw, Roster
-from gateways.rgw.running import Running, conf_of, front_files_of
-from gateways.rgw.standing import RgwStanding
-from gateways.together import together
-from gateways.verify import verify
-from ground.errors import ServiceFailed, UsageError
+from weighbridge.common.errors import ServiceFailed, UsageError
+from weighbridge.gateways import daemon
+from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.front import Front
+from weighbridge.gateways.gateway import Below, CephBelow, Endpoint, Say, Standing
+from weighbridge.gateways.host import Host, Service
+from weighbridge.gateways.ports import await_ports
+from weighbridge.gateways.rgw import objectstore
+from weighbridge.gateways.rgw.config import DATA_POOL, KEYRING, pools, url
+from weighbridge.gateways.rgw.facts import Media
+from weighbridge.gateways.rgw.monitor import Ceph, Monitor, ask
+from weighbridge.gateways.rgw.releases import RELEASES
+from weighbridge.gateways.rgw.roster import MON_PORTS, Osd, Radosgw, Roster
+from weighbridge.gateways.rgw.running import Running, conf_of, front_files_of
+from weighbridge.gateways.rgw.standing import RgwStanding
+from weighbridge.gateways.together import together
+from weighbridge.gateways.verify import verify
 
 if TYPE_CHECKING:
-    from gateways.rgw.rgw import Rgw
+    from weighbridge.gateways.rgw.rgw import Rgw
 
 _UID = "weigh"
 _SUBUSER = f"{_UID}:swift"

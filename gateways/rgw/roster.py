@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from gateways.gateway import Site
-from gateways.rgw.settings import Place, Settings
+from weighbridge.gateways.gateway import Site
+from weighbridge.gateways.rgw.settings import Place, Settings
 
 MON_PORTS = (3300, 6789)
 """Ports of a mon: the newer protocol's and the older one's."""

@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gateways.daemon import Daemon
-from gateways.host import Host
-from gateways.probe import Probe
-from gateways.rgw.config import CONF, KEYRING
-from gateways.rgw.facts import Media, facts
-from gateways.rgw.files import File, Files
-from gateways.rgw.monitor import Ceph
-from gateways.rgw.roster import Roster
-from gateways.verify import Check
+from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.host import Host
+from weighbridge.gateways.probe import Probe
+from weighbridge.gateways.rgw.config import CONF, KEYRING
+from weighbridge.gateways.rgw.facts import Media, facts
+from weighbridge.gateways.rgw.files import File, Files
+from weighbridge.gateways.rgw.monitor import Ceph
+from weighbridge.gateways.rgw.roster import Roster
+from weighbridge.gateways.verify import Check
 
 if TYPE_CHECKING:
-    from gateways.rgw.rgw import Rgw
+    from weighbridge.gateways.rgw.rgw import Rgw
 
 
 @dataclass

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from ground.errors import UsageError
-from ground.scope import SCOPES, Scope, widest
+from weighbridge.common.errors import UsageError
+from weighbridge.common.scope import SCOPES, Scope, widest
 
 if TYPE_CHECKING:
-    from gateways.rgw.settings import Settings
+    from weighbridge.gateways.rgw.settings import Settings
 
 _RADOSGW: Final[Mapping[str, Scope]] = {
     "daemons": "cluster",
@@ -34,11 +34,11 @@ def scope(key: str) -> Scope:
     first, _, rest = key.partition(".")
     # The fronts' modules are wanted only where there is one.
     if first == "haproxy":
-        from gateways.haproxy.haproxy import Haproxy  # noqa: PLC0415
+        from weighbridge.gateways.haproxy.haproxy import Haproxy  # noqa: PLC0415
 
         return Haproxy.scope(rest)
     if first == "apache":
-        from gateways.apache.apache import Apache  # noqa: PLC0415
+        from weighbridge.gateways.apache.apache import Apache  # noqa: PLC0415
 
         return Apache.scope(rest)
     if first == "radosgw":

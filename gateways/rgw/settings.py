@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from gateways import config_text
-from gateways.apache.settings import ApacheSettings
-from gateways.haproxy.settings import HaproxySettings
-from gateways.rgw.releases import Frontend
-from ground.document import did_you_mean
-from ground.quantities import Bytes, Seconds
-from ground.record import Record
+from weighbridge.common.document import did_you_mean
+from weighbridge.common.quantities import Bytes, Seconds
+from weighbridge.common.record import Record
+from weighbridge.gateways import config_text
+from weighbridge.gateways.apache.settings import ApacheSettings
+from weighbridge.gateways.haproxy.settings import HaproxySettings
+from weighbridge.gateways.rgw.releases import Frontend
 
 Count = Annotated[int, Field(ge=1)]
 Port = Annotated[int, Field(ge=1, le=65535)]

@@ -8,17 +8,17 @@ from functools import partial
 from itertools import groupby
 from types import MappingProxyType
 
-from gateways import daemon
-from gateways.gateway import Below, Endpoint, Gateway, Room, Say, Standing
-from gateways.probe import Probe
-from gateways.rgw.change import Change
-from gateways.rgw.facts import uneven
-from gateways.rgw.monitor import Ceph, ask
-from gateways.rgw.running import Running
-from gateways.together import together
-from gateways.verify import Check
-from ground.errors import UsageError
-from ground.scope import Scope
+from weighbridge.common.errors import UsageError
+from weighbridge.common.scope import Scope
+from weighbridge.gateways import daemon
+from weighbridge.gateways.gateway import Below, Endpoint, Gateway, Room, Say, Standing
+from weighbridge.gateways.probe import Probe
+from weighbridge.gateways.rgw.change import Change
+from weighbridge.gateways.rgw.facts import uneven
+from weighbridge.gateways.rgw.monitor import Ceph, ask
+from weighbridge.gateways.rgw.running import Running
+from weighbridge.gateways.together import together
+from weighbridge.gateways.verify import Check
 
 _KEPT = {
     "filestore": "not dropped: RocksDB's block cache in the OSDs; FileStore's data is in the kernel's caches, which are dropped",
@@ -100,7 +100,7 @@ class RgwStanding(Standing):
         return done
 
     def _planned(self, gateway: Gateway, scope: Scope, say: Say) -> Change:
-        from gateways.rgw.rgw import Rgw  # noqa: PLC0415 - it makes this one
+        from weighbridge.gateways.rgw.rgw import Rgw  # noqa: PLC0415 - it makes this one
 
         if not isinstance(gateway, Rgw):
             raise UsageError(f"a {Rgw.kind} gateway stands, which cannot become a {gateway.kind} one")

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from gateways.rgw.monitor import Ceph, Command, ask, option
-from ground.errors import UsageError
+from weighbridge.common.errors import UsageError
+from weighbridge.gateways.rgw.monitor import Ceph, Command, ask, option
 
 _READ_EACH_TIME: Final = frozenset({"rgw_get_obj_window_size", "rgw_get_obj_max_req_size", "rgw_put_obj_min_window_size"})
 """What radosgw looks up anew for each request, and so takes although nothing in it is told of a change (rgw_rados.cc,

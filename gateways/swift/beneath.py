@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from pydantic import SecretStr
 
-from gateways import program
-from gateways.gateway import Endpoint, ObjectServer, SwiftBelow
-from gateways.host import Host
-from gateways.swift import config
-from gateways.swift.files import Secrets
-from gateways.swift.roster import Proxy
-from gateways.swift.settings import Settings
+from weighbridge.gateways import program
+from weighbridge.gateways.gateway import Endpoint, ObjectServer, SwiftBelow
+from weighbridge.gateways.host import Host
+from weighbridge.gateways.swift import config
+from weighbridge.gateways.swift.files import Secrets
+from weighbridge.gateways.swift.roster import Proxy
+from weighbridge.gateways.swift.settings import Settings
 
 RESELLER = "AUTH_"
 """What tempauth puts before a user's account."""
@@ -35,7 +35,7 @@ def direct(proxy: Proxy, key: str, settings: Settings, *, fronted: bool) -> tupl
 
 def object_servers(host: Host, stores: Sequence[Host], secret: Secrets, replicas: int) -> SwiftBelow:
     """The object servers by the ring that `host`, which has Swift, was given. Raises CommandFailed."""
-    ring = json.loads(host.run(program.ship(host, "gateways.swift.tell_ring"), timeout_s=180).stdout)
+    ring = json.loads(host.run(program.ship(host, "weighbridge.gateways.swift.tell_ring"), timeout_s=180).stdout)
     names = {store.address: store.name for store in stores}
     return SwiftBelow(
         servers=tuple(ObjectServer(host=names[one["address"]], **one) for one in ring["disks"]),

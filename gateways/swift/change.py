@@ -10,23 +10,23 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, TypedDict
 
-from gateways import daemon, program
-from gateways.daemon import Daemon
-from gateways.front import Front
-from gateways.gateway import Endpoint, Gateway, Say
-from gateways.host import Host
-from gateways.ports import DEADLINE_S, await_ports
-from gateways.swift import scopes
-from gateways.swift.files import Secrets, files, put
-from gateways.swift.roster import Roster
-from gateways.swift.settings import SERVERS
-from gateways.together import together
-from gateways.verify import Check, verify
-from ground.errors import UsageError
-from ground.scope import SCOPES, Scope, widest
+from weighbridge.common.errors import UsageError
+from weighbridge.common.scope import SCOPES, Scope, widest
+from weighbridge.gateways import daemon, program
+from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.front import Front
+from weighbridge.gateways.gateway import Endpoint, Gateway, Say
+from weighbridge.gateways.host import Host
+from weighbridge.gateways.ports import DEADLINE_S, await_ports
+from weighbridge.gateways.swift import scopes
+from weighbridge.gateways.swift.files import Secrets, files, put
+from weighbridge.gateways.swift.roster import Roster
+from weighbridge.gateways.swift.settings import SERVERS
+from weighbridge.gateways.together import together
+from weighbridge.gateways.verify import Check, verify
 
 if TYPE_CHECKING:
-    from gateways.swift.swift import Swift
+    from weighbridge.gateways.swift.swift import Swift
 
 _SPARE_S = 30.0
 # Ages are told in ticks of the kernel, ten milliseconds each, and times of files in jiffies.
@@ -143,7 +143,7 @@ class Change:
         ports = [Daemon(one.host, one.service, port, one.logs) for one in servers for port in self._ports(one)]
         await_ports(self.stood.client, ports, self.say)
         order = {"servers": [[one.host.address, one.port] for one in ports], "deadline_s": DEADLINE_S}
-        command = self.stood.client.module("gateways.swift.ask_servers")
+        command = self.stood.client.module("weighbridge.gateways.swift.ask_servers")
         done = self.stood.client.run(
             command.argv, stdin=json.dumps(order), env=command.env, timeout_s=DEADLINE_S + len(ports) * _SPARE_S
         )
@@ -220,7 +220,7 @@ def told(checks: Sequence[Check], endpoints: Sequence[Endpoint]) -> str:
 
 
 def _processes(host: Host, paths: Sequence[str]) -> Mapping[str, _Read]:
-    done = host.run(program.ship(host, "gateways.swift.tell_servers"), stdin=json.dumps(list(paths)))
+    done = host.run(program.ship(host, "weighbridge.gateways.swift.tell_servers"), stdin=json.dumps(list(paths)))
     answer: Mapping[str, _Read] = json.loads(done.stdout)
     return answer
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gateways import ini
-from gateways.swift import pipeline
-from gateways.swift.settings import SERVERS, Server, Settings
+from weighbridge.gateways import ini
+from weighbridge.gateways.swift import pipeline
+from weighbridge.gateways.swift.settings import SERVERS, Server, Settings
 
 PORTS: Mapping[str, int] = {"object": 6200, "container": 6201, "account": 6202}
 DISK_PORT = 6210

@@ -6,14 +6,14 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gateways.host import Host
-from gateways.swift import pipeline
-from gateways.swift.releases import RELEASES
-from gateways.swift.settings import Settings
-from ground.quantities import show_bytes
+from weighbridge.common.quantities import show_bytes
+from weighbridge.gateways.host import Host
+from weighbridge.gateways.swift import pipeline
+from weighbridge.gateways.swift.releases import RELEASES
+from weighbridge.gateways.swift.settings import Settings
 
 if TYPE_CHECKING:
-    from gateways.swift.swift import Swift
+    from weighbridge.gateways.swift.swift import Swift
 
 LOG = "swift.log"
 """Log of a host that all its Swift servers write to."""

@@ -6,14 +6,14 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gateways import ini
-from gateways.front import Front
-from gateways.gateway import Rendered
-from gateways.host import Host
-from gateways.swift import config
-from gateways.swift.releases import RELEASES
-from gateways.swift.roster import Roster
-from gateways.swift.settings import SERVERS, Settings
+from weighbridge.gateways import ini
+from weighbridge.gateways.front import Front
+from weighbridge.gateways.gateway import Rendered
+from weighbridge.gateways.host import Host
+from weighbridge.gateways.swift import config
+from weighbridge.gateways.swift.releases import RELEASES
+from weighbridge.gateways.swift.roster import Roster
+from weighbridge.gateways.swift.settings import SERVERS, Settings
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import configparser
 import re
 from collections.abc import Iterable, Mapping
 
-from ground.document import did_you_mean
-from ground.record import Record
+from weighbridge.common.document import did_you_mean
+from weighbridge.common.record import Record
 
 _USERS = re.compile(r"user(64)?_.+_.+")
 _INDEX = re.compile(r"(\d+|<[^>]*>)$")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from gateways import ini
-from gateways.swift.settings import Settings
+from weighbridge.gateways import ini
+from weighbridge.gateways.swift.settings import Settings
 
 _STANDARD: Final = (
     *(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gateways.gateway import Image
-from ground.record import Record
+from weighbridge.common.record import Record
+from weighbridge.gateways.gateway import Image
 
 _PACKAGES = (
     *("swift-proxy", "swift-account", "swift-container", "swift-object", "memcached", "rsync", "xfsprogs", "haproxy"),

@@ -8,23 +8,23 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gateways import daemon, program
-from gateways.daemon import Daemon
-from gateways.gateway import Below, Endpoint, Say, Standing
-from gateways.host import Host, Service
-from gateways.ports import await_ports
-from gateways.swift import beneath, config
-from gateways.swift.change import Stood, told
-from gateways.swift.facts import LOG
-from gateways.swift.files import Secrets, files, put
-from gateways.swift.roster import Roster
-from gateways.swift.settings import SERVERS
-from gateways.swift.standing import SwiftStanding
-from gateways.together import together
-from gateways.verify import verify
+from weighbridge.gateways import daemon, program
+from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.gateway import Below, Endpoint, Say, Standing
+from weighbridge.gateways.host import Host, Service
+from weighbridge.gateways.ports import await_ports
+from weighbridge.gateways.swift import beneath, config
+from weighbridge.gateways.swift.change import Stood, told
+from weighbridge.gateways.swift.facts import LOG
+from weighbridge.gateways.swift.files import Secrets, files, put
+from weighbridge.gateways.swift.roster import Roster
+from weighbridge.gateways.swift.settings import SERVERS
+from weighbridge.gateways.swift.standing import SwiftStanding
+from weighbridge.gateways.together import together
+from weighbridge.gateways.verify import verify
 
 if TYPE_CHECKING:
-    from gateways.swift.swift import Swift
+    from weighbridge.gateways.swift.swift import Swift
 
 _RING_SEED = 2014
 _HTTP_PORT = 80
@@ -88,7 +88,7 @@ class Rise:
         """Configuration, folders and a log for one host; `script` is done besides. Its syslog listens when this returns."""
         for path, text in self.files[host.name].items():
             put(host, path, text)
-        syslog = Service("syslog", (*program.ship(host, "gateways.swift.write_syslog"), f"/var/log/host/{LOG}"))
+        syslog = Service("syslog", (*program.ship(host, "weighbridge.gateways.swift.write_syslog"), f"/var/log/host/{LOG}"))
         self._start([Daemon(host, syslog)])
         lines = [
             *script,
@@ -159,7 +159,7 @@ class Rise:
         settings = self.settings
         order = {"part_power": settings.part_power, "replicas": settings.replicas, "seed": _RING_SEED, "rings": rings}
         host = self.caches[0]
-        command = program.ship(host, "gateways.swift.make_rings")
+        command = program.ship(host, "weighbridge.gateways.swift.make_rings")
         done = host.run(command, stdin=json.dumps(order), env=_ENVIRONMENT, timeout_s=180)
         made = {kind: base64.b64decode(text) for kind, text in json.loads(done.stdout).items()}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gateways.front import Backend
-from gateways.gateway import Site
-from gateways.swift import config
-from gateways.swift.settings import SERVERS, Place, Settings
+from weighbridge.gateways.front import Backend
+from weighbridge.gateways.gateway import Site
+from weighbridge.gateways.swift import config
+from weighbridge.gateways.swift.settings import SERVERS, Place, Settings
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gateways.haproxy.haproxy import Haproxy
-from gateways.swift.settings import Settings
-from ground.scope import Scope
+from weighbridge.common.scope import Scope
+from weighbridge.gateways.haproxy.haproxy import Haproxy
+from weighbridge.gateways.swift.settings import Settings
 
 _CLUSTER = frozenset(
     {

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from gateways import config_text
-from gateways.haproxy.settings import HaproxySettings
-from ground.quantities import Bytes, Seconds
-from ground.record import Record
+from weighbridge.common.quantities import Bytes, Seconds
+from weighbridge.common.record import Record
+from weighbridge.gateways import config_text
+from weighbridge.gateways.haproxy.settings import HaproxySettings
 
 Count = Annotated[int, Field(ge=1)]
 Chunk = Annotated[Bytes, Field(ge=4096)]

@@ -8,17 +8,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from types import MappingProxyType
 
-from gateways import daemon, program
-from gateways.gateway import Below, Gateway, Room, Say, Standing
-from gateways.host import Host
-from gateways.probe import Probe
-from gateways.swift import config
-from gateways.swift.beneath import RESELLER
-from gateways.swift.change import Change, Stood, fitting
-from gateways.swift.facts import facts
-from gateways.swift.files import shown
-from gateways.together import together
-from ground.scope import Scope
+from weighbridge.common.scope import Scope
+from weighbridge.gateways import daemon, program
+from weighbridge.gateways.gateway import Below, Gateway, Room, Say, Standing
+from weighbridge.gateways.host import Host
+from weighbridge.gateways.probe import Probe
+from weighbridge.gateways.swift import config
+from weighbridge.gateways.swift.beneath import RESELLER
+from weighbridge.gateways.swift.change import Change, Stood, fitting
+from weighbridge.gateways.swift.facts import facts
+from weighbridge.gateways.swift.files import shown
+from weighbridge.gateways.together import together
 
 
 class SwiftStanding(Standing):
@@ -74,7 +74,7 @@ class SwiftStanding(Standing):
             "user": f"{config.ACCOUNT}:{config.USER}",
         }
         host = self._caches[0]
-        command = program.ship(host, "gateways.swift.drop_memcached")
+        command = program.ship(host, "weighbridge.gateways.swift.drop_memcached")
         done = json.loads(host.run(command, stdin=json.dumps(order)).stdout)
         return (
             f"memcached: {done['dropped']} entries dropped",
@@ -118,7 +118,7 @@ def probes(caches: Sequence[Host], stores: Sequence[Host]) -> tuple[Probe, ...]:
             Probe(
                 host,
                 f"memcached.{host.name}",
-                (*program.ship(host, "gateways.swift.tell_memcached"), host.address, str(config.MEMCACHED_PORT)),
+                (*program.ship(host, "weighbridge.gateways.swift.tell_memcached"), host.address, str(config.MEMCACHED_PORT)),
             )
             for host in caches
         ),
@@ -126,7 +126,7 @@ def probes(caches: Sequence[Host], stores: Sequence[Host]) -> tuple[Probe, ...]:
             Probe(
                 host,
                 f"swift.{host.name}",
-                (*program.ship(host, "gateways.swift.tell_storage"), config.OBJECTS, f"{config.RECON}/object.recon"),
+                (*program.ship(host, "weighbridge.gateways.swift.tell_storage"), config.OBJECTS, f"{config.RECON}/object.recon"),
             )
             for host in stores
         ),

@@ -6,20 +6,20 @@ import json
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-from gateways import program
-from gateways.front import Front
-from gateways.gateway import Gateway, HostNeed, Image, LayerName, Rendered, Say, Site, Standing, Tier
-from gateways.host import Host
-from gateways.structure import Structure
-from gateways.swift import config, options, scopes
-from gateways.swift.files import Secrets, files, shown
-from gateways.swift.releases import RELEASES
-from gateways.swift.rise import Rise
-from gateways.swift.roster import Roster
-from gateways.swift.settings import Place, Settings
-from ground.errors import UsageError
-from ground.record import Record
-from ground.scope import Scope
+from weighbridge.common.errors import UsageError
+from weighbridge.common.record import Record
+from weighbridge.common.scope import Scope
+from weighbridge.gateways import program
+from weighbridge.gateways.front import Front
+from weighbridge.gateways.gateway import Gateway, HostNeed, Image, LayerName, Rendered, Say, Site, Standing, Tier
+from weighbridge.gateways.host import Host
+from weighbridge.gateways.structure import Structure
+from weighbridge.gateways.swift import config, options, scopes
+from weighbridge.gateways.swift.files import Secrets, files, shown
+from weighbridge.gateways.swift.releases import RELEASES
+from weighbridge.gateways.swift.rise import Rise
+from weighbridge.gateways.swift.roster import Roster
+from weighbridge.gateways.swift.settings import Place, Settings
 
 _HEALTH_PATH = "/healthcheck"
 """Answered by one of the first filters of the pipeline, without asking anybody."""
@@ -113,7 +113,7 @@ class Swift(Gateway):
         """The front as the layout says it."""
         if self.place.haproxy is None:
             return None
-        from gateways.haproxy.haproxy import Haproxy  # noqa: PLC0415 - wanted only where there is one
+        from weighbridge.gateways.haproxy.haproxy import Haproxy  # noqa: PLC0415 - wanted only where there is one
 
         return Haproxy(self.settings.haproxy, health_path=_HEALTH_PATH)
 
@@ -128,7 +128,7 @@ class Swift(Gateway):
         front = self.front()
         texts = files(self.release, self.settings, roster, Secrets(), front)
         asked = hosts[self.place.proxy[0]]
-        done = asked.run(program.ship(asked, "gateways.swift.known_options"))
+        done = asked.run(program.ship(asked, "weighbridge.gateways.swift.known_options"))
         known = options.Known.model_validate(json.loads(done.stdout))
         found = [
             line

@@ -12,9 +12,9 @@ import io
 import json
 from datetime import datetime
 
-from results import csv_text
-from results.exports.data_table import Cell, DataTable, show_time
-from results.exports.file import File
+from weighbridge.results import csv_text
+from weighbridge.results.exports.data_table import Cell, DataTable, show_time
+from weighbridge.results.exports.file import File
 
 
 def csv_file(table: DataTable) -> File:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Generic, Literal, TypeVar
 
-from ground.errors import InvalidMeasurement
-from ground.record import Record
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.common.record import Record
 
 Kind = Literal["text", "whole", "number", "truth", "time", "texts"]
 """`whole` is a number without a fraction, `truth` is true or false, `time` is in UTC, `texts` a list, empty for none."""

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from results.comparison import Effect
-from results.doubt import doubt_text
-from results.exports.data_table import Column, DataTable, Kind, Shape
-from results.metrics import METRICS
-from results.run_data import RunData
+from weighbridge.results.comparison import Effect
+from weighbridge.results.doubt import doubt_text
+from weighbridge.results.exports.data_table import Column, DataTable, Kind, Shape
+from weighbridge.results.metrics import METRICS
+from weighbridge.results.run_data import RunData
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from ground.errors import InvalidMeasurement, UsageError
-from ground.record import Record
-from results.exports.file import File, Produced
-from results.exports.formats import OF_TUNINGS, format_of
-from results.run_data import RunData
-from results.store import make_folder, write_whole
+from weighbridge.common.errors import InvalidMeasurement, UsageError
+from weighbridge.common.record import Record
+from weighbridge.results.exports.file import File, Produced
+from weighbridge.results.exports.formats import OF_TUNINGS, format_of
+from weighbridge.results.run_data import RunData
+from weighbridge.results.store import make_folder, write_whole
 
 EXPORTS: Final = "exports"
 

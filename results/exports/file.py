@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ground.record import Record
+from weighbridge.common.record import Record
 
 
 class File(Record):

@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from ground.document import did_you_mean
-from ground.errors import UsageError
-from results.exports.csv_format import csv_file
-from results.exports.data_table import DataTable
-from results.exports.effects_table import effects_table
-from results.exports.file import File, Produced
-from results.exports.hgrm_format import hgrm_files
-from results.exports.json_format import json_file
-from results.exports.latex_format import latex_file
-from results.exports.ledger_paper import ledger_paper
-from results.exports.ledger_tables import ledger_table, trials_table
-from results.exports.markdown_format import markdown_file
-from results.exports.paper import PaperTable, effects_paper, summary_paper
-from results.exports.parquet_format import parquet_file
-from results.exports.run_tables import seconds_table, steps_table, summary_table
-from results.run_data import RunData
+from weighbridge.common.document import did_you_mean
+from weighbridge.common.errors import UsageError
+from weighbridge.results.exports.csv_format import csv_file
+from weighbridge.results.exports.data_table import DataTable
+from weighbridge.results.exports.effects_table import effects_table
+from weighbridge.results.exports.file import File, Produced
+from weighbridge.results.exports.hgrm_format import hgrm_files
+from weighbridge.results.exports.json_format import json_file
+from weighbridge.results.exports.latex_format import latex_file
+from weighbridge.results.exports.ledger_paper import ledger_paper
+from weighbridge.results.exports.ledger_tables import ledger_table, trials_table
+from weighbridge.results.exports.markdown_format import markdown_file
+from weighbridge.results.exports.paper import PaperTable, effects_paper, summary_paper
+from weighbridge.results.exports.parquet_format import parquet_file
+from weighbridge.results.exports.run_tables import seconds_table, steps_table, summary_table
+from weighbridge.results.run_data import RunData
 
 TABLES: Final[Mapping[str, Callable[[Sequence[RunData]], DataTable]]] = MappingProxyType(
     {
@@ -74,7 +74,7 @@ def _latex(data: RunData, tables: Sequence[str]) -> Produced:
 
 
 def _pptx(data: RunData, _tables: Sequence[str]) -> Produced:
-    from results.slides import deck  # noqa: PLC0415 - heavy, and wanted by this one alone
+    from weighbridge.results.slides import deck  # noqa: PLC0415 - heavy, and wanted by this one alone
 
     return Produced(files=(File(name="slides.pptx", content=deck(data.store)),))
 

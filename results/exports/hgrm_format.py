@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Final
 
-from ground.errors import InvalidMeasurement
-from results.exports.file import File, Produced
-from results.histogram import DIGITS, HIGHEST_US, Histogram, rank_of
-from results.run_data import RunData
-from results.step import StepResult
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.results.exports.file import File, Produced
+from weighbridge.results.histogram import DIGITS, HIGHEST_US, Histogram, rank_of
+from weighbridge.results.run_data import RunData
+from weighbridge.results.step import StepResult
 
 TICKS: Final = 5
 """Ticks a half-distance."""

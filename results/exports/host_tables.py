@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from results.attestation import Attested
-from results.exports.data_table import Column, DataTable, Shape, utc
-from results.exports.run_tables import KEY, OfStep
-from results.manifest import RunEvent
-from results.run_data import RunData
-from results.telemetry import DiskSecond, HostLimits, HostSecond
+from weighbridge.results.attestation import Attested
+from weighbridge.results.exports.data_table import Column, DataTable, Shape, utc
+from weighbridge.results.exports.run_tables import KEY, OfStep
+from weighbridge.results.manifest import RunEvent
+from weighbridge.results.run_data import RunData
+from weighbridge.results.telemetry import DiskSecond, HostLimits, HostSecond
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-from results.exports.data_table import Cell, DataTable, Field, Kind, show_time
-from results.exports.effects_table import EFFECTS
-from results.exports.file import File
-from results.exports.host_tables import RUNS
-from results.exports.ledger_tables import LEDGER, TRIALS
-from results.exports.run_tables import SECONDS, STEPS, SUMMARY
-from results.run_data import RunData
+from weighbridge.results.exports.data_table import Cell, DataTable, Field, Kind, show_time
+from weighbridge.results.exports.effects_table import EFFECTS
+from weighbridge.results.exports.file import File
+from weighbridge.results.exports.host_tables import RUNS
+from weighbridge.results.exports.ledger_tables import LEDGER, TRIALS
+from weighbridge.results.exports.run_tables import SECONDS, STEPS, SUMMARY
+from weighbridge.results.run_data import RunData
 
 SCHEMA_VERSION: Final = 1
 """1: the first."""

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from ground.inert import inert
-from results.exports.file import File
-from results.exports.paper import PaperTable
+from weighbridge.common.inert import inert
+from weighbridge.results.exports.file import File
+from weighbridge.results.exports.paper import PaperTable
 
 _LETTERS: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ground.errors import UsageError
-from results.comparison import Effect
-from results.exports.paper import PaperColumn, PaperTable
-from results.figures import UNKNOWN
-from results.ledger import Entry
-from results.ledger_table import RESTARTED, change_figure
-from results.percent import show_percent
-from results.run_data import RunData
-from results.statistics import REPEATS_FOR_A_CLAIM, Ratio
-from results.tuning_result import TuningResult, interval_words
+from weighbridge.common.errors import UsageError
+from weighbridge.results.comparison import Effect
+from weighbridge.results.exports.paper import PaperColumn, PaperTable
+from weighbridge.results.figures import UNKNOWN
+from weighbridge.results.ledger import Entry
+from weighbridge.results.ledger_table import RESTARTED, change_figure
+from weighbridge.results.percent import show_percent
+from weighbridge.results.run_data import RunData
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio
+from weighbridge.results.tuning_result import TuningResult, interval_words
 
 
 def ledger_paper(data: RunData) -> PaperTable:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from results.comparison import Effect
-from results.exports.data_table import Column, DataTable, Kind, Shape, utc
-from results.ledger import Entry, Reading
-from results.run_data import RunData
-from results.statistics import Ratio
-from results.trial import Trial
-from results.tuning_result import TuningResult
+from weighbridge.results.comparison import Effect
+from weighbridge.results.exports.data_table import Column, DataTable, Kind, Shape, utc
+from weighbridge.results.ledger import Entry, Reading
+from weighbridge.results.run_data import RunData
+from weighbridge.results.statistics import Ratio
+from weighbridge.results.trial import Trial
+from weighbridge.results.tuning_result import TuningResult
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ground.inert import inert
-from results.exports.file import File
-from results.exports.paper import PaperTable
+from weighbridge.common.inert import inert
+from weighbridge.results.exports.file import File
+from weighbridge.results.exports.paper import PaperTable
 
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>#|~$&!])")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")

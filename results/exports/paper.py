@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from ground.record import Record
-from results.comparison import Comparison, Effect
-from results.figures import UNKNOWN, show_figure
-from results.interval import Interval
-from results.kinds import kind_of, subjects
-from results.manifest import Manifest
-from results.reasons import reasons
-from results.run_data import RunData
-from results.spreads import shown
-from results.statistics import REPEATS_FOR_A_CLAIM
-from results.summary import Row
-from results.validity import least_samples
+from weighbridge.common.record import Record
+from weighbridge.results.comparison import Comparison, Effect
+from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.interval import Interval
+from weighbridge.results.kinds import kind_of, subjects
+from weighbridge.results.manifest import Manifest
+from weighbridge.results.reasons import reasons
+from weighbridge.results.run_data import RunData
+from weighbridge.results.spreads import shown
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
+from weighbridge.results.summary import Row
+from weighbridge.results.validity import least_samples
 
 NOT_VALID: Final = "†"
 NOT_STEADY: Final = "‡"

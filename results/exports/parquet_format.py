@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from results.database import create, insert, opened, quoted
-from results.exports.data_table import DataTable
-from results.exports.file import File
+from weighbridge.results.database import create, insert, opened, quoted
+from weighbridge.results.exports.data_table import DataTable
+from weighbridge.results.exports.file import File
 
 
 def parquet_file(table: DataTable) -> File:

@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from results.doubt import doubt_text
-from results.exports.data_table import Column, DataTable, Shape, utc
-from results.interval import Interval
-from results.measurement import Measurement, Second, Tally
-from results.metrics import METRICS, Metric
-from results.run_data import RunData
-from results.spreads import spread_column, spread_end
-from results.step import StepKey, StepResult
-from results.summary import Row
-from results.visit import Point, Visit
-from suites import Operation, Workload
+from weighbridge.results.doubt import doubt_text
+from weighbridge.results.exports.data_table import Column, DataTable, Shape, utc
+from weighbridge.results.interval import Interval
+from weighbridge.results.measurement import Measurement, Second, Tally
+from weighbridge.results.metrics import METRICS, Metric
+from weighbridge.results.run_data import RunData
+from weighbridge.results.spreads import spread_column, spread_end
+from weighbridge.results.step import StepKey, StepResult
+from weighbridge.results.summary import Row
+from weighbridge.results.visit import Point, Visit
+from weighbridge.suites import Operation, Workload
 
 PERCENTILES: Final = ("p50", "p90", "p99")
 

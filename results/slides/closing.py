@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from results.attestation import verdict, warnings
-from results.kinds import kind_of
-from results.slides.evidence import Evidence
-from results.slides.slide import Slide
-from results.slides.words import counted, listed, rests_on, upper
+from weighbridge.results.attestation import verdict, warnings
+from weighbridge.results.kinds import kind_of
+from weighbridge.results.slides.evidence import Evidence
+from weighbridge.results.slides.slide import Slide
+from weighbridge.results.slides.words import counted, listed, rests_on, upper
 
 LINES: Final = 5
 """Faults that are told on the slide; the notes have all."""

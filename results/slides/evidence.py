@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from ground.record import Record
-from results.attestation import Attested
-from results.chart_theme import Look, Style, styles
-from results.comparison import Comparison
-from results.findings import Finding, findings_of, overall
-from results.kinds import Kind, kind_of, subjects
-from results.manifest import Manifest
-from results.reasons import Reason, reasons
-from results.remedy import Remedy, remedy
-from results.resolved import ResolvedPlan
-from results.run_data import RunData
-from results.staircase import Staircase
-from results.store import RunStore
-from results.summary import Row
-from results.tuning_result import TuningResult
+from weighbridge.common.record import Record
+from weighbridge.results.attestation import Attested
+from weighbridge.results.chart_theme import Look, Style, styles
+from weighbridge.results.comparison import Comparison
+from weighbridge.results.findings import Finding, findings_of, overall
+from weighbridge.results.kinds import Kind, kind_of, subjects
+from weighbridge.results.manifest import Manifest
+from weighbridge.results.reasons import Reason, reasons
+from weighbridge.results.remedy import Remedy, remedy
+from weighbridge.results.resolved import ResolvedPlan
+from weighbridge.results.run_data import RunData
+from weighbridge.results.staircase import Staircase
+from weighbridge.results.store import RunStore
+from weighbridge.results.summary import Row
+from weighbridge.results.tuning_result import TuningResult
 
 
 class Evidence(Record):

@@ -39,7 +39,7 @@ def _units(text: str, bold: bool) -> float:
 @lru_cache(maxsize=2)
 def _font(bold: bool) -> ImageFont.FreeTypeFont:
     name = "Inter-Bold.otf" if bold else "Inter-Regular.otf"
-    with resources.as_file(resources.files("results").joinpath("fonts", name)) as path:
+    with resources.as_file(resources.files("weighbridge.results").joinpath("fonts", name)) as path:
         return ImageFont.truetype(str(path), _UNITS)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from results.slides.fitting import bound, breaks_words, height_pt
-from results.slides.slide import Cell, Grid
+from weighbridge.results.slides.fitting import bound, breaks_words, height_pt
+from weighbridge.results.slides.slide import Cell, Grid
 
 SMALLEST_PT: Final = 14
 """Smaller type cannot be read from the last row."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from results.slides.slide import Axis, Series, Side, Spot
+from weighbridge.results.slides.slide import Axis, Series, Side, Spot
 
 _ASPECT: Final = 2.5
 """Width of a chart by its height."""

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ground.errors import UsageError
-from ground.inert import inert
-from results.slides.picture import picture
-from results.slides.slide import Deck, Grid, Slide
-from results.store import write_whole
+from weighbridge.common.errors import UsageError
+from weighbridge.common.inert import inert
+from weighbridge.results.slides.picture import picture
+from weighbridge.results.slides.slide import Deck, Grid, Slide
+from weighbridge.results.store import write_whole
 
 PICTURES: Final = "pictures"
 _AS_LEFT: Final = "←"

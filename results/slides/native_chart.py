@@ -16,10 +16,10 @@ from pptx.enum.chart import XL_CHART_TYPE, XL_LABEL_POSITION, XL_MARKER_STYLE, X
 from pptx.oxml.ns import qn
 from pptx.util import Pt
 
-from results.chart_theme import Look
-from results.slides.fitting import width_pt
-from results.slides.paint import bare, made, rgb
-from results.slides.slide import Axis, BarChart, LineChart, ScatterChart, Series
+from weighbridge.results.chart_theme import Look
+from weighbridge.results.slides.fitting import width_pt
+from weighbridge.results.slides.paint import bare, made, rgb
+from weighbridge.results.slides.slide import Axis, BarChart, LineChart, ScatterChart, Series
 
 _MARKERS: Final = {
     "circle": XL_MARKER_STYLE.CIRCLE,

@@ -8,12 +8,12 @@ from pptx.enum.text import MSO_ANCHOR, PP_ALIGN
 from pptx.oxml.ns import qn
 from pptx.util import Pt
 
-from results.chart_theme import Look
-from results.slides.fitting import bound
-from results.slides.grid_fitting import EDGE_PT, SIDE_PT, columns_pt, lines_pt, size_for
-from results.slides.page import LEFT_PT, ROOM_PT
-from results.slides.paint import bare, made, rgb
-from results.slides.slide import Cell, Grid
+from weighbridge.results.chart_theme import Look
+from weighbridge.results.slides.fitting import bound
+from weighbridge.results.slides.grid_fitting import EDGE_PT, SIDE_PT, columns_pt, lines_pt, size_for
+from weighbridge.results.slides.page import LEFT_PT, ROOM_PT
+from weighbridge.results.slides.paint import bare, made, rgb
+from weighbridge.results.slides.slide import Cell, Grid
 
 _PLAIN: Final = "{2D5ABB26-0587-4C30-8999-92F81FD0307C}"
 """The name that PowerPoint has for no style and no lines."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from results.card import card_words, foremost
-from results.chart_theme import Look
-from results.comparison import NoiseFloor
-from results.figures import show_ratio
-from results.findings import Finding, headline
-from results.metrics import METRICS
-from results.slides.evidence import Evidence
-from results.slides.slide import Card, Slide
-from results.slides.words import counted, listed, rests_on, upper
+from weighbridge.results.card import card_words, foremost
+from weighbridge.results.chart_theme import Look
+from weighbridge.results.comparison import NoiseFloor
+from weighbridge.results.figures import show_ratio
+from weighbridge.results.findings import Finding, headline
+from weighbridge.results.metrics import METRICS
+from weighbridge.results.slides.evidence import Evidence
+from weighbridge.results.slides.slide import Card, Slide
+from weighbridge.results.slides.words import counted, listed, rests_on, upper
 
 CARDS: Final = 8
 """As many as can be read; of more kinds of requests the map tells."""

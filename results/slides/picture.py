@@ -9,8 +9,8 @@ from typing import Any, Final
 import altair as alt
 import vl_convert as vlc
 
-from results.chart_theme import Look, config, font_folder
-from results.slides.slide import Axis, BarChart, LineChart, ScatterChart, Series
+from weighbridge.results.chart_theme import Look, config, font_folder
+from weighbridge.results.slides.slide import Axis, BarChart, LineChart, ScatterChart, Series
 
 WIDTH: Final = 1040
 HEIGHT: Final = 400

@@ -14,13 +14,13 @@ from pptx.enum.text import MSO_ANCHOR, PP_ALIGN
 from pptx.oxml.ns import qn
 from pptx.util import Pt
 
-from ground.inert import inert_all
-from results.chart_theme import Look
-from results.slides.archive import settled
-from results.slides.fitting import LINE, bound, height_pt, largest, width_pt
-from results.slides.native_chart import GLYPHS, add_chart
-from results.slides.native_table import add_table
-from results.slides.page import (
+from weighbridge.common.inert import inert_all
+from weighbridge.results.chart_theme import Look
+from weighbridge.results.slides.archive import settled
+from weighbridge.results.slides.fitting import LINE, bound, height_pt, largest, width_pt
+from weighbridge.results.slides.native_chart import GLYPHS, add_chart
+from weighbridge.results.slides.native_table import add_table
+from weighbridge.results.slides.page import (
     BODY_PT,
     FOOT_SIZES,
     GAP_PT,
@@ -31,9 +31,9 @@ from results.slides.page import (
     TITLE_SIZES,
     TOP_PT,
 )
-from results.slides.paint import made, rgb
-from results.slides.slide import Card, Deck, LineChart, ScatterChart, Series, Slide
-from results.slides.template import blank
+from weighbridge.results.slides.paint import made, rgb
+from weighbridge.results.slides.slide import Card, Deck, LineChart, ScatterChart, Series, Slide
+from weighbridge.results.slides.template import blank
 
 _LINE_SIZES: Final = (24, 22, 20, 18, 16, 14)
 """Sizes of sentences; 24 and more where there is room."""

@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ground.record import Record
-from results.chart_data import log_ticks, nice_top
-from results.chart_theme import Look, Style
-from results.doubt import graves, touching
-from results.figures import show_figure, show_ms, show_ratio
-from results.findings import NEAR, Finding, undecided
-from results.kinds import Kind
-from results.sentence import percent
-from results.service_level import Served, Stop, may_rank, path, served, stretches, telling_bound_ms
-from results.slides.evidence import Evidence, repeats
-from results.slides.label_sides import sided
-from results.slides.slide import Axis, Bar, BarChart, LineChart, ScatterChart, Series, Slide, Spot
-from results.slides.words import counted, listed, rests_on, spanned, upper, why_not
-from results.spreads import shown
-from results.summary import Row
+from weighbridge.common.record import Record
+from weighbridge.results.chart_data import log_ticks, nice_top
+from weighbridge.results.chart_theme import Look, Style
+from weighbridge.results.doubt import graves, touching
+from weighbridge.results.figures import show_figure, show_ms, show_ratio
+from weighbridge.results.findings import NEAR, Finding, undecided
+from weighbridge.results.kinds import Kind
+from weighbridge.results.sentence import percent
+from weighbridge.results.service_level import Served, Stop, may_rank, path, served, stretches, telling_bound_ms
+from weighbridge.results.slides.evidence import Evidence, repeats
+from weighbridge.results.slides.label_sides import sided
+from weighbridge.results.slides.slide import Axis, Bar, BarChart, LineChart, ScatterChart, Series, Slide, Spot
+from weighbridge.results.slides.words import counted, listed, rests_on, spanned, upper, why_not
+from weighbridge.results.spreads import shown
+from weighbridge.results.summary import Row
 
 ABREAST: Final = 6
 """Layouts in a chart; of more the first stands beside five others on slides of their own."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from results.slides.fitting import bound, height_pt, largest
-from results.slides.page import BODY_PT, FOOT_SIZES, GAP_PT, LEAD_SIZES, ROOM_PT, TITLE_SIZES, TOP_PT
+from weighbridge.results.slides.fitting import bound, height_pt, largest
+from weighbridge.results.slides.page import BODY_PT, FOOT_SIZES, GAP_PT, LEAD_SIZES, ROOM_PT, TITLE_SIZES, TOP_PT
 
 
 def body_pt(title: str, lead: str = "", foot: str = "") -> float:

@@ -6,19 +6,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ground.quantities import show_bytes
-from results.attestation import between, verdict
-from results.chart_theme import Look
-from results.figures import UNKNOWN, show_figure
-from results.kinds import DRIVERS
-from results.resolved import PlannedHost, PlannedStructure
-from results.slides.evidence import Evidence
-from results.slides.grid_fitting import SMALLEST_PT, lines_pt
-from results.slides.page import ROOM_PT
-from results.slides.room import body_pt
-from results.slides.slide import Cell, Grid, Slide
-from results.slides.words import counted, listed, spanned
-from suites import Suite
+from weighbridge.common.quantities import show_bytes
+from weighbridge.results.attestation import between, verdict
+from weighbridge.results.chart_theme import Look
+from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.kinds import DRIVERS
+from weighbridge.results.resolved import PlannedHost, PlannedStructure
+from weighbridge.results.slides.evidence import Evidence
+from weighbridge.results.slides.grid_fitting import SMALLEST_PT, lines_pt
+from weighbridge.results.slides.page import ROOM_PT
+from weighbridge.results.slides.room import body_pt
+from weighbridge.results.slides.slide import Cell, Grid, Slide
+from weighbridge.results.slides.words import counted, listed, spanned
+from weighbridge.suites import Suite
 
 ABREAST: Final = 6
 """Layouts side by side; more go on slides of their own."""

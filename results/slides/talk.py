@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from results.chart_theme import LIGHT, Look
-from results.slides.closing import closing
-from results.slides.evidence import Evidence
-from results.slides.limits import where_time_goes
-from results.slides.opening import answer, opening
-from results.slides.recap import recap
-from results.slides.requests import requests
-from results.slides.setup import setup
-from results.slides.slide import Deck
-from results.slides.tuning import tuning
-from results.slides.tuning_talk import tuning_talk
+from weighbridge.results.chart_theme import LIGHT, Look
+from weighbridge.results.slides.closing import closing
+from weighbridge.results.slides.evidence import Evidence
+from weighbridge.results.slides.limits import where_time_goes
+from weighbridge.results.slides.opening import answer, opening
+from weighbridge.results.slides.recap import recap
+from weighbridge.results.slides.requests import requests
+from weighbridge.results.slides.setup import setup
+from weighbridge.results.slides.slide import Deck
+from weighbridge.results.slides.tuning import tuning
+from weighbridge.results.slides.tuning_talk import tuning_talk
 
 
 def talk(evidence: Evidence, look: Look = LIGHT) -> Deck:

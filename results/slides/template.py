@@ -14,10 +14,10 @@ from pptx.opc.constants import RELATIONSHIP_TYPE
 from pptx.oxml.ns import qn
 from pptx.util import Pt
 
-from results.chart_theme import DARK, LIGHT
-from results.slides.page import HEIGHT_PT, LEFT_PT, ROOM_PT, TOP_PT, WIDTH_PT
-from results.slides.paint import MAIN, bare, made, serialized
-from results.slides.slide import Deck
+from weighbridge.results.chart_theme import DARK, LIGHT
+from weighbridge.results.slides.page import HEIGHT_PT, LEFT_PT, ROOM_PT, TOP_PT, WIDTH_PT
+from weighbridge.results.slides.paint import MAIN, bare, made, serialized
+from weighbridge.results.slides.slide import Deck
 
 TYPEFACE: Final = "Arial"
 _AUTHOR: Final = "Weighbridge"

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from results.chart_data import nice_top
-from results.chart_theme import Look
-from results.comparison import Comparison, Effect
-from results.diverging import diverging, neutral
-from results.kinds import kind_of
-from results.resolved import PlannedLayout
-from results.slides.evidence import Evidence
-from results.slides.recap import change_text
-from results.slides.slide import Axis, Bar, BarChart, Slide
-from results.slides.words import rests_on, upper
+from weighbridge.results.chart_data import nice_top
+from weighbridge.results.chart_theme import Look
+from weighbridge.results.comparison import Comparison, Effect
+from weighbridge.results.diverging import diverging, neutral
+from weighbridge.results.kinds import kind_of
+from weighbridge.results.resolved import PlannedLayout
+from weighbridge.results.slides.evidence import Evidence
+from weighbridge.results.slides.recap import change_text
+from weighbridge.results.slides.slide import Axis, Bar, BarChart, Slide
+from weighbridge.results.slides.words import rests_on, upper
 
 BARS: Final = 10
 """As many as can be read."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from results.contrast import reason
-from results.doubt import doubt_words
-from results.statistics import REPEATS_FOR_A_CLAIM
-from results.summary import NOT_STEADY, Row
+from weighbridge.results.contrast import reason
+from weighbridge.results.doubt import doubt_words
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
+from weighbridge.results.summary import NOT_STEADY, Row
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:

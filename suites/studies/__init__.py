@@ -1,8 +1,8 @@
 """Studies that others published, as plans that can be replayed: which layouts, which suite, and the figures they printed."""
 
-from suites.studies.conclusion import Cells, Check, Compared, Conclusion
-from suites.studies.published import Measured, Published, Rule, Told
-from suites.studies.study import Comparison, Scale, ScaleName, Shape, Source, Study, Variant
+from weighbridge.suites.studies.conclusion import Cells, Check, Compared, Conclusion
+from weighbridge.suites.studies.published import Measured, Published, Rule, Told
+from weighbridge.suites.studies.study import Comparison, Scale, ScaleName, Shape, Source, Study, Variant
 
 __all__ = [
     "Cells",

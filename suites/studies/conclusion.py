@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
-from ground.record import Record
+from weighbridge.common.record import Record
 
 Expectation = Literal["better", "not-better", "alike"]
 """better: the one cell is better than the other. not-better: it is not, by more than `factor`. alike: they are within `factor`."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ground.document import Document, DocumentError, did_you_mean
-from ground.errors import UsageError
-from suites import loader as suite_files
-from suites.shelf import Shelf
-from suites.studies.study import ScaleName, Study
-from suites.suite import Suite
+from weighbridge.common.document import Document, DocumentError, did_you_mean
+from weighbridge.common.errors import UsageError
+from weighbridge.suites import loader as suite_files
+from weighbridge.suites.shelf import Shelf
+from weighbridge.suites.studies.study import ScaleName, Study
+from weighbridge.suites.suite import Suite
 
 _SHELF = Shelf(
-    "suites.studies",
+    "weighbridge.suites.studies",
     "study",
     "Give the path of a YAML file, or the name of a study that ships: weighbridge study --list.",
 )

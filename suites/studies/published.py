@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from ground.record import Record
+from weighbridge.common.record import Record
 
 Measured = Literal["throughput_ops_s", "bandwidth_mb_s", "p50_ms", "p90_ms", "p99_ms", "max_ms", "mean_ms"]
 """Figures of a row of the table, by its own names. MB are 10^6 bytes."""

@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
-from ground.document import did_you_mean
-from ground.record import Record
-from suites.studies.conclusion import Conclusion
-from suites.studies.published import Measured, Published
-from suites.suite import RadosBench, Suite
-from suites.workload import Name, Workload
+from weighbridge.common.document import did_you_mean
+from weighbridge.common.record import Record
+from weighbridge.suites.studies.conclusion import Conclusion
+from weighbridge.suites.studies.published import Measured, Published
+from weighbridge.suites.suite import RadosBench, Suite
+from weighbridge.suites.workload import Name, Workload
 
 ScaleName = Literal["lab", "full"]
 """lab: scaled to one machine of two cores. full: the study's own numbers, on hardware that can hold them."""

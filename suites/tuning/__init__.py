@@ -1,8 +1,8 @@
 """Tunings: which settings of which layout are tried, by what they are judged, and the spaces of parameters that ship."""
 
-from suites.tuning.objective import Aim, Objective
-from suites.tuning.parameter import Level, Parameter, Range, Setting, show_setting
-from suites.tuning.tuning import Constraints, Search, Strategy, Trials, Tuning
+from weighbridge.suites.tuning.objective import Aim, Objective
+from weighbridge.suites.tuning.parameter import Level, Parameter, Range, Setting, show_setting
+from weighbridge.suites.tuning.tuning import Constraints, Search, Strategy, Trials, Tuning
 
 __all__ = [
     "Aim",

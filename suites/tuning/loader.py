@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ground.document import Document, DocumentError
-from ground.errors import UsageError
-from suites import loader as suite_files
-from suites.shelf import Shelf
-from suites.suite import Suite
-from suites.tuning.tuning import Tuning
+from weighbridge.common.document import Document, DocumentError
+from weighbridge.common.errors import UsageError
+from weighbridge.suites import loader as suite_files
+from weighbridge.suites.shelf import Shelf
+from weighbridge.suites.suite import Suite
+from weighbridge.suites.tuning.tuning import Tuning
 
 _SHELF = Shelf(
-    "suites.tuning",
+    "weighbridge.suites.tuning",
     "tuning",
     "Give the path of a YAML file, or the name of a tuning that ships: weighbridge tune --list.",
 )

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from ground.quantities import Seconds
-from ground.record import Record
-from suites.suite import Suite
-from suites.workload import Name, Operation, Workload
+from weighbridge.common.quantities import Seconds
+from weighbridge.common.record import Record
+from weighbridge.suites.suite import Suite
+from weighbridge.suites.workload import Name, Operation, Workload
 
 Aim = Literal["throughput", "p90"]
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
-from ground.quantities import parse_bytes, show_bytes
-from ground.record import Record
-from ground.scope import Scope
+from weighbridge.common.quantities import parse_bytes, show_bytes
+from weighbridge.common.record import Record
+from weighbridge.common.scope import Scope
 
 _SMALLEST_SIZE = 64 * 2**10
 

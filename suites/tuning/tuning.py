@@ -7,12 +7,12 @@ from typing import Annotated, Final, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from ground.quantities import Seconds
-from ground.record import Record
-from suites.suite import Bounds, Every, Suite, every
-from suites.tuning.objective import Objective
-from suites.tuning.parameter import Parameter
-from suites.workload import Name, Workload
+from weighbridge.common.quantities import Seconds
+from weighbridge.common.record import Record
+from weighbridge.suites.suite import Bounds, Every, Suite, every
+from weighbridge.suites.tuning.objective import Objective
+from weighbridge.suites.tuning.parameter import Parameter
+from weighbridge.suites.workload import Name, Workload
 
 GatewayApi = Literal["swift", "s3"]
 Strategy = Literal["screen", "grid", "search"]

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from drivers.engine import _native
+from weighbridge.drivers.engine import _native
 
-NULL_TARGET = "import sys; from drivers.engine import _native; _native.null_target(sys.argv[1])"
+NULL_TARGET = "import sys; from weighbridge.drivers.engine import _native; _native.null_target(sys.argv[1])"
 SEED = 5
 
 

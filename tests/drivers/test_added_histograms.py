@@ -9,8 +9,8 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.engine._native import added_histograms
-from results.histogram import Histogram
+from weighbridge.drivers.engine._native import added_histograms
+from weighbridge.results.histogram import Histogram
 
 latencies = st.lists(st.integers(1, 10_000_000), max_size=60)
 

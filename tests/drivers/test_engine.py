@@ -19,10 +19,10 @@ from botocore.config import Config
 from botocore.credentials import Credentials
 from hdrh.histogram import HdrHistogram
 
-from drivers.engine import _native
-from results.measurement import Second, Tally
-from suites import Workload
 from tests.drivers.conftest import SEED, Bench, Served, shape, until
+from weighbridge.drivers.engine import _native
+from weighbridge.results.measurement import Second, Tally
+from weighbridge.suites import Workload
 
 Make = Callable[..., Any]
 MIX = {"read": 5.0, "write": 3.0, "head": 1.0, "list": 1.0, "delete": 1.0}

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from drivers.engine import _native
 from tests.drivers.conftest import SEED, Bench, Served, shape, until
+from weighbridge.drivers.engine import _native
 
 Make = Callable[..., Any]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"

@@ -22,8 +22,8 @@ import pytest
 import swiftclient
 from botocore.config import Config
 
-from drivers.engine import _native
 from tests.drivers.conftest import NULL_TARGET, SEED, Served
+from weighbridge.drivers.engine import _native
 
 Make = Callable[..., Any]
 

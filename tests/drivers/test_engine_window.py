@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from drivers.engine import _native
-from results.histogram import Histogram
-from results.measurement import Tally
 from tests.drivers.conftest import SEED, Bench, Served, shape, until
+from weighbridge.drivers.engine import _native
+from weighbridge.results.histogram import Histogram
+from weighbridge.results.measurement import Tally
 
 Make = Callable[..., Any]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + _native.content(SEED, 1000, 0, 1000)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from drivers.fitness import unfit
-from suites import Workload
+from weighbridge.drivers.fitness import unfit
+from weighbridge.suites import Workload
 
 
 def workload(**changed: Any) -> Workload:

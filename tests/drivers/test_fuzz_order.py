@@ -9,8 +9,10 @@ from typing import Any, Final, cast
 import pytest
 from pydantic import SecretStr, TypeAdapter, ValidationError
 
-from drivers.driver import GaveUp
-from drivers.order import (
+from tests.mutation import Dice, bounded, cases, tried, wrong_json
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.driver import GaveUp
+from weighbridge.drivers.order import (
     EVENT,
     ORDER,
     Age,
@@ -35,12 +37,10 @@ from drivers.order import (
     Step,
     Target,
 )
-from drivers.process import DriverProcess
-from ground.errors import DriverError
-from results.testing import fake_measurement
-from suites import Age as SuiteAge
-from suites import Objects, Workload
-from tests.mutation import Dice, bounded, cases, tried, wrong_json
+from weighbridge.drivers.process import DriverProcess
+from weighbridge.results.testing import fake_measurement
+from weighbridge.suites import Age as SuiteAge
+from weighbridge.suites import Objects, Workload
 
 WORKLOAD: Final = Workload(name="small-read", objects=Objects(size=4096), operations={"read": 100}, workers=(2,), runtime=1.0)
 DISK: Final = RingDisk(address="10.0.0.1", port=6200, device="d0")

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 import pytest
 from pydantic import SecretStr
 
-from drivers.locust import account
-from drivers.locust.account import Account
-from drivers.order import Target
-from gateways.exchange import Answer, WrongAnswer
-from gateways.verify import listed
-from ground.errors import DriverError
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.locust import account
+from weighbridge.drivers.locust.account import Account
+from weighbridge.drivers.order import Target
+from weighbridge.gateways.exchange import Answer, WrongAnswer
+from weighbridge.gateways.verify import listed
 
 ENTITY = b'<!DOCTYPE a [<!ENTITY e SYSTEM "file:///etc/passwd">]><ListBucketResult><Contents><Key>&e;</Key></Contents></ListBucketResult>'
 DEEP = b"[" * 200_000

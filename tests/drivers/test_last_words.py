@@ -9,10 +9,10 @@ import gevent.queue
 import pytest
 from pydantic import SecretStr
 
-import drivers.cosbench.loop
-import drivers.locust.loop
-from drivers.cosbench.ending import Ending
-from drivers.order import CosbenchSite, Event, Failed, Setup, Target
+import weighbridge.drivers.cosbench.loop
+import weighbridge.drivers.locust.loop
+from weighbridge.drivers.cosbench.ending import Ending
+from weighbridge.drivers.order import CosbenchSite, Event, Failed, Setup, Target
 
 TARGET = Target(api="s3", url="http://127.0.0.1:9", user="u", key=SecretStr("planted-key"), token=SecretStr("planted/token"))
 SITE = CosbenchSite(controller="http://127.0.0.1:9", archive="/nowhere", password=SecretStr("planted-password"))
@@ -24,17 +24,17 @@ def raises(*_: Any) -> None:
 
 
 def by_locust(said: list[Event], monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(drivers.locust.loop, "Stock", raises)
+    monkeypatch.setattr(weighbridge.drivers.locust.loop, "Stock", raises)
     inbox = gevent.queue.Queue()
     inbox.put(SETUP.model_dump_json().encode())
-    return drivers.locust.loop.Loop(inbox, said.append).run()
+    return weighbridge.drivers.locust.loop.Loop(inbox, said.append).run()
 
 
 def by_cosbench(said: list[Event], monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(drivers.cosbench.loop, "Bench", raises)
+    monkeypatch.setattr(weighbridge.drivers.cosbench.loop, "Bench", raises)
     inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     inbox.put(SETUP.model_dump_json().encode())
-    return drivers.cosbench.loop.Loop(inbox, said.append, Ending()).run()
+    return weighbridge.drivers.cosbench.loop.Loop(inbox, said.append, Ending()).run()
 
 
 @pytest.mark.parametrize("driven", [by_locust, by_cosbench])

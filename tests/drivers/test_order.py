@@ -5,8 +5,8 @@ import json
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from drivers.order import EVENT, ORDER, Prepared, Progress, Quit, Ring, RingDisk, Setup, Step, Target
-from suites import Objects, Workload
+from weighbridge.drivers.order import EVENT, ORDER, Prepared, Progress, Quit, Ring, RingDisk, Setup, Step, Target
+from weighbridge.suites import Objects, Workload
 
 SETUP = Setup(
     target=Target(api="s3", url="http://10.0.0.2:7480", user="weigh", key=SecretStr("very-secret")), bucket_prefix="wb-1", seed=7

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from gateways.apache import apache as module
-from gateways.apache import reload_apache, scopes
-from gateways.apache.apache import Apache
-from gateways.apache.config import CONF, RESPONDER_CONF
-from gateways.apache.settings import ApacheSettings, MpmSettings
-from gateways.apache.tell_apache import counters
-from gateways.front import Backend
-from ground.errors import CommandFailed, MissingMeans, UsageError
+from weighbridge.common.errors import CommandFailed, MissingMeans, UsageError
+from weighbridge.gateways.apache import apache as module
+from weighbridge.gateways.apache import reload_apache, scopes
+from weighbridge.gateways.apache.apache import Apache
+from weighbridge.gateways.apache.config import CONF, RESPONDER_CONF
+from weighbridge.gateways.apache.settings import ApacheSettings, MpmSettings
+from weighbridge.gateways.apache.tell_apache import counters
+from weighbridge.gateways.front import Backend
 
 sys.path.insert(0, str(Path(__file__).parent))
 from stub_host import StubHost

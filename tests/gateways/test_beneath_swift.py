@@ -9,11 +9,11 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from stub_host import StubHost
 
-from gateways.swift import beneath
-from gateways.swift.files import Secrets
-from gateways.swift.roster import Proxy
-from gateways.swift.settings import Settings
-from gateways.swift.tell_ring import told
+from weighbridge.gateways.swift import beneath
+from weighbridge.gateways.swift.files import Secrets
+from weighbridge.gateways.swift.roster import Proxy
+from weighbridge.gateways.swift.settings import Settings
+from weighbridge.gateways.swift.tell_ring import told
 
 PROXY = Proxy("proxy-server-0", "gateway-1", "10.0.0.2", 8080, "/etc/swift/proxy-server-0.conf")
 

@@ -11,15 +11,15 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from stub_host import PORTS, StubHost
 
-from gateways.gateway import Standing
-from gateways.rgw.facts import uneven
-from gateways.rgw.rgw import Rgw
-from gateways.rgw.settings import Place as RgwPlace
-from gateways.rgw.settings import Settings as RgwSettings
-from gateways.swift.settings import Place as SwiftPlace
-from gateways.swift.settings import Settings as SwiftSettings
-from gateways.swift.swift import Swift
-from ground.errors import CommandFailed, ServiceFailed, UsageError, VerificationFailed
+from weighbridge.common.errors import CommandFailed, ServiceFailed, UsageError, VerificationFailed
+from weighbridge.gateways.gateway import Standing
+from weighbridge.gateways.rgw.facts import uneven
+from weighbridge.gateways.rgw.rgw import Rgw
+from weighbridge.gateways.rgw.settings import Place as RgwPlace
+from weighbridge.gateways.rgw.settings import Settings as RgwSettings
+from weighbridge.gateways.swift.settings import Place as SwiftPlace
+from weighbridge.gateways.swift.settings import Settings as SwiftSettings
+from weighbridge.gateways.swift.swift import Swift
 
 NAMES = ("client-1", "gateway-1", "store-1", "store-2", "store-3")
 STORES = ("store-1", "store-2", "store-3")
@@ -52,14 +52,14 @@ class Stage:
         self.mon_log = folder / "mon"
         self.unknown: set[str] = set()
         self.verified = json.dumps({"checks": [{"api": "s3", "operation": "PUT", "status": 200, "took_ms": 1.0}]})
-        programs = {"gateways.ports": PORTS, "ask_mon": MON.format(log=str(self.mon_log), refused=dict(refused or {}))}
+        programs = {"weighbridge.gateways.ports": PORTS, "ask_mon": MON.format(log=str(self.mon_log), refused=dict(refused or {}))}
         self.hosts = {
             name: StubHost(name, f"10.0.0.{index}", folder, self.events, self.answer, programs) for index, name in enumerate(NAMES)
         }
 
     def answer(self, argv: Sequence[str], stdin: str) -> str:
         line = " ".join(argv)
-        if "gateways.verify" in line:
+        if "weighbridge.gateways.verify" in line:
             return self.verified
         if "ask_daemon" in line:
             return json.dumps([self.option(command) for _, command in json.loads(stdin)])
@@ -115,7 +115,12 @@ def test_ceph_comes_up_in_the_order_that_makes_it_short(stage: Stage) -> None:
     assert stage.when("start mon") < osds
     assert max(mkfs) < min(osds)
     assert len(osds) == 6
-    order = [max(osds), *stage.when("start radosgw"), *stage.when("radosgw-admin metadata put"), *stage.when("gateways.verify")]
+    order = [
+        max(osds),
+        *stage.when("start radosgw"),
+        *stage.when("radosgw-admin metadata put"),
+        *stage.when("weighbridge.gateways.verify"),
+    ]
     order += stage.when("start mgr")
     assert order == sorted(order)
     assert len(order) == 5
@@ -193,7 +198,7 @@ def test_swifts_servers_start_when_rings_and_disks_are_ready(stage: Stage) -> No
     servers = stage.when(r"start (proxy|account|container|object)-server")
     assert len(servers) == 10
     assert max([*stage.when("make_rings"), *stage.when("mkfs.xfs")]) < min(servers)
-    assert max(servers) < stage.when("gateways.verify")[0]
+    assert max(servers) < stage.when("weighbridge.gateways.verify")[0]
     assert all(
         f"/etc/swift/{kind}.ring.gz" in stage.hosts[name].files for name in NAMES[1:] for kind in ("account", "container", "object")
     )
@@ -236,7 +241,7 @@ def test_background_daemons_start_after_verification_and_only_when_wanted(stage:
     standing = stage.swift(SwiftSettings(background=True))
     replicators = stage.when("start object-replicator")
     assert len(replicators) == 3
-    assert min(replicators) > stage.when("gateways.verify")[1]
+    assert min(replicators) > stage.when("weighbridge.gateways.verify")[1]
     assert standing.facts["background: repair of replicas"] == "replicators run, at Swift's own intervals"
 
 
@@ -258,7 +263,7 @@ def test_facts_say_which_pipeline_it_is_and_what_the_bare_one_does_not_do(stage:
 
 
 def test_a_wrong_answer_is_told_as_it_is_when_every_daemon_lives(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateways.daemon._DIES_WITHIN_S", 0.2)
+    monkeypatch.setattr("weighbridge.gateways.daemon._DIES_WITHIN_S", 0.2)
     failed = {"api": "swift", "url": "http://u", "operation": "GET", "what": "200 was expected", "status": 503, "body": "busy"}
     stage.verified = json.dumps({"failed": failed})
     with pytest.raises(VerificationFailed, match=r"swift GET at http://u: 200 was expected \(status 503\)\nbusy"):

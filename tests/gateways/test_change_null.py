@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from gateways.host import Host
-from gateways.null.null import Null, Place, Settings
-from gateways.verify import verify
-from ground.errors import ServiceFailed, UsageError
-from ground.scope import Scope
-from topologies.fake import FakeHost
+from weighbridge.common.errors import ServiceFailed, UsageError
+from weighbridge.common.scope import Scope
+from weighbridge.gateways.host import Host
+from weighbridge.gateways.null.null import Null, Place, Settings
+from weighbridge.gateways.verify import verify
+from weighbridge.topologies.fake import FakeHost
 
 PLACE = Place(target="gateway-1")
 

@@ -14,17 +14,17 @@ sys.path.insert(0, str(Path(__file__).parent))
 from stub_host import PORTS, StubHost
 from test_bring_up import MON, NAMES, STORES
 
-from gateways.gateway import Standing
-from gateways.host import Host, Service
-from gateways.null.null import Null
-from gateways.null.null import Place as NullPlace
-from gateways.null.null import Settings as NullSettings
-from gateways.rgw import scopes
-from gateways.rgw.effective import effective, read_as
-from gateways.rgw.rgw import Rgw
-from gateways.rgw.settings import Place, Settings
-from ground.errors import ServiceFailed, UsageError, VerificationFailed
-from ground.scope import Scope
+from weighbridge.common.errors import ServiceFailed, UsageError, VerificationFailed
+from weighbridge.common.scope import Scope
+from weighbridge.gateways.gateway import Standing
+from weighbridge.gateways.host import Host, Service
+from weighbridge.gateways.null.null import Null
+from weighbridge.gateways.null.null import Place as NullPlace
+from weighbridge.gateways.null.null import Settings as NullSettings
+from weighbridge.gateways.rgw import scopes
+from weighbridge.gateways.rgw.effective import effective, read_as
+from weighbridge.gateways.rgw.rgw import Rgw
+from weighbridge.gateways.rgw.settings import Place, Settings
 
 CONF = "/etc/ceph/ceph.conf"
 HAPROXY = "/etc/haproxy/haproxy.cfg"
@@ -92,7 +92,7 @@ class Stage:
         self.came = 0
         self.generations = list(range(9))
         self.verified: dict[str, Any] = {"checks": [{"api": "s3", "operation": "PUT", "status": 200, "took_ms": 1.0}]}
-        programs = {"gateways.ports": PORTS, "ask_mon": MON.format(log=str(folder / "mon"), refused={})}
+        programs = {"weighbridge.gateways.ports": PORTS, "ask_mon": MON.format(log=str(folder / "mon"), refused={})}
         self.stubs = {
             name: Gateway(name, f"10.0.0.{index}", folder, self.events, self.answers(name), programs)
             for index, name in enumerate(NAMES)
@@ -114,7 +114,7 @@ class Stage:
     def answers(self, name: str) -> Any:
         def answer(argv: Sequence[str], stdin: str) -> str:
             line = " ".join(argv)
-            if "gateways.verify" in line:
+            if "weighbridge.gateways.verify" in line:
                 return json.dumps(self.verified)
             if "tell_haproxy" in line:
                 return json.dumps({"info": INFO, "rows": ROWS})
@@ -248,7 +248,7 @@ def test_a_setting_that_kills_radosgw_is_told_with_its_log_and_taken_back_in_any
 def test_a_gateway_that_answers_wrongly_afterwards_is_started_anew_next(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     good = stage.verified
     stage.verified = {"failed": {"api": "s3", "operation": "GET", "url": "u", "what": "w", "status": 500, "body": ""}}
-    monkeypatch.setattr("gateways.daemon._DIES_WITHIN_S", 0.0)
+    monkeypatch.setattr("weighbridge.gateways.daemon._DIES_WITHIN_S", 0.0)
     with pytest.raises(VerificationFailed):
         stage.change("restart", radosgw={"threads": 32})
     stage.verified = good

@@ -15,18 +15,18 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from stub_host import PORTS, StubHost
 
-from gateways.gateway import Standing
-from gateways.host import Host, Service
-from gateways.null.null import Null
-from gateways.null.null import Place as NullPlace
-from gateways.null.null import Settings as NullSettings
-from gateways.swift import scopes
-from gateways.swift.ask_servers import silent
-from gateways.swift.settings import Place, Settings
-from gateways.swift.swift import Swift
-from gateways.swift.tell_servers import processes
-from ground.errors import ServiceFailed, UsageError, VerificationFailed
-from ground.scope import SCOPES, Scope
+from weighbridge.common.errors import ServiceFailed, UsageError, VerificationFailed
+from weighbridge.common.scope import SCOPES, Scope
+from weighbridge.gateways.gateway import Standing
+from weighbridge.gateways.host import Host, Service
+from weighbridge.gateways.null.null import Null
+from weighbridge.gateways.null.null import Place as NullPlace
+from weighbridge.gateways.null.null import Settings as NullSettings
+from weighbridge.gateways.swift import scopes
+from weighbridge.gateways.swift.ask_servers import silent
+from weighbridge.gateways.swift.settings import Place, Settings
+from weighbridge.gateways.swift.swift import Swift
+from weighbridge.gateways.swift.tell_servers import processes
 
 NAMES = ("client-1", "gateway-1", "balancer-1", "store-1", "store-2", "store-3")
 STORES = NAMES[3:]
@@ -60,7 +60,9 @@ class Stage:
         self.spoilt = ""
         self.verified: dict[str, Any] = {"checks": [{"api": "swift", "operation": "PUT", "status": 200, "took_ms": 1.0}]}
         self.stubs = {
-            name: Restartable(name, f"10.0.0.{index}", folder, self.events, self.answers(name), {"gateways.ports": PORTS})
+            name: Restartable(
+                name, f"10.0.0.{index}", folder, self.events, self.answers(name), {"weighbridge.gateways.ports": PORTS}
+            )
             for index, name in enumerate(NAMES)
         }
         self.hosts: dict[str, Host] = dict(self.stubs)
@@ -71,7 +73,7 @@ class Stage:
             if "tell_servers" in line:
                 return json.dumps({path: self.file(name, path) for path in json.loads(stdin)})
             known = {
-                "gateways.verify": self.verified,
+                "weighbridge.gateways.verify": self.verified,
                 "make_rings": dict.fromkeys(("account", "container", "object"), "cmluZw=="),
                 "tell_haproxy": {"info": INFO, "rows": ROWS},
                 "ask_servers": self.silent,
@@ -93,7 +95,7 @@ class Stage:
 
     def done(self) -> list[tuple[str, str]]:
         """What was ended and started since it stood, and when requests were made of servers and of the whole."""
-        words = {"ask_servers": "ask", "gateways.verify": "verify", " up ": "await backends"}
+        words = {"ask_servers": "ask", "weighbridge.gateways.verify": "verify", " up ": "await backends"}
         found = []
         for host, what in self.events:
             if what.startswith(("stop ", "start ")):
@@ -218,7 +220,7 @@ def test_what_a_failed_change_left_in_doubt_is_started_anew_by_the_next_also_by_
         "what": "status 503",
     }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gateways.daemon._DIES_WITHIN_S", 0.0)
+        patch.setattr("weighbridge.gateways.daemon._DIES_WITHIN_S", 0.0)
         with pytest.raises(VerificationFailed, match="503"):
             standing.change(swift(object={"workers": 2}), "restart", print)
     assert standing.facts["workers"].endswith("object 1; threads for disk I/O of each object process: Swift's own number")

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from gateways import ini
-from gateways.apache.settings import ApacheSettings
-from gateways.haproxy.settings import HaproxySettings
-from gateways.rgw.settings import Settings as RgwSettings
-from gateways.swift.settings import Settings as SwiftSettings
-from topologies.hardware import Hardware
+from weighbridge.gateways import ini
+from weighbridge.gateways.apache.settings import ApacheSettings
+from weighbridge.gateways.haproxy.settings import HaproxySettings
+from weighbridge.gateways.rgw.settings import Settings as RgwSettings
+from weighbridge.gateways.swift.settings import Settings as SwiftSettings
+from weighbridge.topologies.hardware import Hardware
 
 BREAKS = (
     "a\nb = c",

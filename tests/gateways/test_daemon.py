@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from gateways import daemon
-from gateways.daemon import Daemon
-from gateways.host import Service
-from ground.errors import ServiceFailed
+from weighbridge.common.errors import ServiceFailed
+from weighbridge.gateways import daemon
+from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.host import Service
 
 sys.path.insert(0, str(Path(__file__).parent))
 from stub_host import StubHost

@@ -14,16 +14,16 @@ import pytest
 from pydantic import SecretStr
 from swiftclient.client import Connection
 
-from gateways.entrusted import answer_of
-from gateways.existing import credentials
-from gateways.existing.existing import Existing
-from gateways.existing.settings import Place, Settings
-from gateways.gateway import Endpoint, Standing
-from gateways.verify import verify
-from ground.document import DocumentError
-from ground.errors import CommandFailed, TargetError, UsageError, VerificationFailed
-from topologies.loader import load_hardware, load_layout, shipped_hardware
-from topologies.this_machine import ThisHost
+from weighbridge.common.document import DocumentError
+from weighbridge.common.errors import CommandFailed, TargetError, UsageError, VerificationFailed
+from weighbridge.gateways.entrusted import answer_of
+from weighbridge.gateways.existing import credentials
+from weighbridge.gateways.existing.existing import Existing
+from weighbridge.gateways.existing.settings import Place, Settings
+from weighbridge.gateways.gateway import Endpoint, Standing
+from weighbridge.gateways.verify import verify
+from weighbridge.topologies.loader import load_hardware, load_layout, shipped_hardware
+from weighbridge.topologies.this_machine import ThisHost
 
 sys.path.insert(0, str(Path(__file__).parent))
 from tls_proxy import authority, terminated

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from gateways.fragments import Piece, fragments
-from gateways.gateway import Rendered
-from ground.document import Fault
-from topologies.loader import changed_layout, load_hardware, load_layout, shipped_hardware, shipped_layouts
-from topologies.sites import sites
+from weighbridge.common.document import Fault
+from weighbridge.gateways.fragments import Piece, fragments
+from weighbridge.gateways.gateway import Rendered
+from weighbridge.topologies.loader import changed_layout, load_hardware, load_layout, shipped_hardware, shipped_layouts
+from weighbridge.topologies.sites import sites
 
 LAB = load_hardware(shipped_hardware()["lab-small"])
 CEPH = "/etc/ceph/ceph.conf"

@@ -11,11 +11,11 @@ from typing import Any, Final, Self
 
 import pytest
 
-from gateways.apache import tell_apache
-from gateways.haproxy import tell_haproxy
-from gateways.rgw import tell_counters
-from gateways.swift import tell_memcached
 from tests.mutation import Dice, bounded, cases, wrong_bytes, wrong_json, wrong_text
+from weighbridge.gateways.apache import tell_apache
+from weighbridge.gateways.haproxy import tell_haproxy
+from weighbridge.gateways.rgw import tell_counters
+from weighbridge.gateways.swift import tell_memcached
 
 STAT: Final = """# pxname,svname,qcur,scur,stot,bin,bout,status,check_status,hrsp_2xx,rtime,
 http,FRONTEND,,3,17,1234,5678,OPEN,,17,,

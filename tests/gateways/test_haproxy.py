@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from gateways.front import Backend
-from gateways.haproxy import tell_haproxy
-from gateways.haproxy.haproxy import PATH, Haproxy, faults, unknown
-from gateways.haproxy.settings import HaproxySettings
+from weighbridge.gateways.front import Backend
+from weighbridge.gateways.haproxy import tell_haproxy
+from weighbridge.gateways.haproxy.haproxy import PATH, Haproxy, faults, unknown
+from weighbridge.gateways.haproxy.settings import HaproxySettings
 
 BACKENDS = [Backend("gateway-1-8080", "10.0.0.1", 8080), Backend("gateway-1-8081", "10.0.0.1", 8081)]
 

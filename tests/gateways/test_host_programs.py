@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from gateways.swift import drop_memcached, write_syslog
+from weighbridge.gateways.swift import drop_memcached, write_syslog
 
 ROOT = Path(write_syslog.__file__).parent.parent
 ON_HOSTS = ["rgw/ask_mon", "rgw/ask_daemon", "swift/make_rings", "swift/write_syslog", "swift/drop_memcached"]
@@ -27,7 +27,7 @@ def test_a_program_for_hosts_needs_no_newer_python_and_nothing_of_this_suite(nam
     tree = ast.parse((ROOT / f"{name}.py").read_text(), feature_version=(3, 9))
     modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     modules |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert not {name for name in modules if name.split(".")[0] in {"gateways", "ground", "pydantic"}}
+    assert not {name for name in modules if name.split(".")[0] in {"weighbridge", "pydantic"}}
 
 
 def test_a_daemon_is_asked_in_the_words_of_its_admin_socket(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_a_storage_host_is_told_of_without_asking_its_servers(tmp_path: Path) ->
 def test_syslog_messages_become_lines_without_their_priority(tmp_path: Path) -> None:
     device, log = tmp_path / "log", tmp_path / "swift.log"
     program = f"import sys; sys.argv[1:] = [{str(log)!r}]; sys.path.insert(0, {str(ROOT.parent)!r})\n"
-    program += f"from gateways.swift import write_syslog; write_syslog.DEVICE = {str(device)!r}; write_syslog.main()"
+    program += f"from weighbridge.gateways.swift import write_syslog; write_syslog.DEVICE = {str(device)!r}; write_syslog.main()"
     with subprocess.Popen([sys.executable, "-c", program]) as process, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as wire:
         try:
             while not device.exists():

@@ -1,6 +1,6 @@
 import pytest
 
-from gateways import ini
+from weighbridge.gateways import ini
 
 
 def test_sections_and_options_keep_their_order() -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from gateways import KINDS
-from gateways.host import Host
-from gateways.null.null import Null, Place, Settings
-from topologies.fake import FakeHost
-from topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
+from weighbridge.gateways import KINDS
+from weighbridge.gateways.host import Host
+from weighbridge.gateways.null.null import Null, Place, Settings
+from weighbridge.topologies.fake import FakeHost
+from weighbridge.topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from gateways import daemon
-from gateways.daemon import Daemon
-from gateways.host import Service
-from gateways.ports import ask, await_ports
-from ground.errors import ServiceFailed
-from topologies.fake import FakeHost
+from weighbridge.common.errors import ServiceFailed
+from weighbridge.gateways import daemon
+from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.host import Service
+from weighbridge.gateways.ports import ask, await_ports
+from weighbridge.topologies.fake import FakeHost
 
 LISTEN = "import socket, sys, time; time.sleep({late}); s = socket.create_server(('127.0.0.1', {port})); time.sleep(60)"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gateways.rgw import tell_counters
-from gateways.rgw.counters import OSD, RADOSGW
+from weighbridge.gateways.rgw import tell_counters
+from weighbridge.gateways.rgw.counters import OSD, RADOSGW
 
 PROGRAM = str(Path(tell_counters.__file__))
 GROUPS = {

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from gateways.daemon import Daemon
-from gateways.front import Backend, Front
-from gateways.gateway import Standing
-from gateways.host import Host, Service
-from gateways.probe import Probe
-from gateways.rgw.rgw import Rgw
-from gateways.rgw.settings import Place, Settings
-from ground.errors import UsageError
+from weighbridge.common.errors import UsageError
+from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.front import Backend, Front
+from weighbridge.gateways.gateway import Standing
+from weighbridge.gateways.host import Host, Service
+from weighbridge.gateways.probe import Probe
+from weighbridge.gateways.rgw.rgw import Rgw
+from weighbridge.gateways.rgw.settings import Place, Settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 from test_bring_up import STORES, Stage
@@ -86,7 +86,7 @@ def test_one_radosgw_makes_the_zone_before_the_others_start_and_the_front_comes_
     when = fronted.stage.when
     order = [when(f"start {name}")[0] for name in ("radosgw.0", "radosgw.1", "radosgw.2", "relay", "front")]
     assert order == sorted(order)
-    assert order[-1] < when("gateways.verify")[0]
+    assert order[-1] < when("weighbridge.gateways.verify")[0]
     services = fronted.stage.hosts["gateway-1"].services
     assert services["radosgw.2"].argv == ("radosgw", "-f", "-n", "client.rgw.gateway-1.2")
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from gateways.rgw.config import pools
-from gateways.rgw.rgw import Rgw
-from gateways.rgw.settings import Settings
-from ground.document import DocumentError
-from topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
-from topologies.sites import sites
+from weighbridge.common.document import DocumentError
+from weighbridge.gateways.rgw.config import pools
+from weighbridge.gateways.rgw.rgw import Rgw
+from weighbridge.gateways.rgw.settings import Settings
+from weighbridge.topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
+from weighbridge.topologies.sites import sites
 
 LAYOUTS = ["rgw-apache-fastcgi", "rgw-apache-proxy", "rgw-beast-tuned", "rgw-beast", "rgw-civetweb", "rgw-haproxy"]
 HARDWARE = load_hardware(shipped_hardware()["lab-small"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateways.rgw import options
+from weighbridge.gateways.rgw import options
 
 sys.path.insert(0, str(Path(__file__).parent))
 from stub_host import StubHost

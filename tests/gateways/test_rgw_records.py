@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import pytest
 from pydantic import ValidationError
 
-from gateways.apache.settings import STATS_PORT
-from gateways.rgw import objectstore
-from gateways.rgw.config import CONF, DATA_POOL, KEYRING, frontend, pools
-from gateways.rgw.keyring import keyring, new_key
-from gateways.rgw.releases import RELEASES
-from gateways.rgw.rgw import Rgw
-from gateways.rgw.roster import Roster
-from gateways.rgw.settings import Place, PoolSettings, RadosgwSettings, Settings
+from weighbridge.gateways.apache.settings import STATS_PORT
+from weighbridge.gateways.rgw import objectstore
+from weighbridge.gateways.rgw.config import CONF, DATA_POOL, KEYRING, frontend, pools
+from weighbridge.gateways.rgw.keyring import keyring, new_key
+from weighbridge.gateways.rgw.releases import RELEASES
+from weighbridge.gateways.rgw.rgw import Rgw
+from weighbridge.gateways.rgw.roster import Roster
+from weighbridge.gateways.rgw.settings import Place, PoolSettings, RadosgwSettings, Settings
 
 STORES = ("store-1", "store-2", "store-3")
 PLACE = Place(mon="store-1", osd=STORES, radosgw=("gateway-1",))

@@ -3,9 +3,9 @@
 import pytest
 from pydantic import ValidationError
 
-from gateways.haproxy.settings import HaproxySettings
-from gateways.rgw.config import frontend
-from gateways.rgw.settings import RadosgwSettings
+from weighbridge.gateways.haproxy.settings import HaproxySettings
+from weighbridge.gateways.rgw.config import frontend
+from weighbridge.gateways.rgw.settings import RadosgwSettings
 
 
 def test_more_words_of_the_web_server_come_after_our_own() -> None:

@@ -10,11 +10,11 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from stub_host import PORTS, StubHost
 
-from gateways.gateway import Standing
-from gateways.host import Host
-from gateways.swift.settings import Place, Settings
-from gateways.swift.swift import Swift
-from ground.errors import CommandFailed, UsageError
+from weighbridge.common.errors import CommandFailed, UsageError
+from weighbridge.gateways.gateway import Standing
+from weighbridge.gateways.host import Host
+from weighbridge.gateways.swift.settings import Place, Settings
+from weighbridge.gateways.swift.swift import Swift
 
 NAMES = ("client-1", "gateway-1", "gateway-2", "balancer-1", "store-1", "store-2", "store-3")
 PLACE = Place(proxy=("gateway-1", "gateway-2"), storage=("store-1", "store-2", "store-3"), haproxy="balancer-1")
@@ -35,7 +35,7 @@ class Stage:
     def __init__(self, folder: Path) -> None:
         self.events: list[tuple[str, str]] = []
         self.haproxy_code = 0
-        programs = {"gateways.ports": PORTS}
+        programs = {"weighbridge.gateways.ports": PORTS}
         self.stubs = {
             name: StubHost(name, f"10.0.0.{index}", folder, self.events, self.answer, programs) for index, name in enumerate(NAMES)
         }
@@ -43,7 +43,7 @@ class Stage:
 
     def answer(self, argv: Sequence[str], stdin: str) -> str:
         line = " ".join(argv)
-        if "gateways.verify" in line:
+        if "weighbridge.gateways.verify" in line:
             return json.dumps({"checks": [{"api": "swift", "operation": "PUT", "status": 200, "took_ms": 1.0}]})
         if "make_rings" in line:
             return json.dumps(dict.fromkeys(json.loads(stdin)["rings"], "cmluZw=="))

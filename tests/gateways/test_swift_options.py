@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gateways.swift import config, known_options
-from gateways.swift.options import Known, faults, own_files
-from gateways.swift.settings import SERVERS, Settings
+from weighbridge.gateways.swift import config, known_options
+from weighbridge.gateways.swift.options import Known, faults, own_files
+from weighbridge.gateways.swift.settings import SERVERS, Settings
 
 SAMPLE = """
 [DEFAULT]

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 import pytest
 from pydantic import ValidationError
 
-from gateways.swift import config
-from gateways.swift.roster import Roster
-from gateways.swift.settings import Place, Settings
-from gateways.swift.swift import Swift
-from ground.document import Document
-from topologies.loader import shipped_layouts
+from weighbridge.common.document import Document
+from weighbridge.gateways.swift import config
+from weighbridge.gateways.swift.roster import Roster
+from weighbridge.gateways.swift.settings import Place, Settings
+from weighbridge.gateways.swift.swift import Swift
+from weighbridge.topologies.loader import shipped_layouts
 
 PLACE = Place(proxy=("gateway-1",), storage=("store-1", "store-2", "store-3"))
 PLACE_ABC = Place(proxy=("p",), storage=("a", "b", "c"))

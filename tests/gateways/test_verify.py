@@ -9,10 +9,10 @@ from typing import ClassVar
 import pytest
 from pydantic import SecretStr
 
-from gateways.gateway import Endpoint
-from gateways.verify import verify
-from ground.errors import VerificationFailed
-from topologies.fake import FakeHost
+from weighbridge.common.errors import VerificationFailed
+from weighbridge.gateways.gateway import Endpoint
+from weighbridge.gateways.verify import verify
+from weighbridge.topologies.fake import FakeHost
 
 
 class Store(http.server.BaseHTTPRequestHandler):

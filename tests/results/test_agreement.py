@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from results import derive
-from results.agreement import Agreement, agreements, causes, sentences
-from results.agreement_table import CSV_HEAD, agreement_csv, agreement_table
-from results.fake_run import WORKLOADS, fake_run
-from results.findings import find
-from results.interval import Interval
-from results.summary import Point, Row
+from weighbridge.results import derive
+from weighbridge.results.agreement import Agreement, agreements, causes, sentences
+from weighbridge.results.agreement_table import CSV_HEAD, agreement_csv, agreement_table
+from weighbridge.results.fake_run import WORKLOADS, fake_run
+from weighbridge.results.findings import find
+from weighbridge.results.interval import Interval
+from weighbridge.results.summary import Point, Row
 
 Given = Mapping[str, object]
 

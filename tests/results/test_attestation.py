@@ -4,8 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from results.attestation import Attested, Kind, Unit, between, compare, lines, sameness, show, summary, verdict, warnings
-from results.store import RunStore
+from weighbridge.results.attestation import (
+    Attested,
+    Kind,
+    Unit,
+    between,
+    compare,
+    lines,
+    sameness,
+    show,
+    summary,
+    verdict,
+    warnings,
+)
+from weighbridge.results.store import RunStore
 
 
 def figure(

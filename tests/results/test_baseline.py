@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from ground.errors import InvalidMeasurement
-from results.baseline import Baseline, Figure, baseline_csv, oddities, read_baseline
-from results.baseline_chart import MOST_BARS, baseline_chart
-from results.charts import write_charts
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.results.baseline import Baseline, Figure, baseline_csv, oddities, read_baseline
+from weighbridge.results.baseline_chart import MOST_BARS, baseline_chart
+from weighbridge.results.charts import write_charts
 
 MB = 1e6
 

@@ -6,9 +6,9 @@ from typing import Any
 import altair as alt
 import pytest
 
-from results.bin_bars import APART_PX, LEAST_PX, bars, ends_of, height_of, told_in_bins
-from results.chart_data import Mark, Panel
-from results.interval import Interval
+from weighbridge.results.bin_bars import APART_PX, LEAST_PX, bars, ends_of, height_of, told_in_bins
+from weighbridge.results.chart_data import Mark, Panel
+from weighbridge.results.interval import Interval
 
 
 def mark(layout: str, low_ms: float, high_ms: float | None, **more: Any) -> Mark:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from results.blocks import TOGETHER, paired, together
-from results.statistics import Welch, welch
+from weighbridge.results.blocks import TOGETHER, paired, together
+from weighbridge.results.statistics import Welch, welch
 
 
 def test_blocks_compared_by_themselves_are_students_paired_test() -> None:

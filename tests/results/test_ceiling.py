@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from results.attestation import BOUNDS, FREE_BOUND, Attested
-from results.ceiling import Asked, Ceiling, Gap, ceiling
-from results.resolved import PlannedStructure
+from weighbridge.results.attestation import BOUNDS, FREE_BOUND, Attested
+from weighbridge.results.ceiling import Asked, Ceiling, Gap, ceiling
+from weighbridge.results.resolved import PlannedStructure
 
 STORES = ("store-1", "store-2")
 MB = 10**6

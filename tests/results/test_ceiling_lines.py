@@ -3,13 +3,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from results.ceiling_lines import ceiling_lines, stretched
-from results.chart_data import CeilingLine
-from results.charts import charts, write_charts
-from results.findings import find
-from results.staircase import Level, Staircase, Step
-from results.store import RunStore
-from results.summary import summarize
+from weighbridge.results.ceiling_lines import ceiling_lines, stretched
+from weighbridge.results.chart_data import CeilingLine
+from weighbridge.results.charts import charts, write_charts
+from weighbridge.results.findings import find
+from weighbridge.results.staircase import Level, Staircase, Step
+from weighbridge.results.store import RunStore
+from weighbridge.results.summary import summarize
 
 
 def stair(layout: str, top: Level = "gateway", **rates: float) -> Staircase:

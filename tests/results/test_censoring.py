@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from results.censoring import bounded, highest_ms, order_statistic_interval
-from results.histogram import Histogram
+from weighbridge.results.censoring import bounded, highest_ms, order_statistic_interval
+from weighbridge.results.histogram import Histogram
 
 SMALL_US = st.integers(1, 1000)
 """Latencies that a histogram keeps exactly."""

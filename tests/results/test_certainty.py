@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from results.certainty import HEAD, effect_lines, show_p
-from results.comparison import Comparison, Effect, Verdict
-from results.statistics import Ratio
+from weighbridge.results.certainty import HEAD, effect_lines, show_p
+from weighbridge.results.comparison import Comparison, Effect, Verdict
+from weighbridge.results.statistics import Ratio
 
 
 def effect(verdict: Verdict, ratio: Ratio | None, workers: int | None = 4) -> Effect:

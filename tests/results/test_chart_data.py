@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from results.chart_data import (
+from weighbridge.results.chart_data import (
     interval_of,
     latency_csv,
     latency_panels,
@@ -19,14 +19,14 @@ from results.chart_data import (
     throughput_csv,
     throughput_panels,
 )
-from results.chart_theme import styles
-from results.charts import _latency_headline
-from results.doubt import Doubt
-from results.fake_run import WORKLOADS, fake_run
-from results.findings import find
-from results.resolved import PlannedLayout
-from results.store import RunStore
-from results.summary import summarize
+from weighbridge.results.chart_theme import styles
+from weighbridge.results.charts import _latency_headline
+from weighbridge.results.doubt import Doubt
+from weighbridge.results.fake_run import WORKLOADS, fake_run
+from weighbridge.results.findings import find
+from weighbridge.results.resolved import PlannedLayout
+from weighbridge.results.store import RunStore
+from weighbridge.results.summary import summarize
 
 places = st.lists(st.floats(0, 1), min_size=1, max_size=6)
 

@@ -5,9 +5,9 @@ from itertools import combinations
 
 import pytest
 
-from results.chart_theme import DARK, LIGHT, Look, styles
-from results.diverging import colour_at, contrast, diverging, ink_on
-from results.resolved import PlannedLayout
+from weighbridge.results.chart_theme import DARK, LIGHT, Look, styles
+from weighbridge.results.diverging import colour_at, contrast, diverging, ink_on
+from weighbridge.results.resolved import PlannedLayout
 
 SHIPPED = (
     *("rgw-beast", "rgw-civetweb", "rgw-apache-fastcgi", "rgw-apache-proxy", "rgw-haproxy"),

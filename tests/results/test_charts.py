@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import vl_convert as vlc
 
-from results.chart_theme import DARK, LIGHT, Look
-from results.charts import Chart, charts, write_charts
-from results.fake_run import WORKLOADS, fake_run
-from results.findings import find
-from results.resource_chart import resource_chart
-from results.store import RunStore
-from results.summary import summarize
-from results.use import step_use
+from weighbridge.results.chart_theme import DARK, LIGHT, Look
+from weighbridge.results.charts import Chart, charts, write_charts
+from weighbridge.results.fake_run import WORKLOADS, fake_run
+from weighbridge.results.findings import find
+from weighbridge.results.resource_chart import resource_chart
+from weighbridge.results.store import RunStore
+from weighbridge.results.summary import summarize
+from weighbridge.results.use import step_use
 
 
 def charts_of(run: RunStore) -> tuple[Chart, ...]:

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from results.comparing import compare, judge
-from results.comparison import Comparison, Effect, Verdict
-from results.contrast import Contrast, at_workers, over_all
-from results.doubt import Doubt, PairDoubt
-from results.effects import effects_csv
-from results.findings import find, headline
-from results.metrics import METRICS
-from results.summary import Point, Row
-from suites import Bounds
+from weighbridge.results.comparing import compare, judge
+from weighbridge.results.comparison import Comparison, Effect, Verdict
+from weighbridge.results.contrast import Contrast, at_workers, over_all
+from weighbridge.results.doubt import Doubt, PairDoubt
+from weighbridge.results.effects import effects_csv
+from weighbridge.results.findings import find, headline
+from weighbridge.results.metrics import METRICS
+from weighbridge.results.summary import Point, Row
+from weighbridge.suites import Bounds
 
 FIVE = (0.99, 1.0, 1.01, 1.0, 1.0)
 ABOVE = Doubt(what="above its ceiling", grade="grave", words="more than the disks can do")
@@ -410,7 +410,7 @@ def test_a_drift_that_is_left_open_widens_what_a_claim_has_to_clear() -> None:
 @pytest.mark.parametrize("repeats", [5, 6])
 def test_at_most_6_in_100_runs_of_a_layout_against_itself_make_any_claim(repeats: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # The rank test decides nothing, and takes most of the time.
-    monkeypatch.setattr("results.contrast.rank_p", lambda _a, _b: 1.0)
+    monkeypatch.setattr("weighbridge.results.contrast.rank_p", lambda _a, _b: 1.0)
     draw, claims = random.Random(2014), 0
     for _ in range(1000):
         # Throughput and p90 by noise of their own: together they claim more often than by one that both share.

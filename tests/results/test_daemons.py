@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from results.daemons import FIGURES, figure_words, figures
-from results.step import StepKey
-from results.telemetry import Head, ProbeSecond, Telemetry
+from weighbridge.results.daemons import FIGURES, figure_words, figures
+from weighbridge.results.step import StepKey
+from weighbridge.results.telemetry import Head, ProbeSecond, Telemetry
 
 KEY = StepKey(layout="rgw-beast", api="swift", workload="w", workers=4, repeat=0)
 

@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 import vl_convert as vlc
 
-from results.chart_theme import DARK, LIGHT, styles
-from results.distributions import distribution_figures
-from results.ecdf_chart import SHARES, ecdf_chart, gap
-from results.fake_run import WORKLOADS, Spoilt, fake_run
-from results.figure import Figure
-from results.heat_map import CELLS, heat_maps, latency_map
-from results.histogram import Histogram
-from results.latencies import KindLatencies, LayoutLatencies, RepeatLatencies
-from results.measurement import Second
-from results.percentile_chart import percentile_chart
-from results.resolved import PlannedLayout
-from results.store import RunStore
-from results.summary import summarize
+from weighbridge.results.chart_theme import DARK, LIGHT, styles
+from weighbridge.results.distributions import distribution_figures
+from weighbridge.results.ecdf_chart import SHARES, ecdf_chart, gap
+from weighbridge.results.fake_run import WORKLOADS, Spoilt, fake_run
+from weighbridge.results.figure import Figure
+from weighbridge.results.heat_map import CELLS, heat_maps, latency_map
+from weighbridge.results.histogram import Histogram
+from weighbridge.results.latencies import KindLatencies, LayoutLatencies, RepeatLatencies
+from weighbridge.results.measurement import Second
+from weighbridge.results.percentile_chart import percentile_chart
+from weighbridge.results.resolved import PlannedLayout
+from weighbridge.results.store import RunStore
+from weighbridge.results.summary import summarize
 
 SHORT = tuple(workload.model_copy(update={"runtime": 3.0, "workers": (1, 8)}) for workload in WORKLOADS[:2])
 SWIFT = styles([PlannedLayout(name="swift", gateway="swift")])

@@ -8,10 +8,10 @@ import random
 import pytest
 from scipy.stats import linregress
 
-from results.drift import Drift
-from results.fake_trials import TRIAL_S, Rig, arm, tuning_run
-from results.ledger import ledger
-from suites.tuning import Objective
+from weighbridge.results.drift import Drift
+from weighbridge.results.fake_trials import TRIAL_S, Rig, arm, tuning_run
+from weighbridge.results.ledger import ledger
+from weighbridge.suites.tuning import Objective
 
 
 def drift(rig: Rig) -> Drift:

@@ -7,22 +7,22 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from ground.errors import InvalidMeasurement, UsageError
-from results.database import opened
-from results.exports.csv_format import csv_file
-from results.exports.data_table import Cell, Column, DataTable, Shape, utc
-from results.exports.effects_table import EFFECTS
-from results.exports.export import export, produce
-from results.exports.formats import FORMATS, OF_TUNINGS, TABLES
-from results.exports.host_tables import RUNS
-from results.exports.json_format import json_schema
-from results.exports.parquet_format import parquet_file
-from results.exports.run_tables import SECONDS, STEPS, SUMMARY, SecondLine
-from results.fake_run import WORKLOADS, fake_run
-from results.measurement import Second
-from results.run_data import RunData
-from results.store import RunStore
-from results.summary_csv import COLUMNS, summary_csv
+from weighbridge.common.errors import InvalidMeasurement, UsageError
+from weighbridge.results.database import opened
+from weighbridge.results.exports.csv_format import csv_file
+from weighbridge.results.exports.data_table import Cell, Column, DataTable, Shape, utc
+from weighbridge.results.exports.effects_table import EFFECTS
+from weighbridge.results.exports.export import export, produce
+from weighbridge.results.exports.formats import FORMATS, OF_TUNINGS, TABLES
+from weighbridge.results.exports.host_tables import RUNS
+from weighbridge.results.exports.json_format import json_schema
+from weighbridge.results.exports.parquet_format import parquet_file
+from weighbridge.results.exports.run_tables import SECONDS, STEPS, SUMMARY, SecondLine
+from weighbridge.results.fake_run import WORKLOADS, fake_run
+from weighbridge.results.measurement import Second
+from weighbridge.results.run_data import RunData
+from weighbridge.results.store import RunStore
+from weighbridge.results.summary_csv import COLUMNS, summary_csv
 
 HOSTILE = '"; DROP TABLE steps; --\n\x00|&\\end{table}\t∞'
 

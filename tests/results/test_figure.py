@@ -3,7 +3,7 @@ from __future__ import annotations
 import altair as alt
 import vl_convert as vlc
 
-from results.figure import Figure, Plot
+from weighbridge.results.figure import Figure, Plot
 
 
 def plot(key: str, text: str) -> Plot:

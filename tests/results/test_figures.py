@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from results.figures import show_figure, show_ratio
+from weighbridge.results.figures import show_figure, show_ratio
 
 
 @pytest.mark.parametrize(

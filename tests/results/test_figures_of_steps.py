@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from results.fake_run import fake_run
-from results.histogram import Histogram
-from results.measurement import Measurement
-from results.resolved import ResolvedPlan
-from results.step import StepKey, StepResult
-from results.summary import Row, summarize
-from results.testing import fake_measurement
-from results.use import Resource, StepUse
-from results.visit import read_visits
-from suites import Objects, Suite, Workload
+from weighbridge.results.fake_run import fake_run
+from weighbridge.results.histogram import Histogram
+from weighbridge.results.measurement import Measurement
+from weighbridge.results.resolved import ResolvedPlan
+from weighbridge.results.step import StepKey, StepResult
+from weighbridge.results.summary import Row, summarize
+from weighbridge.results.testing import fake_measurement
+from weighbridge.results.use import Resource, StepUse
+from weighbridge.results.visit import read_visits
+from weighbridge.suites import Objects, Suite, Workload
 
 WORKLOAD = Workload(name="w", objects=Objects(size=1_000_000), operations={"read": 1}, workers=(4,), runtime=20.0)
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from results.doubt import Doubt
-from results.findings import Finding, find, headline, overall
-from results.store import RunStore
-from results.summary import Point, Row, summarize
+from weighbridge.results.doubt import Doubt
+from weighbridge.results.findings import Finding, find, headline, overall
+from weighbridge.results.store import RunStore
+from weighbridge.results.summary import Point, Row, summarize
 
 
 def row(

@@ -7,9 +7,9 @@ import zlib
 
 import pytest
 
-from ground.errors import InvalidMeasurement
-from results.histogram import Histogram, log_header, log_line, read_log
 from tests.mutation import Dice, cases, tried, wrong_bytes, wrong_text
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.results.histogram import Histogram, log_header, log_line, read_log
 
 PLAIN = Histogram.of([1, 5, 900, 12_345, 12_345, 3_000_000])
 ENCODED = PLAIN.encode()

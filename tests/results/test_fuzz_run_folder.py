@@ -14,25 +14,25 @@ import pytest
 from hypothesis import given, settings
 from pydantic import BaseModel, TypeAdapter
 
-from ground.errors import InvalidMeasurement, UsageError
-from results import derive
-from results.attestation import Attested
-from results.fake_run import fake_run
-from results.fake_tuning import fake_tuning
-from results.hold import _told
-from results.influx_spool import REFUSED, SPOOL, Spool
-from results.manifest import Manifest, RunEvent
-from results.measurement import Bins, Second
-from results.reading import read_lines, read_record
-from results.resolved import ResolvedPlan
-from results.run_data import RunData
-from results.step import StepResult
-from results.study import StudyRun, study_of
-from results.telemetry import LINE, ProbeSecond
-from results.trial import Trial, TuningRun, Winner
-from suites import Objects, Workload
-from suites.studies import loader as studies
 from tests.mutation import CASES, DICE, Dice, cases, tried, wrong_bytes, wrong_json
+from weighbridge.common.errors import InvalidMeasurement, UsageError
+from weighbridge.results import derive
+from weighbridge.results.attestation import Attested
+from weighbridge.results.fake_run import fake_run
+from weighbridge.results.fake_tuning import fake_tuning
+from weighbridge.results.hold import _told
+from weighbridge.results.influx_spool import REFUSED, SPOOL, Spool
+from weighbridge.results.manifest import Manifest, RunEvent
+from weighbridge.results.measurement import Bins, Second
+from weighbridge.results.reading import read_lines, read_record
+from weighbridge.results.resolved import ResolvedPlan
+from weighbridge.results.run_data import RunData
+from weighbridge.results.step import StepResult
+from weighbridge.results.study import StudyRun, study_of
+from weighbridge.results.telemetry import LINE, ProbeSecond
+from weighbridge.results.trial import Trial, TuningRun, Winner
+from weighbridge.suites import Objects, Workload
+from weighbridge.suites.studies import loader as studies
 
 pytestmark = pytest.mark.long
 

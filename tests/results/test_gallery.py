@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from results.chart_theme import DARK, LIGHT
-from results.fake_run import WORKLOADS, fake_run
-from results.gallery import Gallery, gallery_of
-from results.store import RunStore
+from weighbridge.results.chart_theme import DARK, LIGHT
+from weighbridge.results.fake_run import WORKLOADS, fake_run
+from weighbridge.results.gallery import Gallery, gallery_of
+from weighbridge.results.store import RunStore
 
 EVERYWHERE = {
     "throughput-by-workers",

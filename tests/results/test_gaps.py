@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from results.fake_run import WORKLOADS, fake_run
-from results.run_data import RunData
-from results.store import RunStore
+from weighbridge.results.fake_run import WORKLOADS, fake_run
+from weighbridge.results.run_data import RunData
+from weighbridge.results.store import RunStore
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from results.influx_points import FIELDS, TAGS
 from weighbridge.plan import AGAIN
+from weighbridge.results.influx_points import FIELDS, TAGS
 
 PATH = Path(__file__).parents[2] / "docs" / "grafana" / "weighbridge.json"
 BOARD: dict[str, Any] = json.loads(PATH.read_text())

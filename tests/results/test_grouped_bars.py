@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import vl_convert as vlc
 
-from results.chart_theme import DARK, LIGHT, Look, styles
-from results.fake_run import WORKLOADS, fake_run
-from results.grouped_bars import grouped_bars, panels
-from results.store import RunStore
-from results.summary import Row, summarize
+from weighbridge.results.chart_theme import DARK, LIGHT, Look, styles
+from weighbridge.results.fake_run import WORKLOADS, fake_run
+from weighbridge.results.grouped_bars import grouped_bars, panels
+from weighbridge.results.store import RunStore
+from weighbridge.results.summary import Row, summarize
 
 
 @pytest.fixture(scope="module")

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from ground.errors import UsageError
-from results.fake_run import WORKLOADS, fake_run
-from results.guard import GUARD_FACTS, differences_csv, guard
-from results.manifest import Sheet
-from results.runs_comparison import match
-from results.weighed import Weighed, weighed
+from weighbridge.common.errors import UsageError
+from weighbridge.results.fake_run import WORKLOADS, fake_run
+from weighbridge.results.guard import GUARD_FACTS, differences_csv, guard
+from weighbridge.results.manifest import Sheet
+from weighbridge.results.runs_comparison import match
+from weighbridge.results.weighed import Weighed, weighed
 
 MACHINE = {
     "cpu": "made up",

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ground.errors import InvalidMeasurement
-from results.exports.export import export
-from results.exports.hgrm_format import distribution, hgrm_files
-from results.fake_run import WORKLOADS, fake_run
-from results.histogram import Histogram, rank_of, read_log
-from results.run_data import RunData
-from results.store import RunStore
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.results.exports.export import export
+from weighbridge.results.exports.hgrm_format import distribution, hgrm_files
+from weighbridge.results.fake_run import WORKLOADS, fake_run
+from weighbridge.results.histogram import Histogram, rank_of, read_log
+from weighbridge.results.run_data import RunData
+from weighbridge.results.store import RunStore
 
 RECORDED = Path(__file__).parents[1] / "data" / "hdrhistogram"
 LINE = re.compile(r"^ *([0-9.]+) ([01]\.[0-9]{12}) +([0-9]+)(?: +([0-9.]+))?$")

@@ -11,8 +11,8 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ground.errors import InvalidMeasurement
-from results.histogram import HIGHEST_US, Histogram, log_header, log_line, read_log
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.results.histogram import HIGHEST_US, Histogram, log_header, log_line, read_log
 
 latencies = st.lists(st.integers(1, 10_000_000), min_size=1, max_size=60)
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 import vl_convert as vlc
 
-from results.chart_theme import DARK, LIGHT, styles
-from results.fake_run import WORKLOADS, Spoilt, fake_run
-from results.figure import Figure
-from results.hockey_stick import hockey_stick
-from results.latencies import read_latencies
-from results.stick import sticks
-from results.store import RunStore
-from results.summary import summarize
+from weighbridge.results.chart_theme import DARK, LIGHT, styles
+from weighbridge.results.fake_run import WORKLOADS, Spoilt, fake_run
+from weighbridge.results.figure import Figure
+from weighbridge.results.hockey_stick import hockey_stick
+from weighbridge.results.latencies import read_latencies
+from weighbridge.results.stick import sticks
+from weighbridge.results.store import RunStore
+from weighbridge.results.summary import summarize
 
 READS = WORKLOADS[0].model_copy(update={"runtime": 3.0})
 FEW = WORKLOADS[2].model_copy(update={"runtime": 0.5, "workers": (1,)})

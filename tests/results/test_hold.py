@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from ground.errors import UsageError
-from results.hold import FILE, holding
+from weighbridge.common.errors import UsageError
+from weighbridge.results.hold import FILE, holding
 
 HOLDER = """
 import sys
 from pathlib import Path
-from results.hold import holding
+from weighbridge.results.hold import holding
 with holding(Path(sys.argv[1])):
     print("holds", flush=True)
     sys.stdin.read()

@@ -16,13 +16,13 @@ import pytest
 from pptx import Presentation
 from rich.console import Console
 
-from ground.inert import inert
-from results import csv_text, derive
-from results.csv_text import plain
-from results.exports.export import export
-from results.fake_run import WORKLOADS, fake_run
-from results.manifest import ConfigFile, Sheet
-from results.store import RunStore, write_whole
+from weighbridge.common.inert import inert
+from weighbridge.results import csv_text, derive
+from weighbridge.results.csv_text import plain
+from weighbridge.results.exports.export import export
+from weighbridge.results.fake_run import WORKLOADS, fake_run
+from weighbridge.results.manifest import ConfigFile, Sheet
+from weighbridge.results.store import RunStore, write_whole
 from weighbridge.terminal import InertConsole
 
 REASON = (

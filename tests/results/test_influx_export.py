@@ -2,15 +2,15 @@ from pathlib import Path
 
 import pytest
 
-from ground.errors import TargetError
-from results import influx_export
-from results.fake_influx import Answer, FakeInflux
-from results.fake_run import WORKLOADS, Spoilt, fake_run
-from results.influx_export import send_run
-from results.influx_points import RunPoints
-from results.influx_server import Away, InfluxServer, Refused
-from results.influx_spool import REFUSED, SPOOL
-from results.store import RunStore
+from weighbridge.common.errors import TargetError
+from weighbridge.results import influx_export
+from weighbridge.results.fake_influx import Answer, FakeInflux
+from weighbridge.results.fake_run import WORKLOADS, Spoilt, fake_run
+from weighbridge.results.influx_export import send_run
+from weighbridge.results.influx_points import RunPoints
+from weighbridge.results.influx_server import Away, InfluxServer, Refused
+from weighbridge.results.influx_spool import REFUSED, SPOOL
+from weighbridge.results.store import RunStore
 
 SMALL = (WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 3.0}),)
 

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from ground.errors import InvalidMeasurement
-from results.fake_run import WORKLOADS, Spoilt, fake_run
-from results.histogram import Histogram
-from results.influx_points import FIELDS, TAGS, RunPoints
-from results.store import RunStore
-from results.summary import summarize
-from results.testing import fake_measurement
-from results.use import StepUse
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.results.fake_run import WORKLOADS, Spoilt, fake_run
+from weighbridge.results.histogram import Histogram
+from weighbridge.results.influx_points import FIELDS, TAGS, RunPoints
+from weighbridge.results.store import RunStore
+from weighbridge.results.summary import summarize
+from weighbridge.results.testing import fake_measurement
+from weighbridge.results.use import StepUse
 
 SMALL = (WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 3.0}),)
 LONG = (*SMALL, WORKLOADS[1].model_copy(update={"workers": (4,), "runtime": 12.0}))
@@ -64,7 +64,7 @@ def test_a_lower_bound_says_that_it_is_one_and_a_step_what_others_used_beside_it
     (tally,) = step.measurement.tallies
     stalled = {"in_flight": Histogram.of([9_000_000] * (tally.count // 4)).encode(), "in_flight_max_us": 9_000_000}
     measurement = step.measurement.model_copy(update={"tallies": (tally.model_copy(update=stalled),)})
-    monkeypatch.setattr("results.influx_points.step_use", lambda *_: StepUse(others=0.42))
+    monkeypatch.setattr("weighbridge.results.influx_points.step_use", lambda *_: StepUse(others=0.42))
     told = RunPoints(store).step(step.model_copy(update={"measurement": measurement}))
     (fields,) = (fields for name, _, fields, _ in map(split, told) if name == "weighbridge_step")
     assert [fields[f"{name}_at_least"] for name in ("p50", "p90", "p99", "max")] == ["0i", "1i", "1i", "1i"]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ground.errors import UsageError
-from results.fake_influx import Answer, FakeInflux
-from results.influx_server import Away, Connection, InfluxServer, Refused
+from weighbridge.common.errors import UsageError
+from weighbridge.results.fake_influx import Answer, FakeInflux
+from weighbridge.results.influx_server import Away, Connection, InfluxServer, Refused
 
 TOKEN = "user:planted-secret"
 ENVIRONMENT = {"WEIGHBRIDGE_INFLUX_TOKEN": TOKEN}

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from results import influx_spool
-from results.influx_spool import REFUSED, SPOOL, Spool, clear
-from results.store import StoreError
+from weighbridge.results import influx_spool
+from weighbridge.results.influx_spool import REFUSED, SPOOL, Spool, clear
+from weighbridge.results.store import StoreError
 
 
 def test_lines_come_out_in_order_and_each_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ground.errors import InvalidMeasurement
-from results.interval import Interval, highest, middle, percentile, show_latency, summed
-from results.measurement import Bins
-from results.reference import study_2014
-from results.testing import BEYOND_US, BIN_US, binned
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.results.interval import Interval, highest, middle, percentile, show_latency, summed
+from weighbridge.results.measurement import Bins
+from weighbridge.results.reference import study_2014
+from weighbridge.results.testing import BEYOND_US, BIN_US, binned
 
 latencies_us = st.lists(st.integers(0, 600_000_000), min_size=1, max_size=60)
 ends = st.integers(0, 50).map(lambda number: Interval(low_ms=10 * number, high_ms=10 * number + 10))

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from ground.errors import InvalidMeasurement
-from results.fake_run import WORKLOADS, Spoilt, fake_run
-from results.histogram import Histogram
-from results.latencies import KindLatencies, LayoutLatencies, RepeatLatencies, read_latencies
-from results.step import StepResult
-from results.store import RunStore
-from results.summary import summarize
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.results.fake_run import WORKLOADS, Spoilt, fake_run
+from weighbridge.results.histogram import Histogram
+from weighbridge.results.latencies import KindLatencies, LayoutLatencies, RepeatLatencies, read_latencies
+from weighbridge.results.step import StepResult
+from weighbridge.results.store import RunStore
+from weighbridge.results.summary import summarize
 
 SHORT = tuple(workload.model_copy(update={"runtime": 3.0, "workers": (1, 8)}) for workload in WORKLOADS[:1])
 

@@ -6,12 +6,12 @@ import math
 
 import pytest
 
-from results.fake_trials import THREADS, TRIAL_S, Rig, arm, tuning_run
-from results.ledger import Entry, Ledger, ledger
-from results.readings import NO_BASELINE
-from results.trial import Arm, TuningRun
-from suites import Bounds
-from suites.tuning import Constraints, Objective, Parameter, Range, Trials
+from weighbridge.results.fake_trials import THREADS, TRIAL_S, Rig, arm, tuning_run
+from weighbridge.results.ledger import Entry, Ledger, ledger
+from weighbridge.results.readings import NO_BASELINE
+from weighbridge.results.trial import Arm, TuningRun
+from weighbridge.suites import Bounds
+from weighbridge.suites.tuning import Constraints, Objective, Parameter, Range, Trials
 
 READ = Objective(workload="small-read")
 P90 = Objective(of="p90", workload="small-read")

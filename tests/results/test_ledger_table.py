@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from ground.errors import UsageError
-from results.exports.export import produce
-from results.ledger_table import SIGNS, ledger_lines, short_names
-from results.percent import show_percent
-from results.run_data import RunData
-from results.store import RunStore
+from weighbridge.common.errors import UsageError
+from weighbridge.results.exports.export import produce
+from weighbridge.results.ledger_table import SIGNS, ledger_lines, short_names
+from weighbridge.results.percent import show_percent
+from weighbridge.results.run_data import RunData
+from weighbridge.results.store import RunStore
 
 
 def test_every_verdict_has_a_sign_of_its_own() -> None:

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ground.errors import InvalidMeasurement
-from results.line_protocol import Point
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.results.line_protocol import Point
 
 
 def point(**changed: object) -> Point:

@@ -4,15 +4,15 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from results.exports.latex_format import escape as escape_latex
-from results.exports.latex_format import latex_file
-from results.exports.markdown_format import escape as escape_markdown
-from results.exports.markdown_format import markdown_file
-from results.exports.paper import PaperColumn, PaperTable, effects_paper, summary_paper
-from results.fake_run import WORKLOADS, fake_run
-from results.run_data import RunData
-from results.store import RunStore
-from results.validity import least_samples
+from weighbridge.results.exports.latex_format import escape as escape_latex
+from weighbridge.results.exports.latex_format import latex_file
+from weighbridge.results.exports.markdown_format import escape as escape_markdown
+from weighbridge.results.exports.markdown_format import markdown_file
+from weighbridge.results.exports.paper import PaperColumn, PaperTable, effects_paper, summary_paper
+from weighbridge.results.fake_run import WORKLOADS, fake_run
+from weighbridge.results.run_data import RunData
+from weighbridge.results.store import RunStore
+from weighbridge.results.validity import least_samples
 
 HOSTILE = "a|b \\input{/etc/passwd} $x$ 50% #1 _y_ ~ ^ <script>&amp;`c`\n\\end{table}"
 TABLE = PaperTable(

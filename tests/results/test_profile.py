@@ -7,12 +7,12 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from ground.errors import InvalidMeasurement, UsageError
-from results.block_trace import disk_csv, parse
-from results.flame import flame
-from results.profile import PYTHON, Profile, Program, Stack, choose, fold, folded, read_profiles, unfolded, unresolved
-from results.profile_page import shown
-from suites import Suite
+from weighbridge.common.errors import InvalidMeasurement, UsageError
+from weighbridge.results.block_trace import disk_csv, parse
+from weighbridge.results.flame import flame
+from weighbridge.results.profile import PYTHON, Profile, Program, Stack, choose, fold, folded, read_profiles, unfolded, unresolved
+from weighbridge.results.profile_page import shown
+from weighbridge.suites import Suite
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "perf"
 OSD = Program(kind="storage", host="store-1", name="ceph-osd")

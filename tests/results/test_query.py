@@ -3,14 +3,14 @@ from pathlib import Path
 
 import pytest
 
-from ground.errors import InvalidMeasurement, UsageError
-from results.attestation import Attested
-from results.exports.formats import OF_TUNINGS
-from results.fake_run import WORKLOADS, fake_run
-from results.manifest import Sheet
-from results.query import VIEWS, ask, read_runs, schema_words
-from results.run_data import RunData
-from results.store import RunStore
+from weighbridge.common.errors import InvalidMeasurement, UsageError
+from weighbridge.results.attestation import Attested
+from weighbridge.results.exports.formats import OF_TUNINGS
+from weighbridge.results.fake_run import WORKLOADS, fake_run
+from weighbridge.results.manifest import Sheet
+from weighbridge.results.query import VIEWS, ask, read_runs, schema_words
+from weighbridge.results.run_data import RunData
+from weighbridge.results.store import RunStore
 
 SMALL = WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 1.0})
 HOSTILE = "x'; DROP TABLE steps; --"

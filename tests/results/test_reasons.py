@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from results.comparison import Comparison
-from results.doubt import Doubt
-from results.reasons import marks, reasons
-from results.summary import Row
+from weighbridge.results.comparison import Comparison
+from weighbridge.results.doubt import Doubt
+from weighbridge.results.reasons import marks, reasons
+from weighbridge.results.summary import Row
 
 NONE = Comparison(baseline="a", subjects=("b",), effects=(), tests=0)
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from results.chart_theme import LIGHT
-from results.charts import write_charts
-from results.diverging import contrast
-from results.recap import Recap, change, recap_csv, recaps
-from results.recap_chart import recap_chart
-from results.summary import Point, Row
-from suites import Objects, Workload
-from suites.studies import Study
+from weighbridge.results.chart_theme import LIGHT
+from weighbridge.results.charts import write_charts
+from weighbridge.results.diverging import contrast
+from weighbridge.results.recap import Recap, change, recap_csv, recaps
+from weighbridge.results.recap_chart import recap_chart
+from weighbridge.results.summary import Point, Row
+from weighbridge.suites import Objects, Workload
+from weighbridge.suites.studies import Study
 
 WORKLOADS = (
     Workload(name="write-4k", objects=Objects(size=4096), operations={"write": 1}, workers=(16, 256), runtime=3.0),

@@ -7,12 +7,12 @@ import re
 import pytest
 import vl_convert as vlc
 
-from results.chart_theme import DARK, LIGHT, Look
-from results.comparison import Comparison, Effect, NoiseFloor, Verdict
-from results.diverging import diverging, neutral
-from results.percent import show_percent
-from results.recap_map import cell_text, recap_maps
-from results.statistics import Ratio
+from weighbridge.results.chart_theme import DARK, LIGHT, Look
+from weighbridge.results.comparison import Comparison, Effect, NoiseFloor, Verdict
+from weighbridge.results.diverging import diverging, neutral
+from weighbridge.results.percent import show_percent
+from weighbridge.results.recap_map import cell_text, recap_maps
+from weighbridge.results.statistics import Ratio
 
 
 def effect(

@@ -10,19 +10,19 @@ from types import FrameType
 
 import pytest
 
-from ground.errors import InvalidMeasurement, UsageError, WeighbridgeError
-from results import derive, reading
-from results.exports.export import export
-from results.fake_run import WORKLOADS, fake_run
-from results.fake_tuning import fake_tuning
-from results.gallery import gallery_of
-from results.hold import holding
-from results.influx_spool import REFUSED, SPOOL, Spool, clear
-from results.pictures import write_charts
-from results.profile import FOLDER
-from results.run_data import RunData
-from results.slides.evidence import evidence
-from results.store import RunStore, StoreError, write_whole
+from weighbridge.common.errors import InvalidMeasurement, UsageError, WeighbridgeError
+from weighbridge.results import derive, reading
+from weighbridge.results.exports.export import export
+from weighbridge.results.fake_run import WORKLOADS, fake_run
+from weighbridge.results.fake_tuning import fake_tuning
+from weighbridge.results.gallery import gallery_of
+from weighbridge.results.hold import holding
+from weighbridge.results.influx_spool import REFUSED, SPOOL, Spool, clear
+from weighbridge.results.pictures import write_charts
+from weighbridge.results.profile import FOLDER
+from weighbridge.results.run_data import RunData
+from weighbridge.results.slides.evidence import evidence
+from weighbridge.results.store import RunStore, StoreError, write_whole
 
 WITHIN_S = 60
 FILES = ("manifest.json", "plan.resolved.json", "plan.yaml", "steps.jsonl", "events.jsonl", "attestation.jsonl")

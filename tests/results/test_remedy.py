@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from results.comparison import Comparison, Effect, Verdict
-from results.doubt import Doubt, What
-from results.fake_run import WORKLOADS, fake_run
-from results.remedy import remedy
-from results.resolved import ResolvedPlan
-from results.statistics import Ratio
+from weighbridge.results.comparison import Comparison, Effect, Verdict
+from weighbridge.results.doubt import Doubt, What
+from weighbridge.results.fake_run import WORKLOADS, fake_run
+from weighbridge.results.remedy import remedy
+from weighbridge.results.resolved import ResolvedPlan
+from weighbridge.results.statistics import Ratio
 
 ARGV = ("weighbridge", "compare", "--layouts", "a,b", "--repeats", "2", "--budget=1h")
 

@@ -10,9 +10,9 @@ import psutil
 import pytest
 import vl_convert as vlc
 
-from results import rendering
-from results.chart_theme import font_folder
-from results.rendering import RenderingError, draw
+from weighbridge.results import rendering
+from weighbridge.results.chart_theme import font_folder
+from weighbridge.results.rendering import RenderingError, draw
 
 
 def spec(values: int) -> dict[str, Any]:

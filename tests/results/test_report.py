@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from ground.errors import UsageError
-from results import derive
-from results.attestation import Attested
-from results.fake_run import WORKLOADS, fake_run
-from results.manifest import ConfigFile, Sheet
-from results.reference import study_2014
-from results.store import RunStore
-from results.tables import table
+from weighbridge.common.errors import UsageError
+from weighbridge.results import derive
+from weighbridge.results.attestation import Attested
+from weighbridge.results.fake_run import WORKLOADS, fake_run
+from weighbridge.results.manifest import ConfigFile, Sheet
+from weighbridge.results.reference import study_2014
+from weighbridge.results.store import RunStore
+from weighbridge.results.tables import table
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>\u2028{{ 7*7 }}"
 

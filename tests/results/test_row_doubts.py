@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from results.doubt import BUSY_GRAVE, BUSY_MILD
-from results.histogram import Histogram
-from results.manifest import RunEvent
-from results.measurement import Measurement
-from results.resolved import ResolvedPlan
-from results.run_data import begun
-from results.step import StepKey, StepResult
-from results.summary import Row, summarize
-from results.testing import fake_measurement
-from results.throttling import Throttled
-from results.use import StepUse
-from suites import Objects, Suite, Workload
+from weighbridge.results.doubt import BUSY_GRAVE, BUSY_MILD
+from weighbridge.results.histogram import Histogram
+from weighbridge.results.manifest import RunEvent
+from weighbridge.results.measurement import Measurement
+from weighbridge.results.resolved import ResolvedPlan
+from weighbridge.results.run_data import begun
+from weighbridge.results.step import StepKey, StepResult
+from weighbridge.results.summary import Row, summarize
+from weighbridge.results.testing import fake_measurement
+from weighbridge.results.throttling import Throttled
+from weighbridge.results.use import StepUse
+from weighbridge.suites import Objects, Suite, Workload
 
 WORKLOAD = Workload(name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=20.0)
 REPEATS = 5

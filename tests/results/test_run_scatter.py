@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from results.run_scatter import RUNS, across_runs
-from results.statistics import Welch, welch
+from weighbridge.results.run_scatter import RUNS, across_runs
+from weighbridge.results.statistics import Welch, welch
 
 
 def runs(draw: random.Random, count: int, between: float, apart: float = 0.0) -> tuple[Welch, list[float]]:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from results.doubt import Doubt
-from results.fake_run import fake_run
-from results.service_level import Served, Stop, most_within, path, served, stretches, telling_bound_ms
-from results.summary import Row, summarize
-from suites import Objects, Workload
+from weighbridge.results.doubt import Doubt
+from weighbridge.results.fake_run import fake_run
+from weighbridge.results.service_level import Served, Stop, most_within, path, served, stretches, telling_bound_ms
+from weighbridge.results.summary import Row, summarize
+from weighbridge.suites import Objects, Workload
 
 READS = Workload(name="reads", objects=Objects(size=1_000_000), operations={"read": 100}, workers=(1, 4, 16), runtime=3.0)
 

@@ -1,8 +1,8 @@
 """What requests and settings of a tuning are called."""
 
-from results.fake_trials import tuning_run
-from results.setting_words import objective_words
-from suites.tuning import Objective
+from weighbridge.results.fake_trials import tuning_run
+from weighbridge.results.setting_words import objective_words
+from weighbridge.suites.tuning import Objective
 
 
 def test_requests_at_a_rate_are_told_with_it_and_others_without() -> None:

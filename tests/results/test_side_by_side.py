@@ -4,7 +4,7 @@ import altair as alt
 import pytest
 import vl_convert as vlc
 
-from results.side_by_side import together
+from weighbridge.results.side_by_side import together
 
 
 def chart(values: list[int]) -> alt.Chart:

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from results.metrics import Spread
-from results.spreads import show_spread, shown
-from results.summary import Row
+from weighbridge.results.metrics import Spread
+from weighbridge.results.spreads import show_spread, shown
+from weighbridge.results.summary import Row
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from results.ascent import beside, doubted, staircases
-from results.attestation import Attested
-from results.resolved import PlannedHardware, PlannedLayout, PlannedStructure, ResolvedPlan
-from results.staircase import Staircase, doubts, gaps, percent, staircase_csv
-from results.summary import Row
-from results.use import Resource
-from suites import Objects, Suite, Workload
+from weighbridge.results.ascent import beside, doubted, staircases
+from weighbridge.results.attestation import Attested
+from weighbridge.results.resolved import PlannedHardware, PlannedLayout, PlannedStructure, ResolvedPlan
+from weighbridge.results.staircase import Staircase, doubts, gaps, percent, staircase_csv
+from weighbridge.results.summary import Row
+from weighbridge.results.use import Resource
+from weighbridge.suites import Objects, Suite, Workload
 
 MB = 10**6
 STORES = ("store-1", "store-2", "store-3")

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from results import derive
-from results.ascent import staircases
-from results.derivation import Derived
-from results.fake_run import WORKLOADS, fake_run
-from results.staircase_chart import finding, staircase_chart
-from results.store import RunStore
-from results.summary import summarize, summarize_layers
-from suites import Layer
+from weighbridge.results import derive
+from weighbridge.results.ascent import staircases
+from weighbridge.results.derivation import Derived
+from weighbridge.results.fake_run import WORKLOADS, fake_run
+from weighbridge.results.staircase_chart import finding, staircase_chart
+from weighbridge.results.store import RunStore
+from weighbridge.results.summary import summarize, summarize_layers
+from weighbridge.suites import Layer
 
 LAYERS: tuple[Layer, ...] = ("disk", "network", "rados", "object-server", "gateway", "rbd", "cephfs")
 SHORT = tuple(workload.model_copy(update={"runtime": 1.0, "workers": (1, 16)}) for workload in WORKLOADS[:2])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from results.stalls import Stall, period_s, stall_words, stalls
+from weighbridge.results.stalls import Stall, period_s, stall_words, stalls
 
 
 def series(length: int, rate: float, noise: float, draw: np.random.Generator, *, kept: float = 0.0) -> list[float]:

@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import false_discovery_control, nct, t, ttest_1samp, wilcoxon
 
-from results.statistics import (
+from weighbridge.results.statistics import (
     cliffs_delta,
     corrected,
     geometric_mean,

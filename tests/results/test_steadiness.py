@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from results.measurement import Measurement, Second
-from results.steadiness import mser_cut, steadiness
-from results.testing import fake_measurement
+from weighbridge.results.measurement import Measurement, Second
+from weighbridge.results.steadiness import mser_cut, steadiness
+from weighbridge.results.testing import fake_measurement
 
 TRIALS = 200
 BASE = fake_measurement(mean_ms=100)

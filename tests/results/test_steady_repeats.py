@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from results.measurement import Measurement, Second
-from results.steady_repeats import MOST, steady_over_repeats, window_grain, window_move
-from results.testing import fake_measurement
+from weighbridge.results.measurement import Measurement, Second
+from weighbridge.results.steady_repeats import MOST, steady_over_repeats, window_grain, window_move
+from weighbridge.results.testing import fake_measurement
 
 BASE = fake_measurement(mean_ms=100)
 

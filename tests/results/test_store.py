@@ -12,13 +12,13 @@ import pytest
 from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 
-from ground.errors import InvalidMeasurement, UsageError
-from results.fake_run import WORKLOADS, fake_run
-from results.histogram import Histogram, read_log
-from results.manifest import ConfigFile, Sheet
-from results.step import StepKey, StepResult
-from results.store import RunStore, StoreError
-from results.testing import fake_measurement
+from weighbridge.common.errors import InvalidMeasurement, UsageError
+from weighbridge.results.fake_run import WORKLOADS, fake_run
+from weighbridge.results.histogram import Histogram, read_log
+from weighbridge.results.manifest import ConfigFile, Sheet
+from weighbridge.results.step import StepKey, StepResult
+from weighbridge.results.store import RunStore, StoreError
+from weighbridge.results.testing import fake_measurement
 
 
 def step(order: int, *, workers: int = 4, notes: tuple[str, ...] = ()) -> StepResult:
@@ -165,8 +165,8 @@ def test_when_the_disk_is_full_what_was_whole_stays_readable(store: RunStore) ->
     program = """
         import resource, signal, sys
         from pathlib import Path
-        from results.store import RunStore, StoreError
-        from results.step import StepResult
+        from weighbridge.results.store import RunStore, StoreError
+        from weighbridge.results.step import StepResult
         store = RunStore.open(Path(sys.argv[1]))
         step = StepResult.model_validate_json(sys.argv[2])
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from ground.errors import UsageError
-from results import derive
-from results.fake_run import fake_run
-from results.resolved import PlannedHardware, PlannedLayout, ResolvedPlan
-from results.store import write_whole
-from results.study import FILE, NOT_REPLAYED, Outcome, StudyRun, outcome, published_lines, study_of
-from results.summary import Point, Row
-from suites import Suite
-from suites.studies import Study, loader
+from weighbridge.common.errors import UsageError
+from weighbridge.results import derive
+from weighbridge.results.fake_run import fake_run
+from weighbridge.results.resolved import PlannedHardware, PlannedLayout, ResolvedPlan
+from weighbridge.results.store import write_whole
+from weighbridge.results.study import FILE, NOT_REPLAYED, Outcome, StudyRun, outcome, published_lines, study_of
+from weighbridge.results.summary import Point, Row
+from weighbridge.suites import Suite
+from weighbridge.suites.studies import Study, loader
 
 STUDIES = {name: loader.load(path)[1] for name, path in loader.shipped().items()}
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from results import study_conclusions
-from results.comparison import Comparison
-from results.doubt import Doubt, PairDoubt
-from results.study_conclusions import Held, conclusions
-from results.summary import Point, Row
-from suites import Bounds
-from suites.studies import Check, Study, loader
+from weighbridge.results import study_conclusions
+from weighbridge.results.comparison import Comparison
+from weighbridge.results.doubt import Doubt, PairDoubt
+from weighbridge.results.study_conclusions import Held, conclusions
+from weighbridge.results.summary import Point, Row
+from weighbridge.suites import Bounds
+from weighbridge.suites.studies import Check, Study, loader
 
 SHIPPED = {name: loader.load(path)[1] for name, path in loader.shipped().items()}
 STUDY_2014 = SHIPPED["swift-vs-rgw-read-2014"]

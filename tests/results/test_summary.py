@@ -6,18 +6,18 @@ import math
 
 import pytest
 
-from results.doubt import Doubt
-from results.histogram import Histogram
-from results.metrics import Spread
-from results.resolved import ResolvedPlan
-from results.step import Pass, StepKey, StepResult
-from results.store import RunStore
-from results.summary import Row, summarize
-from results.summary_csv import COLUMNS, summary_csv
-from results.tables import table
-from results.testing import fake_measurement
-from results.use import StepUse
-from suites import Objects, Suite, Uniform, Workload
+from weighbridge.results.doubt import Doubt
+from weighbridge.results.histogram import Histogram
+from weighbridge.results.metrics import Spread
+from weighbridge.results.resolved import ResolvedPlan
+from weighbridge.results.step import Pass, StepKey, StepResult
+from weighbridge.results.store import RunStore
+from weighbridge.results.summary import Row, summarize
+from weighbridge.results.summary_csv import COLUMNS, summary_csv
+from weighbridge.results.tables import table
+from weighbridge.results.testing import fake_measurement
+from weighbridge.results.use import StepUse
+from weighbridge.suites import Objects, Suite, Uniform, Workload
 
 
 def plan_of(workload: Workload, *, repeats: int = 1) -> ResolvedPlan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from results.throttling import Throttled, touching
+from weighbridge.results.throttling import Throttled, touching
 
 
 def held(*, periods: int = 1000, stops: int = 960, stopped_s: float | None = 5.0, period_ms: float | None = 10.0) -> Throttled:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from results.attestation import Attested
-from results.fake_run import WORKLOADS, fake_run
-from results.hold import holding
-from results.run_data import RunData
-from results.step import StepResult
-from results.store import RunStore
+from weighbridge.results.attestation import Attested
+from weighbridge.results.fake_run import WORKLOADS, fake_run
+from weighbridge.results.hold import holding
+from weighbridge.results.run_data import RunData
+from weighbridge.results.step import StepResult
+from weighbridge.results.store import RunStore
 
 
 @pytest.fixture(scope="module")

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import vl_convert as vlc
 
-from results.chart_theme import DARK, LIGHT, Look
-from results.comparison import Comparison, Effect, Verdict
-from results.diverging import diverging
-from results.resolved import PlannedLayout
-from results.run_data import RunData
-from results.statistics import Ratio
-from results.store import RunStore
-from results.tornado import MOST, ROOM, WIDEST, Tuned, settings_of, tornado, tornados, tuned
+from weighbridge.results.chart_theme import DARK, LIGHT, Look
+from weighbridge.results.comparison import Comparison, Effect, Verdict
+from weighbridge.results.diverging import diverging
+from weighbridge.results.resolved import PlannedLayout
+from weighbridge.results.run_data import RunData
+from weighbridge.results.statistics import Ratio
+from weighbridge.results.store import RunStore
+from weighbridge.results.tornado import MOST, ROOM, WIDEST, Tuned, settings_of, tornado, tornados, tuned
 
 
 def effect(subject: str, ratio: float | None, verdict: Verdict, *, workers: int | None = None) -> Effect:

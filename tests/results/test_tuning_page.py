@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from results.derivation import WINNERS, derive
-from results.fake_tuning import KNOBS, OBJECTIVES, WORKLOADS, Course, fake_tuning
-from results.run_data import RunData
-from results.store import RunStore
-from results.trial import Fragment
-from results.trial_book import TrialBook
-from results.tuning_result import TuningResult
-from suites.tuning import Objective
+from weighbridge.results.derivation import WINNERS, derive
+from weighbridge.results.fake_tuning import KNOBS, OBJECTIVES, WORKLOADS, Course, fake_tuning
+from weighbridge.results.run_data import RunData
+from weighbridge.results.store import RunStore
+from weighbridge.results.trial import Fragment
+from weighbridge.results.trial_book import TrialBook
+from weighbridge.results.tuning_result import TuningResult
+from weighbridge.suites.tuning import Objective
 
 HOSTILE = "</script><script>alert(1)</script>"
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from results.step import StepKey
-from results.telemetry import DiskLimit, DiskSecond, Head, HostLimits, HostSecond, ProbeSecond, Tail, Telemetry
-from results.use import (
+from weighbridge.results.step import StepKey
+from weighbridge.results.telemetry import DiskLimit, DiskSecond, Head, HostLimits, HostSecond, ProbeSecond, Tail, Telemetry
+from weighbridge.results.use import (
     Queue,
     Resource,
     StepUse,

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from results.measurement import ClientLoad, Load, Measurement, Tally
-from results.testing import fake_measurement
-from results.validity import enough_samples, judge, samples_needed
-from suites import Bounds
+from weighbridge.results.measurement import ClientLoad, Load, Measurement, Tally
+from weighbridge.results.testing import fake_measurement
+from weighbridge.results.validity import enough_samples, judge, samples_needed
+from weighbridge.suites import Bounds
 
 
 def test_a_quiet_step_is_valid_without_notes() -> None:

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from results.derivation import derive
-from results.fake_run import WORKLOADS, fake_run
-from results.histogram import Histogram
-from results.measurement import Measurement
-from results.step import StepKey, StepResult
-from results.store import RunStore
-from results.summary import rows_of, summarize
-from results.testing import fake_measurement
-from results.use import Resource, StepUse
-from results.visit import Visit, read_visits, visit
+from weighbridge.results.derivation import derive
+from weighbridge.results.fake_run import WORKLOADS, fake_run
+from weighbridge.results.histogram import Histogram
+from weighbridge.results.measurement import Measurement
+from weighbridge.results.step import StepKey, StepResult
+from weighbridge.results.store import RunStore
+from weighbridge.results.summary import rows_of, summarize
+from weighbridge.results.testing import fake_measurement
+from weighbridge.results.use import Resource, StepUse
+from weighbridge.results.visit import Visit, read_visits, visit
 
 ONE = (WORKLOADS[0].model_copy(update={"runtime": 3.0, "workers": (4,)}),)
 

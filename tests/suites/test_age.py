@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from suites import Age, Suite
+from weighbridge.suites import Age, Suite
 
 
 def age(**keys: Any) -> Age:

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from ground.document import DocumentError
-from ground.errors import UsageError
-from suites import cosbench_xml
+from weighbridge.common.document import DocumentError
+from weighbridge.common.errors import UsageError
+from weighbridge.suites import cosbench_xml
 
 BOMB = b"""<?xml version="1.0"?>
 <!DOCTYPE workload [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>

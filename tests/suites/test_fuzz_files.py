@@ -8,13 +8,13 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from ground.errors import UsageError
-from ground.record import Record
-from suites import loader
-from suites.importer import from_cosbench
-from suites.studies import loader as studies
-from suites.tuning import loader as tunings
 from tests.mutation import Dice, cases, tried, wrong_bytes, wrong_text, wrong_yaml
+from weighbridge.common.errors import UsageError
+from weighbridge.common.record import Record
+from weighbridge.suites import loader
+from weighbridge.suites.importer import from_cosbench
+from weighbridge.suites.studies import loader as studies
+from weighbridge.suites.tuning import loader as tunings
 
 pytestmark = pytest.mark.long
 

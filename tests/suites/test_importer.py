@@ -6,11 +6,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ground.document import DocumentError
-from ground.errors import UsageError
-from suites import Bar, Histogram, Suite, Uniform, Workload, importer, importer_selectors, loader
-from suites.importer import Import
-from suites.workload import VERIFIED_SHARE
+from weighbridge.common.document import DocumentError
+from weighbridge.common.errors import UsageError
+from weighbridge.suites import Bar, Histogram, Suite, Uniform, Workload, importer, importer_selectors, loader
+from weighbridge.suites.importer import Import
+from weighbridge.suites.workload import VERIFIED_SHARE
 
 STORAGE = '<storage type="swift" config="token=AUTH_tk1;storage_url=http://192.0.2.1:8080/v1/AUTH_test;logging=false"/>'
 INIT = '<workstage name="init"><work type="init" workers="2" config="containers=r(1,32)"/></workstage>'

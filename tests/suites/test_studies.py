@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from ground.document import Document, DocumentError
-from ground.errors import UsageError
-from suites import Every
-from suites.studies import Published, Study, loader
+from weighbridge.common.document import Document, DocumentError
+from weighbridge.common.errors import UsageError
+from weighbridge.suites import Every
+from weighbridge.suites.studies import Published, Study, loader
 
 STUDY = """
 name: trial

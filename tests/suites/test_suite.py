@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from ground.document import Document, DocumentError
-from ground.errors import UsageError
-from suites import Every, Objects, Suite, Uniform, Workload, Zipf, loader
+from weighbridge.common.document import Document, DocumentError
+from weighbridge.common.errors import UsageError
+from weighbridge.suites import Every, Objects, Suite, Uniform, Workload, Zipf, loader
 
 GOOD = """
 name: trial

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ground.document import Document, DocumentError
-from ground.errors import UsageError
-from ground.scope import SCOPES, Scope, widest
-from suites.suite import Every
-from suites.tuning import Level, Objective, Parameter, Range, Trials, Tuning, loader, show_setting
+from weighbridge.common.document import Document, DocumentError
+from weighbridge.common.errors import UsageError
+from weighbridge.common.scope import SCOPES, Scope, widest
+from weighbridge.suites.suite import Every
+from weighbridge.suites.tuning import Level, Objective, Parameter, Range, Trials, Tuning, loader, show_setting
 
 GOOD = """
 name: trial

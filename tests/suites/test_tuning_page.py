@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from ground.document import Document
-from ground.scope import SCOPES
-from results.trial import EntryVerdict
-from suites.tuning import Level, Objective, Parameter, Range, Search, Strategy, Trials, Tuning, loader
+from weighbridge.common.document import Document
+from weighbridge.common.scope import SCOPES
+from weighbridge.results.trial import EntryVerdict
+from weighbridge.suites.tuning import Level, Objective, Parameter, Range, Search, Strategy, Trials, Tuning, loader
 
 PAGE = (Path(__file__).parents[2] / "docs/tuning.md").read_text(encoding="utf-8")
 

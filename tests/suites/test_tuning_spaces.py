@@ -4,13 +4,21 @@ from dataclasses import dataclass
 
 import pytest
 
-from ground.document import Document
-from ground.scope import SCOPES
-from suites.suite import Suite
-from suites.tuning import Level, Parameter, Tuning, loader
-from topologies.hardware import Hardware
-from topologies.loader import Planned, changed_layout, find, load_hardware, load_layout, shipped_hardware, shipped_layouts
-from topologies.reference import parse
+from weighbridge.common.document import Document
+from weighbridge.common.scope import SCOPES
+from weighbridge.suites.suite import Suite
+from weighbridge.suites.tuning import Level, Parameter, Tuning, loader
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.loader import (
+    Planned,
+    changed_layout,
+    find,
+    load_hardware,
+    load_layout,
+    shipped_hardware,
+    shipped_layouts,
+)
+from weighbridge.topologies.reference import parse
 from weighbridge.tuning.course import Course
 from weighbridge.tuning.preparation import read, ready
 

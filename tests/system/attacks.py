@@ -14,7 +14,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
 ATTACKS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
-    ("a measured host writes files of the conductor", ("topologies/test_ssh_teller.py", "ground/test_inside.py")),
+    ("a measured host writes files of the conductor", ("topologies/test_ssh_teller.py", "common/test_inside.py")),
     ("a host's logs lead elsewhere", ("topologies/test_deployment.py::*link*", "system/test_lab.py::*link*")),
     (
         "a full disk, or what nobody foresaw, ends in a traceback",
@@ -23,14 +23,14 @@ ATTACKS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
             "system/test_full_disks.py",
         ),
     ),
-    ("an error shows a credential", ("ground/test_credential.py", "drivers/test_last_words.py")),
-    ("a password in the place of COSBench", ("weighbridge/test_command.py::*password*", "ground/test_plain_url.py")),
+    ("an error shows a credential", ("common/test_credential.py", "drivers/test_last_words.py")),
+    ("a password in the place of COSBench", ("weighbridge/test_command.py::*password*", "common/test_plain_url.py")),
     ("a value becomes another line of a configuration file", ("gateways/test_config_text.py",)),
     ("a received run folder leads elsewhere or never ends", ("results/test_received_folder.py",)),
     ("a lab host changes the machine", ("system/test_confinement.py", "topologies/test_lab_bundle.py")),
     ("a host's shell prints a stray line", ("topologies/test_ssh_connection.py",)),
     ("a stranger speaks to Locust's master", ("drivers/locust/test_foreign_stations.py",)),
-    ("another user holds a lock", ("ground/test_locks.py", "topologies/test_lab_claim.py", "results/test_hold.py")),
+    ("another user holds a lock", ("common/test_locks.py", "topologies/test_lab_claim.py", "results/test_hold.py")),
     ("a COSBench file shows secrets", ("suites/test_cosbench_xml.py",)),
     ("a state file is half written", ("topologies/test_deployment.py::*written_down*", "weighbridge/test_run_folder_states.py")),
     ("`down` takes what is at work", ("weighbridge/test_command.py::*down_leaves*",)),

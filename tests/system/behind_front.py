@@ -8,13 +8,13 @@ from pathlib import Path
 
 from telling import told
 
-from drivers.driver import Driver
-from drivers.order import Cleanup, Prepare, Step
-from results.measurement import Measurement
-from results.step import Pass
-from suites import Suite, Workload
-from topologies.deployment import Deployment
+from weighbridge.drivers.driver import Driver
+from weighbridge.drivers.order import Cleanup, Prepare, Step
 from weighbridge.opening import opened
+from weighbridge.results.measurement import Measurement
+from weighbridge.results.step import Pass
+from weighbridge.suites import Suite, Workload
+from weighbridge.topologies.deployment import Deployment
 
 
 @contextmanager

@@ -10,12 +10,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from gateways import KINDS
-from gateways.gateway import Image
-from ground.errors import WeighbridgeError
-from topologies.attestation import IMAGE as TOOLS
-from topologies.images import ensure
+from weighbridge.common.errors import WeighbridgeError
+from weighbridge.gateways import KINDS
+from weighbridge.gateways.gateway import Image
 from weighbridge.surroundings import place
+from weighbridge.topologies.attestation import IMAGE as TOOLS
+from weighbridge.topologies.images import ensure
 
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import IMAGE as MACHINE

@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from results.step import StepResult
-from results.store import RunStore
-from topologies.lab.cgroup import TREE, Cgroups
-from topologies.lab.leftovers import find
-from topologies.lab.runc import Container, Runc
+from weighbridge.results.step import StepResult
+from weighbridge.results.store import RunStore
 from weighbridge.surroundings import place
+from weighbridge.topologies.lab.cgroup import TREE, Cgroups
+from weighbridge.topologies.lab.leftovers import find
+from weighbridge.topologies.lab.runc import Container, Runc
 
 IN_WINDOW = '"phase":"measure"'
 """What telemetry of a step has in it as soon as its window is open."""

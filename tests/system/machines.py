@@ -18,15 +18,15 @@ from typing import Any, Final
 
 import pytest
 
-from gateways import KINDS
-from gateways.gateway import Image
-from gateways.host import Host
-from ground.errors import CommandFailed
-from topologies.hardware import Hardware
-from topologies.images import ensure
-from topologies.lab import LabHosts, lab, raise_lab
-from topologies.lab.bundle import Bundle
+from weighbridge.common.errors import CommandFailed
+from weighbridge.gateways import KINDS
+from weighbridge.gateways.gateway import Image
+from weighbridge.gateways.host import Host
 from weighbridge.surroundings import place
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.images import ensure
+from weighbridge.topologies.lab import LabHosts, lab, raise_lab
+from weighbridge.topologies.lab.bundle import Bundle
 
 CONDUCTOR: Final = "conductor"
 """The machine that the command is run on: this machine's own files, in the others' network."""

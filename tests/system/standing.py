@@ -10,12 +10,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from gateways.gateway import Endpoint
-from topologies.deployment import Deployment, deploy
-from topologies.images import ensure
-from topologies.lab.runc import Runc
-from topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
+from weighbridge.gateways.gateway import Endpoint
 from weighbridge.surroundings import place
+from weighbridge.topologies.deployment import Deployment, deploy
+from weighbridge.topologies.images import ensure
+from weighbridge.topologies.lab.runc import Runc
+from weighbridge.topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
 
 UNLIMITED = re.compile(r"(cpus|nic|bandwidth): [^,}]+,? ?")
 """What makes hosts of a hardware file slower than the machine they are on."""

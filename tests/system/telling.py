@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from gateways import program
-from topologies.deployment import Deployment
+from weighbridge.gateways import program
+from weighbridge.topologies.deployment import Deployment
 
 
 def told(deployment: Deployment, name: str) -> dict[str, float]:

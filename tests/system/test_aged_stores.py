@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ground.errors import TargetError
-from suites import Age, Suite
-from topologies.deployment import Deployment
 from weighbridge import aging
+from weighbridge.common.errors import TargetError
+from weighbridge.suites import Age, Suite
+from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
 from behind_front import past

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from gateways.apache.settings import STATS_PORT
-from gateways.daemon import Daemon
-from gateways.host import Host, Service
-from gateways.ports import await_ports
-from gateways.program import end
-from topologies.deployment import Deployment
+from weighbridge.gateways.apache.settings import STATS_PORT
+from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.host import Host, Service
+from weighbridge.gateways.ports import await_ports
+from weighbridge.gateways.program import end
+from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
 from front_witness import FIELDS, ODD, STATUSES

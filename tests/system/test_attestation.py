@@ -13,18 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from gateways.gateway import HostNeed
-from gateways.swift.swift import Swift
-from results.attestation import Attested, warnings
-from topologies.attestation import IMAGE, Attestation, attest
-from topologies.ceilings import PRIMES_EVENTS, REGION_BYTES, Ceiling, cpu_arguments
-from topologies.deployment import deploy
-from topologies.hardware import Hardware
-from topologies.images import ensure
-from topologies.lab import LabHosts, raise_lab
-from topologies.lab.claim import claims
-from topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
+from weighbridge.gateways.gateway import HostNeed
+from weighbridge.gateways.swift.swift import Swift
+from weighbridge.results.attestation import Attested, warnings
 from weighbridge.surroundings import place
+from weighbridge.topologies.attestation import IMAGE, Attestation, attest
+from weighbridge.topologies.ceilings import PRIMES_EVENTS, REGION_BYTES, Ceiling, cpu_arguments
+from weighbridge.topologies.deployment import deploy
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.images import ensure
+from weighbridge.topologies.lab import LabHosts, raise_lab
+from weighbridge.topologies.lab.claim import claims
+from weighbridge.topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import left_over
@@ -84,7 +84,7 @@ def attesting(folder: Path, made: Hardware, names: list[str], images: Mapping[st
     (folder / "deployment").mkdir(parents=True)
     state = folder / "state"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("topologies.lab.disk.tempfile.mkstemp", remembered)
+        patch.setattr("weighbridge.topologies.lab.disk.tempfile.mkstemp", remembered)
         hosts = raise_lab(label, made, images, print, folder=folder / "deployment", names=names, state=state, tools=tools)
     try:
         with hosts:

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateways.host import Host
-from suites import Every
-from topologies.deployment import Deployment, Place, deploy
-from topologies.hardware import Hardware
-from topologies.layout import Layout
-from topologies.loader import Planned
 from weighbridge.cache_dropper import dropping
+from weighbridge.gateways.host import Host
+from weighbridge.suites import Every
 from weighbridge.testing import StubGateway
+from weighbridge.topologies.deployment import Deployment, Place, deploy
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.layout import Layout
+from weighbridge.topologies.loader import Planned
 
 pytestmark = [pytest.mark.system, pytest.mark.alone]
 

@@ -11,10 +11,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import standing
 
-from ground.errors import ServiceFailed, UsageError
-from ground.scope import Scope
-from topologies.deployment import Deployment
-from topologies.loader import Planned, planned_again
+from weighbridge.common.errors import ServiceFailed, UsageError
+from weighbridge.common.scope import Scope
+from weighbridge.topologies.deployment import Deployment
+from weighbridge.topologies.loader import Planned, planned_again
 
 pytestmark = pytest.mark.system
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ground.document import Fault
-from ground.errors import ServiceFailed, UsageError
-from topologies.deployment import Deployment
-from topologies.loader import Planned, changed_layout, load_hardware, load_layout, shipped_hardware, shipped_layouts
+from weighbridge.common.document import Fault
+from weighbridge.common.errors import ServiceFailed, UsageError
+from weighbridge.topologies.deployment import Deployment
+from weighbridge.topologies.loader import Planned, changed_layout, load_hardware, load_layout, shipped_hardware, shipped_layouts
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import endpoint, standing, unlimited

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from results.store import RunStore
+from weighbridge.results.store import RunStore
 from weighbridge.surroundings import place
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from gateways.host import Host
-from gateways.swift.swift import Swift
-from ground.errors import CommandFailed
-from topologies.hardware import Hardware
-from topologies.images import ensure
-from topologies.lab import LabHosts, raise_lab
+from weighbridge.common.errors import CommandFailed
+from weighbridge.gateways.host import Host
+from weighbridge.gateways.swift.swift import Swift
 from weighbridge.surroundings import place
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.images import ensure
+from weighbridge.topologies.lab import LabHosts, raise_lab
 
 pytestmark = pytest.mark.system
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from drivers.cosbench.installation import Installation
-from results.store import RunStore
+from weighbridge.drivers.cosbench.installation import Installation
+from weighbridge.results.store import RunStore
 from weighbridge.surroundings import place
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from gateways.gateway import Endpoint
-from results.store import RunStore
-from topologies.deployment import Deployment
-from topologies.lab.host import LabHost
+from weighbridge.gateways.gateway import Endpoint
+from weighbridge.results.store import RunStore
+from weighbridge.topologies.deployment import Deployment
+from weighbridge.topologies.lab.host import LabHost
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "gateways"))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from results.store import RunStore
-from topologies.lab.host import LabHost
+from weighbridge.results.store import RunStore
+from weighbridge.topologies.lab.host import LabHost
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import endpoint, standing

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from gateways.apache.config import CONF
-from gateways.fragments import fragments
-from gateways.gateway import Rendered
-from gateways.host import Host
-from gateways.rgw.config import CONF as CEPH_CONF
-from ground.document import Fault
-from topologies.deployment import _raiser
-from topologies.loader import Planned, changed_layout, load_hardware, load_layout, shipped_hardware, shipped_layouts
-from topologies.reference import parse
-from topologies.sites import sites
+from weighbridge.common.document import Fault
+from weighbridge.gateways.apache.config import CONF
+from weighbridge.gateways.fragments import fragments
+from weighbridge.gateways.gateway import Rendered
+from weighbridge.gateways.host import Host
+from weighbridge.gateways.rgw.config import CONF as CEPH_CONF
 from weighbridge.surroundings import place
+from weighbridge.topologies.deployment import _raiser
+from weighbridge.topologies.loader import Planned, changed_layout, load_hardware, load_layout, shipped_hardware, shipped_layouts
+from weighbridge.topologies.reference import parse
+from weighbridge.topologies.sites import sites
 
 pytestmark = pytest.mark.system
 

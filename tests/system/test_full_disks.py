@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from results.store import RunStore
-from topologies.lab import leftovers
-from topologies.loader import shipped_hardware, shipped_layouts
+from weighbridge.results.store import RunStore
 from weighbridge.surroundings import place
+from weighbridge.topologies.lab import leftovers
+from weighbridge.topologies.loader import shipped_hardware, shipped_layouts
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import unlimited

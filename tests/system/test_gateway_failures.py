@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ground.errors import CommandFailed, ServiceFailed
+from weighbridge.common.errors import CommandFailed, ServiceFailed
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import left_over, standing

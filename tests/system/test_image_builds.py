@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gateways.gateway import Image
-from topologies.images import ensure, half_built
+from weighbridge.gateways.gateway import Image
+from weighbridge.topologies.images import ensure, half_built
 
 pytestmark = pytest.mark.system
 
@@ -18,8 +18,8 @@ TINY = Image(name="labtest-tiny", suite="bookworm", packages=())
 CONDUCTOR = """
 import sys
 from pathlib import Path
-from gateways.gateway import Image
-from topologies import images
+from weighbridge.gateways.gateway import Image
+from weighbridge.topologies import images
 
 images.SAY_EVERY_S = 0.0
 image = Image.model_validate_json(sys.argv[1])

@@ -14,14 +14,14 @@ from urllib.parse import urlencode
 
 import pytest
 
-from ground.errors import TargetError
-from results.fake_run import WORKLOADS, Spoilt, fake_run
-from results.influx_export import send_run
-from results.influx_points import RunPoints
-from results.influx_server import InfluxServer, Refused
-from results.influx_spool import SPOOL
-from results.store import RunStore
+from weighbridge.common.errors import TargetError
 from weighbridge.influx_writer import InfluxWriter
+from weighbridge.results.fake_run import WORKLOADS, Spoilt, fake_run
+from weighbridge.results.influx_export import send_run
+from weighbridge.results.influx_points import RunPoints
+from weighbridge.results.influx_server import InfluxServer, Refused
+from weighbridge.results.influx_spool import SPOOL
+from weighbridge.results.store import RunStore
 
 sys.path.insert(0, str(Path(__file__).parent))
 from influx_servers import TOKEN, Influx, get, influx, victoria

@@ -16,16 +16,16 @@ from pathlib import Path
 
 import pytest
 
-from gateways.host import Counters, Host, Service
-from gateways.swift.swift import Swift
-from ground.errors import CommandFailed, MissingMeans, TargetError, UsageError, WeighbridgeError
-from topologies.hardware import Hardware
-from topologies.images import ensure
-from topologies.kept_logs import keep
-from topologies.lab import LabHosts, leftovers, raise_lab
-from topologies.lab.disk import LoopDisk
-from topologies.lab.runc import Runc
+from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError, UsageError, WeighbridgeError
+from weighbridge.gateways.host import Counters, Host, Service
+from weighbridge.gateways.swift.swift import Swift
 from weighbridge.surroundings import place
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.images import ensure
+from weighbridge.topologies.kept_logs import keep
+from weighbridge.topologies.lab import LabHosts, leftovers, raise_lab
+from weighbridge.topologies.lab.disk import LoopDisk
+from weighbridge.topologies.lab.runc import Runc
 
 pytestmark = [pytest.mark.system, pytest.mark.alone]
 
@@ -601,7 +601,7 @@ def test_a_machine_that_has_no_more_loop_devices_takes_all_hosts_away(
 
 
 def test_a_network_that_cannot_be_joined_takes_all_hosts_away(tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("topologies.lab.network.host_batch", lambda port: "no such command\n")
+    monkeypatch.setattr("weighbridge.topologies.lab.network.host_batch", lambda port: "no such command\n")
     assert isinstance(_fails_half_way(labelled("wires"), tmp_path, state), CommandFailed)
 
 
@@ -624,7 +624,7 @@ def test_a_checkout_below_tmp_is_seen_by_hosts_that_make_the_load_and_a_folder_m
     checkout = Path(tempfile.mkdtemp(prefix="checkout ", dir="/tmp"))
     try:
         (checkout / "program").write_text("here\n")
-        monkeypatch.setattr("topologies.lab.lab._python_of_this_process", lambda: (checkout,))
+        monkeypatch.setattr("weighbridge.topologies.lab.lab._python_of_this_process", lambda: (checkout,))
         with raised(labelled("blanks"), tmp_path / "a folder", state) as hosts:
             client = hosts.hosts["client-1"]
             assert client.run(["cat", str(checkout / "program")]).stdout == "here\n"

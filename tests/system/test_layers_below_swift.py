@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from drivers.engine._native import content, ring_place
-from drivers.order import Cleanup, Prepare
-from results.step import Pass
-from suites import Suite, Workload
-from topologies.deployment import Deployment
+from weighbridge.drivers.engine._native import content, ring_place
+from weighbridge.drivers.order import Cleanup, Prepare
 from weighbridge.opening import object_servers
+from weighbridge.results.step import Pass
+from weighbridge.suites import Suite, Workload
+from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
 from behind_front import driving, measured, past

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from drivers.driver import GaveUp
-from drivers.order import Cleanup, Prepare, Step
-from results.histogram import Histogram
-from results.measurement import Measurement
-from results.step import Pass
-from results.validity import BESIDE_GATEWAY
-from suites import Api, Suite
-from topologies.deployment import Deployment
 from weighbridge.asking import ask_osds
+from weighbridge.drivers.driver import GaveUp
+from weighbridge.drivers.order import Cleanup, Prepare, Step
 from weighbridge.opening import opened
+from weighbridge.results.histogram import Histogram
+from weighbridge.results.measurement import Measurement
+from weighbridge.results.step import Pass
+from weighbridge.results.validity import BESIDE_GATEWAY
+from weighbridge.suites import Api, Suite
+from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import standing, unlimited, witness

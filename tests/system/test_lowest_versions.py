@@ -30,8 +30,9 @@ TESTS = (
 """Where the suite leans on the libraries most: SDKs, Locust, charts, slides, tables, records, SQL, search."""
 IMPORT_ALL = """
 import importlib, pkgutil, sys
-rooms = ("ground", "suites", "topologies", "gateways", "drivers", "results", "weighbridge")
-names = [one.name for room in rooms for one in pkgutil.walk_packages([room], f"{room}.") if not one.name.endswith("__main__")]
+import weighbridge
+found = pkgutil.walk_packages(weighbridge.__path__, "weighbridge.")
+names = [one.name for one in found if not one.name.endswith("__main__")]
 for name in names:
     importlib.import_module(name)
 print(len(names))

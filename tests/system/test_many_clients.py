@@ -12,16 +12,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from drivers.order import Cleanup, Prepare, Progress, Step
-from ground.errors import DriverError
-from results.step import Pass
-from results.validity import judge
-from suites import Suite
-from topologies.deployment import Deployment, deploy
-from topologies.lab.host import LabHost
-from topologies.loader import load_hardware, load_layout, shipped_layouts
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.order import Cleanup, Prepare, Progress, Step
 from weighbridge.opening import opened
+from weighbridge.results.step import Pass
+from weighbridge.results.validity import judge
+from weighbridge.suites import Suite
 from weighbridge.surroundings import place
+from weighbridge.topologies.deployment import Deployment, deploy
+from weighbridge.topologies.lab.host import LabHost
+from weighbridge.topologies.loader import load_hardware, load_layout, shipped_layouts
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import endpoint

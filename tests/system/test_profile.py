@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from results.profile import read_profiles
-from results.store import RunStore
 from weighbridge.profiling import able
+from weighbridge.results.profile import read_profiles
+from weighbridge.results.store import RunStore
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import left_over

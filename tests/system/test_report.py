@@ -13,9 +13,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from results import derive
-from results.fake_run import WORKLOADS, Spoilt, fake_run
-from results.manifest import Sheet
+from weighbridge.results import derive
+from weighbridge.results.fake_run import WORKLOADS, Spoilt, fake_run
+from weighbridge.results.manifest import Sheet
 
 pytestmark = pytest.mark.system
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gateways.host import Service
-from ground.errors import ServiceFailed
-from topologies.deployment import Deployment
+from weighbridge.common.errors import ServiceFailed
+from weighbridge.gateways.host import Service
+from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import large_object, standing, unlimited, witness

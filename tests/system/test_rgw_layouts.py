@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gateways.rgw.rgw import Rgw
-from topologies.deployment import Deployment
-from topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
+from weighbridge.gateways.rgw.rgw import Rgw
+from weighbridge.topologies.deployment import Deployment
+from weighbridge.topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import endpoint, large_object, standing, unlimited, witness

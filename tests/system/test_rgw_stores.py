@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ground.errors import UsageError
-from topologies.deployment import preflight
-from topologies.loader import Planned, load_hardware, load_layout, shipped_hardware, shipped_layouts
+from weighbridge.common.errors import UsageError
 from weighbridge.surroundings import place
+from weighbridge.topologies.deployment import preflight
+from weighbridge.topologies.loader import Planned, load_hardware, load_layout, shipped_hardware, shipped_layouts
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import standing, witness

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from results.chart_theme import DARK
-from results.fake_run import WORKLOADS, Spoilt, fake_run
-from results.slides.evidence import evidence
-from results.slides.powerpoint import powerpoint
-from results.slides.slide import Deck
-from results.slides.talk import talk
+from weighbridge.results.chart_theme import DARK
+from weighbridge.results.fake_run import WORKLOADS, Spoilt, fake_run
+from weighbridge.results.slides.evidence import evidence
+from weighbridge.results.slides.powerpoint import powerpoint
+from weighbridge.results.slides.slide import Deck
+from weighbridge.results.slides.talk import talk
 
 pytestmark = pytest.mark.system
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gateways.host import Completed, Host
-from topologies.hardware import Disk, Hardware
-from topologies.ssh import disks, kernel
+from weighbridge.gateways.host import Completed, Host
+from weighbridge.topologies.hardware import Disk, Hardware
+from weighbridge.topologies.ssh import disks, kernel
 
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Machines, machines
@@ -81,10 +81,10 @@ LEFT = """
 LEAVE = """
 import os, signal, sys
 from pathlib import Path
-from gateways.gateway import Image
-from gateways.host import Service
-from topologies.loader import load_hardware
-from topologies.ssh import raise_ssh
+from weighbridge.gateways.gateway import Image
+from weighbridge.gateways.host import Service
+from weighbridge.topologies.loader import load_hardware
+from weighbridge.topologies.ssh import raise_ssh
 hardware = load_hardware(Path(sys.argv[1]))
 folder = Path("/var/log/host/left"); folder.mkdir(exist_ok=True)
 image = Image(name="bare", suite="", packages=())

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from gateways.gateway import Image
-from gateways.host import Host, Service
-from ground.errors import CommandFailed, TargetError, UsageError
-from topologies.hardware import Hardware
-from topologies.hosts import Hosts
-from topologies.ssh import claim, ending, raising
-from topologies.ssh.connection import Connection
-from topologies.ssh.event_loop import EventLoop
+from weighbridge.common.errors import CommandFailed, TargetError, UsageError
+from weighbridge.gateways.gateway import Image
+from weighbridge.gateways.host import Host, Service
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.hosts import Hosts
+from weighbridge.topologies.ssh import claim, ending, raising
+from weighbridge.topologies.ssh.connection import Connection
+from weighbridge.topologies.ssh.event_loop import EventLoop
 
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Machines, machines
@@ -154,7 +154,7 @@ def test_a_command_that_takes_too_long_is_ended_with_all_it_started(stood: Machi
 
 
 def test_more_commands_at_once_than_a_connection_has_sessions_all_come_to_their_end(host: Host) -> None:
-    from gateways.together import together  # noqa: PLC0415
+    from weighbridge.gateways.together import together  # noqa: PLC0415
 
     def one(number: int) -> Callable[[], str]:
         return lambda: host.run(["sh", "-c", f"sleep 0.3; echo {number}"]).stdout
@@ -328,9 +328,9 @@ KILLED = """
 import sys
 sys.path[:0] = sys.argv[1:3]
 import test_ssh_hosts as t
-from topologies.ssh import raising
-from gateways.host import Service
-from topologies.hardware import Hardware
+from weighbridge.topologies.ssh import raising
+from weighbridge.gateways.host import Service
+from weighbridge.topologies.hardware import Hardware
 from pathlib import Path
 t.LoopThere.pid = int(sys.argv[3])
 raising.EventLoop = t.LoopThere

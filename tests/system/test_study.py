@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from results.store import RunStore
-from suites.studies import loader
+from weighbridge.results.store import RunStore
+from weighbridge.suites.studies import loader
 from weighbridge.surroundings import place
 
 sys.path.insert(0, str(Path(__file__).parent))

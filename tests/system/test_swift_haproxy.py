@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from gateways import daemon
-from gateways.daemon import Daemon
-from gateways.host import Service
-from gateways.ports import await_ports
-from ground.errors import ServiceFailed
-from topologies.deployment import Deployment
+from weighbridge.common.errors import ServiceFailed
+from weighbridge.gateways import daemon
+from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.host import Service
+from weighbridge.gateways.ports import await_ports
+from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import endpoint, large_object, standing, unlimited, witness

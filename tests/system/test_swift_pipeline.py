@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from topologies.deployment import Deployment
+from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import endpoint, standing, unlimited

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ground.errors import ServiceFailed, UsageError
-from topologies.deployment import preflight
-from topologies.images import find
-from topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
+from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.surroundings import place
+from weighbridge.topologies.deployment import preflight
+from weighbridge.topologies.images import find
+from weighbridge.topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import large_object, left_over, standing, unlimited, witness

@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from drivers.order import Progress
-from gateways.gateway import HostNeed
-from gateways.host import Host, Service
-from gateways.probe import Probe
-from results.fake_run import WORKLOADS, fake_run
-from results.step import StepKey
-from results.store import RunStore
-from results.telemetry import Telemetry
-from results.use import Resource, StepUse, limit_words, step_use
-from topologies.hardware import Hardware
-from topologies.lab import LabHosts, raise_lab
+from weighbridge.drivers.order import Progress
+from weighbridge.gateways.gateway import HostNeed
+from weighbridge.gateways.host import Host, Service
+from weighbridge.gateways.probe import Probe
+from weighbridge.results.fake_run import WORKLOADS, fake_run
+from weighbridge.results.step import StepKey
+from weighbridge.results.store import RunStore
+from weighbridge.results.telemetry import Telemetry
+from weighbridge.results.use import Resource, StepUse, limit_words, step_use
 from weighbridge.telemetry import Watch, limits_of
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.lab import LabHosts, raise_lab
 
 pytestmark = [pytest.mark.system, pytest.mark.alone]
 

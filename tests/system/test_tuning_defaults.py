@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from gateways import program
-from gateways.host import Host
-from suites.tuning import Parameter, Setting, loader
-from topologies.deployment import Deployment, preflight_all
-from topologies.loader import changed_layout, load_hardware, load_layout, shipped_hardware, shipped_layouts
+from weighbridge.gateways import program
+from weighbridge.gateways.host import Host
+from weighbridge.suites.tuning import Parameter, Setting, loader
 from weighbridge.surroundings import place
+from weighbridge.topologies.deployment import Deployment, preflight_all
+from weighbridge.topologies.loader import changed_layout, load_hardware, load_layout, shipped_hardware, shipped_layouts
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import standing
@@ -117,7 +117,9 @@ def of_radosgw(deployment: Deployment, options: list[str]) -> dict[str, Setting 
     path = host.run(["sh", "-ec", "ls /run/ceph/client.rgw.*.asok | head -1"]).stdout.strip()
     questions = [[path, {"prefix": "config help", "var": option}] for option in options]
     told: dict[str, Setting | None] = {}
-    for option, text in zip(options, json.loads(ran(host, "gateways.rgw.ask_daemon", stdin=json.dumps(questions))), strict=True):
+    for option, text in zip(
+        options, json.loads(ran(host, "weighbridge.gateways.rgw.ask_daemon", stdin=json.dumps(questions))), strict=True
+    ):
         if "Setting not found" in text:
             told[option] = None
             continue
@@ -148,7 +150,7 @@ def test_words_of_rgw_frontends_are_known_to_the_web_servers_of_the_release(stan
 @on_ceph
 def test_haproxy_itself_has_the_defaults_that_its_space_gives(stands: Deployment) -> None:
     parameters = [one for one in asked("haproxy") if not one.option.startswith("rgw_")]
-    told = json.loads(ran(stands.hosts["gateway-1"], "gateways.haproxy.defaults"))
+    told = json.loads(ran(stands.hosts["gateway-1"], "weighbridge.gateways.haproxy.defaults"))
     wanted = said(parameters, stands.layout.release)
     assert {name: alike(told.get(name)) for name in wanted} == wanted
 
@@ -156,7 +158,7 @@ def test_haproxy_itself_has_the_defaults_that_its_space_gives(stands: Deployment
 @on_ceph
 @pytest.mark.parametrize("kind", ["worker", "event"])
 def test_apache_itself_has_the_defaults_that_its_space_gives(stands: Deployment, kind: str) -> None:
-    told = json.loads(ran(stands.hosts["gateway-1"], "gateways.apache.defaults", kind))
+    told = json.loads(ran(stands.hosts["gateway-1"], "weighbridge.gateways.apache.defaults", kind))
     wanted = said(asked("apache-mpm"), stands.layout.release)
     assert {name: alike(told.get(name)) for name in wanted} == wanted
 
@@ -164,7 +166,7 @@ def test_apache_itself_has_the_defaults_that_its_space_gives(stands: Deployment,
 @on_swift
 @pytest.mark.parametrize("space", SWIFT)
 def test_swifts_own_sample_files_have_the_defaults_that_its_spaces_give(stands: Deployment, space: str) -> None:
-    samples = json.loads(ran(stands.hosts["store-1"], "gateways.swift.defaults"))
+    samples = json.loads(ran(stands.hosts["store-1"], "weighbridge.gateways.swift.defaults"))
     told = {}
     for parameter in asked(space):
         server = "container" if parameter.key.startswith("container.") else space.removeprefix("swift-")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from results.store import RunStore
-from topologies.lab import leftovers
+from weighbridge.results.store import RunStore
 from weighbridge.surroundings import place
+from weighbridge.topologies.lab import leftovers
 
 pytestmark = pytest.mark.system
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from results.fake_run import WORKLOADS, fake_run
+from weighbridge.results.fake_run import WORKLOADS, fake_run
 
 pytestmark = pytest.mark.system
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from gateways.gateway import HostNeed
-from gateways.host import Completed, Counters, Host, Service
-from ground.errors import CommandFailed, MissingMeans, TargetError
-from topologies.attestation import Asked, attest
-from topologies.fake import FakeHost
-from topologies.hardware import Hardware
-from topologies.hosts import LIMITED, Hosts, Limited
+from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError
+from weighbridge.gateways.gateway import HostNeed
+from weighbridge.gateways.host import Completed, Counters, Host, Service
+from weighbridge.topologies.attestation import Asked, attest
+from weighbridge.topologies.fake import FakeHost
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 ANSWERS = {

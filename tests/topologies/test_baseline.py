@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ground.errors import TargetError, UsageError
-from topologies.baseline import bare, measure
-from topologies.deployment import Place
-from topologies.loader import load_hardware, shipped_hardware
+from weighbridge.common.errors import TargetError, UsageError
+from weighbridge.topologies.baseline import bare, measure
+from weighbridge.topologies.deployment import Place
+from weighbridge.topologies.loader import load_hardware, shipped_hardware
 
 sys.path.insert(0, str(Path(__file__).parent))
 from test_attestation import HARDWARE, RecordedHosts, quietly

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ground.errors import TargetError
-from topologies import ceilings
+from weighbridge.common.errors import TargetError
+from weighbridge.topologies import ceilings
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from gateways.rgw.settings import Settings as RgwSettings
-from gateways.swift.settings import Settings as SwiftSettings
-from ground.document import Document, DocumentError, Fault
-from topologies import loader
-from topologies.reference import LONGEST_NAME, parse, path_of
+from weighbridge.common.document import Document, DocumentError, Fault
+from weighbridge.gateways.rgw.settings import Settings as RgwSettings
+from weighbridge.gateways.swift.settings import Settings as SwiftSettings
+from weighbridge.topologies import loader
+from weighbridge.topologies.reference import LONGEST_NAME, parse, path_of
 
 LAB = loader.load_hardware(loader.shipped_hardware()["lab-small"])
 TUNING = """name: trial

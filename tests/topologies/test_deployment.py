@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from gateways.gateway import Say, Standing
-from gateways.host import Host, Service
-from ground.errors import CommandFailed, ServiceFailed, TargetError
-from results.store import StoreError
-from topologies.conducting import Conducted
-from topologies.deployment import conducted, deploy, standing
-from topologies.fake import FakeHost
+from weighbridge.common.errors import CommandFailed, ServiceFailed, TargetError
+from weighbridge.gateways.gateway import Say, Standing
+from weighbridge.gateways.host import Host, Service
 from weighbridge.interruption import Interrupted, interruptible
+from weighbridge.results.store import StoreError
 from weighbridge.testing import Run, StubGateway
+from weighbridge.topologies.conducting import Conducted
+from weighbridge.topologies.deployment import conducted, deploy, standing
+from weighbridge.topologies.fake import FakeHost
 
 
 class Doomed(StubGateway):
@@ -166,7 +166,7 @@ def test_a_deployment_that_cannot_be_written_down_is_taken_away_again(run: Run, 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("topologies.deployment._write", full)
+    monkeypatch.setattr("weighbridge.topologies.deployment._write", full)
     with pytest.raises(OSError, match="No space left"):
         deploy(planned, run.hardware, run.place, lambda text: None)
     assert not started[0].alive("stub")
@@ -184,7 +184,7 @@ def test_tools_that_cannot_be_had_end_it_before_a_host_stands_and_say_what_they_
     def offline(*_: object, **__: object) -> Path:
         raise CommandFailed("this machine", ["mmdebstrap"], 25, "E: Unable to fetch")
 
-    monkeypatch.setattr("topologies.images.ensure", offline)
+    monkeypatch.setattr("weighbridge.topologies.images.ensure", offline)
     lab = run.hardware.model_copy(update={"kind": "lab"})
     with pytest.raises(CommandFailed, match=r"Unable to fetch\nthe tools .* without attestation they are not wanted"):
         deploy(run.planned[0], lab, run.place, lambda text: None, attest=True)

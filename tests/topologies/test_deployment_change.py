@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from gateways.gateway import Gateway, Say, Standing
-from gateways.host import Host
-from ground.errors import CommandFailed, MissingMeans, ServiceFailed, TargetError, UsageError
-from ground.scope import Scope
-from topologies import deployment as deployments
-from topologies.deployment import deploy, preflight, preflight_all
-from topologies.fake import FakeHosts
-from topologies.hosts import LIMITED, Limited
-from topologies.loader import Planned
+from weighbridge.common.errors import CommandFailed, MissingMeans, ServiceFailed, TargetError, UsageError
+from weighbridge.common.scope import Scope
+from weighbridge.gateways.gateway import Gateway, Say, Standing
+from weighbridge.gateways.host import Host
 from weighbridge.testing import Run, StubGateway
+from weighbridge.topologies import deployment as deployments
+from weighbridge.topologies.deployment import deploy, preflight, preflight_all
+from weighbridge.topologies.fake import FakeHosts
+from weighbridge.topologies.hosts import LIMITED, Limited
+from weighbridge.topologies.loader import Planned
 
 
 class Changeable(StubGateway):

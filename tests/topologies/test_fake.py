@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gateways.host import Service
-from ground.errors import CommandFailed
-from topologies.fake import FakeHosts
-from topologies.hardware import Hardware
+from weighbridge.common.errors import CommandFailed
+from weighbridge.gateways.host import Service
+from weighbridge.topologies.fake import FakeHosts
+from weighbridge.topologies.hardware import Hardware
 
 HARDWARE = Hardware.model_validate({"name": "small", "kind": "fake", "hosts": {"client-1": {}, "gateway-1": {}, "spare": {}}})
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ground.errors import TargetError
 from tests.mutation import Dice, cases, tried, wrong_json, wrong_text
-from topologies.ceilings import DISK_JOBS, bits_per_s, disk_figures, events_per_s, piece_figures, pieces
+from weighbridge.common.errors import TargetError
+from weighbridge.topologies.ceilings import DISK_JOBS, bits_per_s, disk_figures, events_per_s, piece_figures, pieces
 
 PIECES = pieces([65536])
 SYSBENCH = """Number of threads: 1

@@ -9,14 +9,22 @@ from typing import Any, Final
 import pytest
 import yaml
 
-import suites.loader
-import suites.studies.loader
-from ground.errors import UsageError
+import weighbridge.suites.loader
+import weighbridge.suites.studies.loader
 from tests.mutation import Dice, cases, hostile, tried, wrong_bytes, wrong_yaml
-from topologies.hardware import Hardware
-from topologies.layout import Layout
-from topologies.loader import Planned, find, load_hardware, load_layout, planned_again, shipped_hardware, shipped_layouts
-from topologies.reference import LONGEST_NAME, parse, split
+from weighbridge.common.errors import UsageError
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.layout import Layout
+from weighbridge.topologies.loader import (
+    Planned,
+    find,
+    load_hardware,
+    load_layout,
+    planned_again,
+    shipped_hardware,
+    shipped_layouts,
+)
+from weighbridge.topologies.reference import LONGEST_NAME, parse, split
 
 pytestmark = pytest.mark.long
 
@@ -141,9 +149,9 @@ def test_a_name_that_is_too_long_for_a_path_is_no_layout_and_no_suite() -> None:
     with pytest.raises(UsageError, match="no layout"):
         find("a" * 5000, shipped_layouts(), "layout")
     with pytest.raises(UsageError, match="no suite"):
-        suites.loader.find("a" * 5000)
+        weighbridge.suites.loader.find("a" * 5000)
     with pytest.raises(UsageError, match="no study"):
-        suites.studies.loader.find("a" * 5000)
+        weighbridge.suites.studies.loader.find("a" * 5000)
 
 
 def test_files_of_nobody_s_folder_are_told_as_not_there(tmp_path: Path) -> None:

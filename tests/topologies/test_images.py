@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gateways.gateway import Image
-from ground.errors import CommandFailed, MissingMeans, UsageError
-from topologies import images
+from weighbridge.common.errors import CommandFailed, MissingMeans, UsageError
+from weighbridge.gateways.gateway import Image
+from weighbridge.topologies import images
 
 IMAGE = Image(name="tiny", suite="bookworm", packages=("tini",))
 
@@ -36,8 +36,8 @@ info.mkdir(parents=True)
 CONDUCTOR = """
 import os, sys
 from pathlib import Path
-from gateways.gateway import Image
-from topologies import images
+from weighbridge.gateways.gateway import Image
+from weighbridge.topologies import images
 
 os.geteuid = lambda: 0
 images.ensure(Image(name="tiny", suite="bookworm", packages=("tini",)), print, store=Path(sys.argv[1]))

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from topologies.lab import network, tools
-from topologies.lab.bundle import DENIED, Bundle, etc_hosts, submounts
-from topologies.lab.disk import LoopDisk
-from topologies.lab.runc import DEPLOYMENT, HOST, Runc
+from weighbridge.topologies.lab import network, tools
+from weighbridge.topologies.lab.bundle import DENIED, Bundle, etc_hosts, submounts
+from weighbridge.topologies.lab.disk import LoopDisk
+from weighbridge.topologies.lab.runc import DEPLOYMENT, HOST, Runc
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_a_written_bundle_is_labelled_and_has_its_own_namespaces(bundle: Bundle)
 
 
 def test_a_host_may_use_its_own_disks_and_no_other_device(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("topologies.lab.bundle.FUSE", Path("/dev/no-fuse"))
+    monkeypatch.setattr("weighbridge.topologies.lab.bundle.FUSE", Path("/dev/no-fuse"))
     linux = bundle.config()["linux"]
     assert [(one["path"], one["major"], one["minor"]) for one in linux["devices"]] == [("/dev/wb0", 7, 9)]
     assert linux["resources"]["devices"] == [
@@ -51,7 +51,7 @@ def test_a_host_may_use_its_own_disks_and_no_other_device(bundle: Bundle, monkey
 
 
 def test_a_host_with_an_image_may_mount_by_fuse_where_this_machine_has_it(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("topologies.lab.bundle.FUSE", Path("/dev/null"))  # a character device that every machine has
+    monkeypatch.setattr("weighbridge.topologies.lab.bundle.FUSE", Path("/dev/null"))  # a character device that every machine has
     linux = bundle.config()["linux"]
     assert [(one["major"], one["minor"]) for one in linux["devices"]] == [(7, 9), (10, 229)]
     assert {"allow": True, "type": "c", "major": 10, "minor": 229, "access": "rwm"} in linux["resources"]["devices"]

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from gateways.host import DiskCounters
-from ground.errors import TargetError
-from topologies.hardware import Disk, HostSpec
-from topologies.lab.cgroup import Cgroups, Write
-from topologies.lab.usage import DiskUse, Machine, NicUse, counters, disk_use, nic_use
-from topologies.quota import Quota, quota_of, slice_words
+from weighbridge.common.errors import TargetError
+from weighbridge.gateways.host import DiskCounters
+from weighbridge.topologies.hardware import Disk, HostSpec
+from weighbridge.topologies.lab.cgroup import Cgroups, Write
+from weighbridge.topologies.lab.usage import DiskUse, Machine, NicUse, counters, disk_use, nic_use
+from weighbridge.topologies.quota import Quota, quota_of, slice_words
 
 GROUP = "/weighbridge/d/h"
 SPEC = HostSpec(
@@ -214,7 +214,7 @@ def test_counters_of_version_1_have_units(v1: Cgroups, monkeypatch: pytest.Monke
             "memory/weighbridge/d/h/memory.stat": "cache 9\ntotal_active_file 300\ntotal_inactive_file 100\n",
         },
     )
-    monkeypatch.setattr("topologies.lab.usage.nic_use", lambda table: NicUse(5, 6, 7))
+    monkeypatch.setattr("weighbridge.topologies.lab.usage.nic_use", lambda table: NicUse(5, 6, 7))
     used = counters(v1, GROUP, 1, (), DiskUse(()))
     assert (used.cpu_s, used.throttled_s, used.memory_bytes, used.memory_peak_bytes, used.oom_kills) == (1.5, 2.5, 1000, 2000, 3)
     assert (used.network_received_bytes, used.network_sent_bytes, used.network_faults) == (5, 6, 7)
@@ -235,7 +235,7 @@ def test_counters_of_version_2_have_units_and_leave_out_what_an_older_kernel_can
             "weighbridge/d/h/memory.stat": "anon 9\nactive_file 300\ninactive_file 100\n",
         },
     )
-    monkeypatch.setattr("topologies.lab.usage.nic_use", lambda table: NicUse(5, 6, 7))
+    monkeypatch.setattr("weighbridge.topologies.lab.usage.nic_use", lambda table: NicUse(5, 6, 7))
     used = counters(v2, GROUP, 1, (), DiskUse(()))
     assert (used.cpu_s, used.throttled_s, used.memory_bytes, used.memory_peak_bytes, used.oom_kills) == (1.5, 2.5, 1000, None, 3)
     assert (used.cpu_periods, used.throttled_periods, used.memory_held_bytes) == (None, None, 600)
@@ -253,7 +253,7 @@ def test_each_disk_counts_bytes_requests_and_times_since_it_was_attached(v1: Cgr
         (block / f"loop{minor}").mkdir(parents=True)
         (block / f"loop{minor}/stat").write_text(line)
     now = disk_use([3, 4], block)
-    monkeypatch.setattr("topologies.lab.usage.disk_use", lambda minors: now)
+    monkeypatch.setattr("weighbridge.topologies.lab.usage.disk_use", lambda minors: now)
     zero = DiskCounters(read_bytes=0, written_bytes=0, reads=0, writes=0, busy_s=0, waited_s=0)
     half = DiskCounters(read_bytes=50 * 512, written_bytes=100 * 512, reads=5, writes=10, busy_s=0.4, waited_s=0.5)
     used = counters(v1, GROUP, 1, (3, 4), DiskUse((half, zero)))

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from ground.errors import TargetError, UsageError
-from topologies.conducting import CONDUCTOR, Conducted, started_at
-from topologies.hardware import Hardware, HostSpec
-from topologies.lab import leftovers, raise_lab
-from topologies.lab.cgroup import Cgroups
-from topologies.lab.claim import AtWork, Claim, Claimed, RootLimit, Running, claims, nobody_at_work
-from topologies.lab.ending import disks, take_away
-from topologies.lab.runc import Runc
+from weighbridge.common.errors import TargetError, UsageError
+from weighbridge.topologies.conducting import CONDUCTOR, Conducted, started_at
+from weighbridge.topologies.hardware import Hardware, HostSpec
+from weighbridge.topologies.lab import leftovers, raise_lab
+from weighbridge.topologies.lab.cgroup import Cgroups
+from weighbridge.topologies.lab.claim import AtWork, Claim, Claimed, RootLimit, Running, claims, nobody_at_work
+from weighbridge.topologies.lab.ending import disks, take_away
+from weighbridge.topologies.lab.runc import Runc
 
 HARDWARE = Hardware(name="two", kind="lab", hosts={"client-1": HostSpec(), "store-1": HostSpec()})
 
@@ -47,7 +47,7 @@ def test_no_other_user_can_open_what_holds_the_machine(tmp_path: Path) -> None:
 
 def test_what_a_killed_conductor_left_refuses_a_new_claim_until_it_is_taken_away(tmp_path: Path) -> None:
     script = (
-        "import os, sys; from pathlib import Path; from topologies.lab.claim import Claim; "
+        "import os, sys; from pathlib import Path; from weighbridge.topologies.lab.claim import Claim; "
         "Claim('labtest-a', Path(sys.argv[1]) / 'a', Path(sys.argv[1])); os._exit(9)"
     )
     assert subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False).returncode == 9
@@ -198,7 +198,7 @@ def test_a_folder_that_would_break_the_overlays_options_is_refused(tmp_path: Pat
 
 
 OTHER_RUN = (
-    "import sys; from pathlib import Path; from topologies.lab.claim import Running; "
+    "import sys; from pathlib import Path; from weighbridge.topologies.lab.claim import Running; "
     "running = Running(Path(sys.argv[1])); running.tell('/somewhere/runs/first'); print('held', flush=True); sys.stdin.read()"
 )
 
@@ -226,7 +226,8 @@ def test_a_run_holds_the_machine_also_while_nothing_of_it_stands_and_is_named_wi
 
 def test_of_pairs_that_claim_the_machine_in_the_same_moment_one_has_it_and_the_other_is_told(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from ground.errors import UsageError; from topologies.lab.claim import Claim\n"
+        "import sys; from pathlib import Path\n"
+        "from weighbridge.common.errors import UsageError; from weighbridge.topologies.lab.claim import Claim\n"
         "print('ready', flush=True)\n"
         "for line in sys.stdin:\n"
         "    try:\n"

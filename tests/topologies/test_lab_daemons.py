@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ground.errors import TargetError
-from topologies.lab.daemons import FILE, daemons, keep
-from topologies.lab.program import Process
+from weighbridge.common.errors import TargetError
+from weighbridge.topologies.lab.daemons import FILE, daemons, keep
+from weighbridge.topologies.lab.program import Process
 
 
 def host(deployment: Path, name: str) -> Path:

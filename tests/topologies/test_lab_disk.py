@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ground.errors import MissingMeans
-from topologies.lab import disk
-from topologies.lab.disk import LoopDisk
+from weighbridge.common.errors import MissingMeans
+from weighbridge.topologies.lab import disk
+from weighbridge.topologies.lab.disk import LoopDisk
 
 
 def open_descriptors() -> int:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from topologies.hardware import Disk, Hardware, HostSpec
-from topologies.lab import means as lab
-from topologies.lab.means import Mean, means
+from weighbridge.topologies.hardware import Disk, Hardware, HostSpec
+from weighbridge.topologies.lab import means as lab
+from weighbridge.topologies.lab.means import Mean, means
 
 SMALL = Hardware(
     name="small", kind="lab", hosts={"client-1": HostSpec(memory=2**26), "store-1": HostSpec(disks=(Disk(size=2**30),))}

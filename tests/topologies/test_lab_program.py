@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from topologies.lab.program import Process, Program, family, kill_family, send, wait_end
+from weighbridge.topologies.lab.program import Process, Program, family, kill_family, send, wait_end
 
 FORKS = """
 import subprocess
@@ -84,7 +84,7 @@ def test_survivors_of_a_program_are_found_by_its_session() -> None:
 
 def test_killing_a_program_that_never_started_ends_what_was_to_start_it(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("topologies.lab.program.STARTING_S", 0.1)
+        patch.setattr("weighbridge.topologies.lab.program.STARTING_S", 0.1)
         program = Program(["sleep", "60"], pid_file=tmp_path / "none", pids=lambda: ())
         program.kill()
         program.communicate()

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ground.errors import MissingMeans
-from topologies.lab import tools
+from weighbridge.common.errors import MissingMeans
+from weighbridge.topologies.lab import tools
 
 
 def image(root: Path, triplet: str, loader: str) -> Path:

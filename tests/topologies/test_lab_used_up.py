@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from topologies.lab.lab import _used_up
+from weighbridge.topologies.lab.lab import _used_up
 
 
 @pytest.mark.parametrize(

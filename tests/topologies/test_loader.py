@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from ground.document import DocumentError
-from ground.errors import UsageError
-from topologies import loader
-from topologies.hardware import Hardware
+from weighbridge.common.document import DocumentError
+from weighbridge.common.errors import UsageError
+from weighbridge.topologies import loader
+from weighbridge.topologies.hardware import Hardware
 
 HARDWARE = Hardware.model_validate(
     {"name": "small", "kind": "fake", "hosts": {"client-1": {}, "gateway-1": {}, "store-1": {"disks": [{"size": "1GiB"}]}}}

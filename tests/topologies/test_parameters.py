@@ -1,9 +1,9 @@
 from typing import Literal
 
-from gateways import KINDS
-from ground.quantities import Bytes, Seconds
-from ground.record import Record
-from topologies.parameters import Parameter, parameters
+from weighbridge.common.quantities import Bytes, Seconds
+from weighbridge.common.record import Record
+from weighbridge.gateways import KINDS
+from weighbridge.topologies.parameters import Parameter, parameters
 
 
 class Inner(Record):

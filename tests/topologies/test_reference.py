@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from ground.document import DocumentError
-from ground.errors import UsageError
-from topologies import loader
-from topologies.reference import LONGEST_NAME, parse, split
+from weighbridge.common.document import DocumentError
+from weighbridge.common.errors import UsageError
+from weighbridge.topologies import loader
+from weighbridge.topologies.reference import LONGEST_NAME, parse, split
 
 LOOPBACK = loader.load_hardware(loader.shipped_hardware()["loopback"])
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from gateways.host import Completed
-from ground.document import DocumentError
-from ground.errors import TargetError, UsageError
-from topologies.hardware import Disk, Hardware
-from topologies.loader import load_hardware, shipped_hardware
-from topologies.ssh import claim, disks, kernel, wheels
-from topologies.ssh.leftovers import Stood
+from weighbridge.common.document import DocumentError
+from weighbridge.common.errors import TargetError, UsageError
+from weighbridge.gateways.host import Completed
+from weighbridge.topologies.hardware import Disk, Hardware
+from weighbridge.topologies.loader import load_hardware, shipped_hardware
+from weighbridge.topologies.ssh import claim, disks, kernel, wheels
+from weighbridge.topologies.ssh.leftovers import Stood
 
 FINE: Mapping[str, Any] = {
     "fault": "",
@@ -276,7 +276,7 @@ def test_wheels_of_a_client_have_all_that_drivers_import_and_none_of_what_only_r
             archive.extractall(unpacked)
     # Nothing but Python's own library and what was unpacked: no site, no folder of this suite.
     source = f"import sys; sys.path.append({str(unpacked)!r})\n" + "".join(f"import {name}\n" for name in wheels.MODULES)
-    source += "import drivers; print(drivers.__file__)"
+    source += "from weighbridge import drivers; print(drivers.__file__)"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", source], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(str(unpacked))

@@ -17,14 +17,14 @@ from typing import Any
 import asyncssh
 import pytest
 
-from ground.errors import CommandFailed, MissingMeans, TargetError, UsageError
-from topologies.hardware import Access, HostSpec, Reach
-from topologies.ssh import connection as module
-from topologies.ssh import frame
-from topologies.ssh.connection import Connection
-from topologies.ssh.event_loop import EventLoop
-from topologies.ssh.program import RemoteProgram
-from topologies.ssh.there import ask
+from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError, UsageError
+from weighbridge.topologies.hardware import Access, HostSpec, Reach
+from weighbridge.topologies.ssh import connection as module
+from weighbridge.topologies.ssh import frame
+from weighbridge.topologies.ssh.connection import Connection
+from weighbridge.topologies.ssh.event_loop import EventLoop
+from weighbridge.topologies.ssh.program import RemoteProgram
+from weighbridge.topologies.ssh.there import ask
 
 SOON_S = 10.0
 
@@ -212,7 +212,7 @@ def test_a_program_of_one_file_finds_its_words(host: Connection) -> None:
 
 
 def test_more_commands_than_sessions_go_over_more_connections(host: Connection, server: Server) -> None:
-    from gateways.together import THREADS, together  # noqa: PLC0415
+    from weighbridge.gateways.together import THREADS, together  # noqa: PLC0415
 
     programs = [spawned(host, ("cat",)) for _ in range(module.SESSIONS + 2)]
     assert together([lambda: host.sh("sleep 0.1; echo x").stdout] * THREADS) == ["x\n"] * THREADS

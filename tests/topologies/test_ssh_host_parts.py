@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from gateways.gateway import Image
-from gateways.host import Completed, Service
-from ground.errors import UsageError
-from topologies.hardware import Disk, HostSpec
-from topologies.ssh import release, tell_host, teller, view
-from topologies.ssh.disks import RealDisk
-from topologies.ssh.hosts import limits_read
-from topologies.ssh.plain import Plain
-from topologies.ssh.raising import unlimitable
-from topologies.ssh.services import Process, Services, Stand
-from topologies.ssh.systemd import Systemd
+from weighbridge.common.errors import UsageError
+from weighbridge.gateways.gateway import Image
+from weighbridge.gateways.host import Completed, Service
+from weighbridge.topologies.hardware import Disk, HostSpec
+from weighbridge.topologies.ssh import release, tell_host, teller, view
+from weighbridge.topologies.ssh.disks import RealDisk
+from weighbridge.topologies.ssh.hosts import limits_read
+from weighbridge.topologies.ssh.plain import Plain
+from weighbridge.topologies.ssh.raising import unlimitable
+from weighbridge.topologies.ssh.services import Process, Services, Stand
+from weighbridge.topologies.ssh.systemd import Systemd
 
 STAND = Stand("rgw-beast-abc123", "/opt/weighbridge/deployments/rgw-beast-abc123", 4711)
 BOTH: tuple[Services, ...] = (Systemd(STAND), Plain(STAND))

@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import pytest
 
-from ground.errors import TargetError
-from topologies.ssh import teller as module
-from topologies.ssh.program import RemoteProgram
-from topologies.ssh.services import Process
-from topologies.ssh.teller import Teller
+from weighbridge.common.errors import TargetError
+from weighbridge.topologies.ssh import teller as module
+from weighbridge.topologies.ssh.program import RemoteProgram
+from weighbridge.topologies.ssh.services import Process
+from weighbridge.topologies.ssh.teller import Teller
 
 
 class Told:

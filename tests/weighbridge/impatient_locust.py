@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import sys
 
-from drivers.locust import loop
-from drivers.locust.__main__ import main
-from drivers.order import Ready, Setup
+from weighbridge.drivers.locust import loop
+from weighbridge.drivers.locust.__main__ import main
+from weighbridge.drivers.order import Ready, Setup
 
 TIMEOUT_S = float(sys.argv[1]) if len(sys.argv) > 1 else 0.6
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from drivers.locust.__main__ import main
+from weighbridge.drivers.locust.__main__ import main
 
 if __name__ == "__main__":
     if "station" in sys.argv:

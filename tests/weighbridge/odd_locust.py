@@ -24,7 +24,7 @@ def odd_clocks() -> None:
 
 if __name__ == "__main__":
     odd_clocks()
-    from drivers.locust import __main__, floor
+    from weighbridge.drivers.locust import __main__, floor
 
     floor.ANSWER_S = ANSWER_S
     code = __main__.main(sys.argv)

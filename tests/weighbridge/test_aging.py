@@ -3,14 +3,14 @@ from typing import Any
 
 import pytest
 
-from drivers.order import Aged, AgeRound, Progress
-from gateways.gateway import Room
-from ground.errors import TargetError, UsageError
-from results.store import RunStore
-from suites import Suite
 from weighbridge import aging
+from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.conductor import Conductor
 from weighbridge.display import Display
+from weighbridge.drivers.order import Aged, AgeRound, Progress
+from weighbridge.gateways.gateway import Room
+from weighbridge.results.store import RunStore
+from weighbridge.suites import Suite
 from weighbridge.testing import FAKE_DRIVER, SUITE, Run
 
 ROOM = Room(bytes=3_000_000, free_bytes=2_900_000, replicas=3)

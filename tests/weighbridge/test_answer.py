@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from ground.errors import UsageError
-from results.query import Answer
 from weighbridge.answer import answer_csv, answer_json, answer_text
+from weighbridge.common.errors import UsageError
+from weighbridge.results.query import Answer
 
 ANSWER = Answer(
     columns=("name", "share", "texts"),

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from drivers.order import Progress
-from results.step import StepKey, StepResult
-from results.store import RunStore
-from topologies import deployment as deployments
-from topologies.attestation import Asked, Attestation
-from topologies.ceilings import Ceiling
 from weighbridge import conductor
 from weighbridge.conductor import Conductor
+from weighbridge.drivers.order import Progress
+from weighbridge.results.step import StepKey, StepResult
+from weighbridge.results.store import RunStore
 from weighbridge.testing import FAKE_DRIVER, Run
+from weighbridge.topologies import deployment as deployments
+from weighbridge.topologies.attestation import Asked, Attestation
+from weighbridge.topologies.ceilings import Ceiling
 
 CEILING = Ceiling(host="gateway-1", kind="cpu", what="cpu", value=300.0, unit="events/s", promised=330.0)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ground.errors import UsageError
+from weighbridge.common.errors import UsageError
 from weighbridge.verbs.baseline import baseline, sizes_of
 
 

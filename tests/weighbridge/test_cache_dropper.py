@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from ground.errors import TargetError
-from suites import Every
 from weighbridge.cache_dropper import dropping
+from weighbridge.common.errors import TargetError
+from weighbridge.suites import Every
 
 LATE_S = 10.0
 """A drop that has not come by then does not come."""

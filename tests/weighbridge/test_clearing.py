@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from ground.errors import DriverError, TargetError
 from weighbridge.clearing import clearing
+from weighbridge.common.errors import DriverError, TargetError
 from weighbridge.interruption import Interrupted
 
 

@@ -11,15 +11,15 @@ import pytest
 from click import Command
 from click.testing import CliRunner
 
-from drivers.cosbench import installation
-from ground.errors import MissingMeans, UsageError
-from topologies.deployment import Stands, deploy
-from topologies.lab.daemons import keep
-from topologies.lab.program import Process
-from topologies.loader import shipped_layouts
 from weighbridge.command import Verbs
+from weighbridge.common.errors import MissingMeans, UsageError
+from weighbridge.drivers.cosbench import installation
 from weighbridge.surroundings import place
 from weighbridge.testing import Run
+from weighbridge.topologies.deployment import Stands, deploy
+from weighbridge.topologies.lab.daemons import keep
+from weighbridge.topologies.lab.program import Process
+from weighbridge.topologies.loader import shipped_layouts
 from weighbridge.verbs import compare, resume
 from weighbridge.verbs.compare import cosbench_site
 
@@ -192,7 +192,7 @@ def test_a_cosbench_that_hosts_of_the_lab_do_not_see_is_refused_before_anything_
         home = Path(folder)
         if linked:
             (tmp_path / "elsewhere").symlink_to(home)
-            monkeypatch.setattr("topologies.lab.bundle.OWN_FOLDERS", (folder,))
+            monkeypatch.setattr("weighbridge.topologies.lab.bundle.OWN_FOLDERS", (folder,))
             home = tmp_path / "elsewhere"
         monkeypatch.setenv("COSBENCH_HOME", str(home))
         with pytest.raises(UsageError, match=r"client hosts of the lab do not see it: they have /tmp.* of their own") as refused:

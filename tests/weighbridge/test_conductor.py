@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from drivers import fake
-from drivers.order import Cleanup, Prepare, Progress, Setup, Step, Target
-from ground.errors import DriverError, ServiceFailed, TargetError
-from results.attestation import Attested
-from results.step import Pass, StepKey, StepResult
-from results.store import RunStore, StoreError
-from suites import Suite
-from topologies.fake import FakeHosts
 from weighbridge import conductor
+from weighbridge.common.errors import DriverError, ServiceFailed, TargetError
 from weighbridge.conductor import Conductor
+from weighbridge.drivers import fake
+from weighbridge.drivers.order import Cleanup, Prepare, Progress, Setup, Step, Target
 from weighbridge.measuring import Measuring
 from weighbridge.opening import Opened
+from weighbridge.results.attestation import Attested
+from weighbridge.results.step import Pass, StepKey, StepResult
+from weighbridge.results.store import RunStore, StoreError
+from weighbridge.suites import Suite
 from weighbridge.testing import FAKE_DRIVER, SUITE, Run
+from weighbridge.topologies.fake import FakeHosts
 
 DIED = "stub on gateway-1 has died (its log: stub.out)"
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from swiftclient.client import Connection
 
-from results.store import RunStore
+from weighbridge.results.store import RunStore
 
 pytestmark = pytest.mark.long
 

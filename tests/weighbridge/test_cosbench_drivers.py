@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from ground.errors import DriverError
 from tests.drivers.cosbench.test_installation import home, wait_until_gone
-from topologies.fake import FakeHost
+from weighbridge.common.errors import DriverError
 from weighbridge.cosbench_drivers import CosbenchDrivers
+from weighbridge.topologies.fake import FakeHost
 
 __all__ = ["home"]
 

@@ -3,11 +3,11 @@ import io
 import pytest
 from rich.console import Console
 
-from drivers.order import Progress
-from results.step import StepKey, StepResult
-from results.testing import fake_measurement
 from weighbridge.display import LiveDisplay, PlainDisplay, display_for
+from weighbridge.drivers.order import Progress
 from weighbridge.pace import Pace
+from weighbridge.results.step import StepKey, StepResult
+from weighbridge.results.testing import fake_measurement
 from weighbridge.testing import Run
 
 KEY = StepKey(layout="rgw-a", api="swift", workload="small", workers=4, repeat=0)

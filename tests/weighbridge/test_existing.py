@@ -15,9 +15,9 @@ import pytest
 from pydantic import SecretStr
 from swiftclient.client import Connection
 
-from gateways.existing import made
-from gateways.gateway import Endpoint
-from results.store import RunStore
+from weighbridge.gateways.existing import made
+from weighbridge.gateways.gateway import Endpoint
+from weighbridge.results.store import RunStore
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "gateways"))
 from tls_proxy import authority, terminated

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from results.comparison import Comparison, Effect
-from results.resolved import ResolvedPlan
-from results.run_data import RunData
-from results.statistics import Ratio
-from results.store import RunStore
 from weighbridge import further
 from weighbridge.budget import Allowance
 from weighbridge.conductor import FURTHER, Conductor
 from weighbridge.further import STRICT, clear, unclear
 from weighbridge.plan import Plan
+from weighbridge.results.comparison import Comparison, Effect
+from weighbridge.results.resolved import ResolvedPlan
+from weighbridge.results.run_data import RunData
+from weighbridge.results.statistics import Ratio
+from weighbridge.results.store import RunStore
 from weighbridge.testing import FAKE_DRIVER, SUITE, Run
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from suites import loader
+from weighbridge.suites import loader
 
 FILE = """<workload name="demo">
   <storage type="swift" config="policy=POLICY"/>

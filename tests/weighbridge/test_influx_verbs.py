@@ -8,16 +8,16 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from ground.errors import UsageError
-from results.fake_influx import Answer, FakeInflux
-from results.influx_points import RunPoints
-from results.influx_server import InfluxServer
-from results.store import RunStore
-from topologies import loader
 from weighbridge import run as running
+from weighbridge.common.errors import UsageError
 from weighbridge.display import PlainDisplay
 from weighbridge.interruption import Interrupted
+from weighbridge.results.fake_influx import Answer, FakeInflux
+from weighbridge.results.influx_points import RunPoints
+from weighbridge.results.influx_server import InfluxServer
+from weighbridge.results.store import RunStore
 from weighbridge.testing import FAKE_DRIVER, SUITE, Run, StubGateway
+from weighbridge.topologies import loader
 from weighbridge.verbs import compare, resume, study
 
 

@@ -15,18 +15,18 @@ from typing import Any
 
 import pytest
 
-from results import derivation
-from results import store as storing
-from results.chart_theme import LIGHT
-from results.gallery import Gallery
-from results.resource_chart import resource_chart
-from results.store import RunStore
-from topologies import loader
-from topologies.fake import FakeHost, FakeHosts
 from weighbridge import telemetry
 from weighbridge.command import main
+from weighbridge.results import derivation
+from weighbridge.results import store as storing
+from weighbridge.results.chart_theme import LIGHT
+from weighbridge.results.gallery import Gallery
+from weighbridge.results.resource_chart import resource_chart
+from weighbridge.results.store import RunStore
 from weighbridge.run import Doing
 from weighbridge.testing import FAKE_DRIVER, StubGateway
+from weighbridge.topologies import loader
+from weighbridge.topologies.fake import FakeHost, FakeHosts
 
 SUITE = """
 name: trial

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from ground.errors import EXIT_USAGE, UsageError
-from topologies.deployment import Place
-from topologies.hardware import Hardware
 from weighbridge import means
+from weighbridge.common.errors import EXIT_USAGE, UsageError
 from weighbridge.means import require
+from weighbridge.topologies.deployment import Place
+from weighbridge.topologies.hardware import Hardware
 from weighbridge.verbs.doctor import command
 
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from drivers import fake
-from drivers.order import Cleanup, Order, Prepare, Setup, Step, Target
-from results.measurement import Measurement
-from results.step import Pass, StepResult
-from results.testing import fake_measurement
-from suites import Suite
 from weighbridge import conductor
 from weighbridge.conductor import Conductor
+from weighbridge.drivers import fake
+from weighbridge.drivers.order import Cleanup, Order, Prepare, Setup, Step, Target
 from weighbridge.opening import Opened
+from weighbridge.results.measurement import Measurement
+from weighbridge.results.step import Pass, StepResult
+from weighbridge.results.testing import fake_measurement
+from weighbridge.suites import Suite
 from weighbridge.testing import SUITE, Run
 
 WORKLOAD = {**SUITE["workloads"][0], "workers": [1, 4]}

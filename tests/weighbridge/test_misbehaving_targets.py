@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from results.histogram import Histogram
-from results.step import StepResult
-from results.store import RunStore
+from weighbridge.results.histogram import Histogram
+from weighbridge.results.step import StepResult
+from weighbridge.results.store import RunStore
 
 pytestmark = pytest.mark.long
 

@@ -11,11 +11,11 @@ from typing import Any, cast
 import pytest
 from pydantic import SecretStr
 
-from drivers.order import Setup, Target
-from results.step import Pass
-from suites import loader
-from topologies.deployment import Deployment
 from weighbridge import opening
+from weighbridge.drivers.order import Setup, Target
+from weighbridge.results.step import Pass
+from weighbridge.suites import loader
+from weighbridge.topologies.deployment import Deployment
 
 
 @pytest.mark.parametrize("driver", ["locust", "cosbench"])

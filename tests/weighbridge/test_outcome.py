@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from results import derive
-from results.derivation import Derived
-from results.fake_run import WORKLOADS, Spoilt, fake_run
-from results.reasons import reasons
-from results.slides.evidence import evidence
-from results.slides.talk import talk
 from weighbridge.outcome import print_outcome
+from weighbridge.results import derive
+from weighbridge.results.derivation import Derived
+from weighbridge.results.fake_run import WORKLOADS, Spoilt, fake_run
+from weighbridge.results.reasons import reasons
+from weighbridge.results.slides.evidence import evidence
+from weighbridge.results.slides.talk import talk
 
 SMALL = WORKLOADS[0].model_copy(update={"workers": (1, 32), "runtime": 2.0})
 

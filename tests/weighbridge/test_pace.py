@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from results.step import StepKey
-from topologies.hardware import Hardware
 from weighbridge.pace import Pace, Unit, show_duration, units
 from weighbridge.plan import Plan, Visit
+from weighbridge.results.step import StepKey
 from weighbridge.testing import Run
+from weighbridge.topologies.hardware import Hardware
 
 FIRST, SECOND = Visit(layout="rgw-a", repeat=0), Visit(layout="swift-b", repeat=0)
 AGAIN = Visit(layout="rgw-a", repeat=1)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from suites import Suite
 from weighbridge.passes import asked_of_hosts, wants_tools
+from weighbridge.suites import Suite
 
 WORKLOADS = [
     {"name": name, "objects": {"size": size}, "operations": operations, "workers": [1], "runtime": 1.0}

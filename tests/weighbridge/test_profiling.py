@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from drivers.order import Progress
-from results.profile import Chosen, read_profiles
-from results.step import StepKey, StepResult
 from weighbridge import profiling
 from weighbridge.conductor import Conductor
+from weighbridge.drivers.order import Progress
 from weighbridge.profiling import Able, Profiler, able
+from weighbridge.results.profile import Chosen, read_profiles
+from weighbridge.results.step import StepKey, StepResult
 from weighbridge.testing import FAKE_DRIVER, Run
 
 

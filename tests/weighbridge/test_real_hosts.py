@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from topologies.loader import load_hardware, shipped_hardware
 from weighbridge.selection import fitting
+from weighbridge.topologies.loader import load_hardware, shipped_hardware
 
 USAGE, TARGET = 2, 3
 NOWHERE = """\

@@ -14,35 +14,35 @@ from typing import Any, Self, cast
 import pytest
 from rich.console import Console
 
-from drivers import fake
-from drivers.driver import Heard
-from drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Setup, Step, Target
-from gateways.gateway import Image
-from ground.errors import InvalidMeasurement, ServiceFailed, UsageError
-from results.attestation import Attested
-from results.hold import Holder, holding
-from results.manifest import Sheet
-from results.step import Pass, StepKey, StepResult
-from results.store import RunStore, StoreError
-from suites import Suite
-from suites.loader import load, shipped
-from topologies import images, loader
-from topologies.deployment import Deployment, Place
-from topologies.hardware import Hardware
-from topologies.lab.claim import Claimed
 from weighbridge import conductor as conducting
 from weighbridge import further, resumption
 from weighbridge import run as running
 from weighbridge.budget import Allowance
+from weighbridge.common.errors import InvalidMeasurement, ServiceFailed, UsageError
 from weighbridge.conductor import Conductor
+from weighbridge.drivers import fake
+from weighbridge.drivers.driver import Heard
+from weighbridge.drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Setup, Step, Target
 from weighbridge.facts import facts_of_machine
+from weighbridge.gateways.gateway import Image
 from weighbridge.interruption import Interrupted
 from weighbridge.opening import Opened
 from weighbridge.plan import Plan, make_plan, twin_of
+from weighbridge.results.attestation import Attested
+from weighbridge.results.hold import Holder, holding
+from weighbridge.results.manifest import Sheet
+from weighbridge.results.step import Pass, StepKey, StepResult
+from weighbridge.results.store import RunStore, StoreError
 from weighbridge.resumption import Begun
 from weighbridge.run import Doing, resume
 from weighbridge.selection import hardware_named, layout_named
+from weighbridge.suites import Suite
+from weighbridge.suites.loader import load, shipped
 from weighbridge.testing import Run, StubGateway
+from weighbridge.topologies import images, loader
+from weighbridge.topologies.deployment import Deployment, Place
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.lab.claim import Claimed
 
 
 class Watched:
@@ -604,7 +604,7 @@ def test_only_what_a_process_of_the_run_left_is_taken_away(tmp_path: Path, monke
         removed.append(deployment)
         return ("container", "disk")
 
-    monkeypatch.setattr("topologies.lab.leftovers.remove", remove)
+    monkeypatch.setattr("weighbridge.topologies.lab.leftovers.remove", remove)
     said: list[str] = []
     holders = [Holder(pid=11, since=f"{since}3+00:00"), Holder(pid=13, since=f"{since}6+00:00")]
     resumption.take_away_leftovers(holders, place, said.append)

@@ -21,7 +21,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from results.fake_influx import FakeInflux
+from weighbridge.results.fake_influx import FakeInflux
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from command_lines import CommandLines
@@ -155,7 +155,9 @@ def test_secrets_are_found_nowhere_in_a_run_in_what_is_made_of_it_or_in_the_proc
             assert weighbridge(*said) == 0, weighbridge.said.decode()[-3000:]
         assert weighbridge("export", str(run), "--to", "influx", "--influx", influx.url) == 0
     assert {write.token for write in influx.writes} == {f"Token {INFLUX}"}, "the secrets were in use"
-    assert any(b"steps.jsonl" not in line and b"drivers.locust" in line for line in listed.seen), "the drivers were looked at"
+    assert any(b"steps.jsonl" not in line and b"weighbridge.drivers.locust" in line for line in listed.seen), (
+        "the drivers were looked at"
+    )
     assert listed.looks > 20
     assert [name for line in listed.seen for name in within(line, secrets)] == []
     assert within(weighbridge.said, secrets) == []

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from ground.errors import UsageError
 from weighbridge import selection
+from weighbridge.common.errors import UsageError
 from weighbridge.testing import Run
 
 

@@ -13,20 +13,20 @@ import psutil
 import pytest
 from botocore.config import Config
 
-from drivers.order import Cleanup, Prepare, Progress, Step
-from drivers.process import DriverProcess
-from gateways.null.null import Null, Place, Settings
-from ground.errors import DriverError
-from results.step import Pass, StepKey, StepResult
-from results.validity import judge
 from tests.weighbridge.odd_locust import ANSWER_S
-from topologies.deployment import Deployment, deploy
-from topologies.hardware import Hardware
-from topologies.layout import Layout
-from topologies.loader import Planned
+from weighbridge.common.errors import DriverError
 from weighbridge.conductor import Conductor
+from weighbridge.drivers.order import Cleanup, Prepare, Progress, Step
+from weighbridge.drivers.process import DriverProcess
+from weighbridge.gateways.null.null import Null, Place, Settings
 from weighbridge.opening import Opened, opened
+from weighbridge.results.step import Pass, StepKey, StepResult
+from weighbridge.results.validity import judge
 from weighbridge.testing import Run
+from weighbridge.topologies.deployment import Deployment, deploy
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.layout import Layout
+from weighbridge.topologies.loader import Planned
 
 pytestmark = pytest.mark.long
 

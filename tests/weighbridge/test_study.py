@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from ground.document import DocumentError
-from ground.errors import UsageError
-from results.study import study_of
-from suites.studies import loader
+from weighbridge.common.document import DocumentError
+from weighbridge.common.errors import UsageError
+from weighbridge.results.study import study_of
 from weighbridge.study import DEPLOYMENT_S, ready
+from weighbridge.suites.studies import loader
 
 pytestmark = pytest.mark.long
 

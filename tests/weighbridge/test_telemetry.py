@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from drivers.order import Progress
-from gateways.gateway import HostNeed
-from gateways.host import Counters, DiskCounters, Host
-from gateways.probe import Probe
-from ground.errors import TargetError
-from results.fake_run import WORKLOADS, fake_run
-from results.step import StepKey
-from results.store import RunStore
-from results.telemetry import HostLimits, Telemetry
-from topologies.fake import FakeHost
-from topologies.hardware import Hardware
+from weighbridge.common.errors import TargetError
+from weighbridge.drivers.order import Progress
+from weighbridge.gateways.gateway import HostNeed
+from weighbridge.gateways.host import Counters, DiskCounters, Host
+from weighbridge.gateways.probe import Probe
+from weighbridge.results.fake_run import WORKLOADS, fake_run
+from weighbridge.results.step import StepKey
+from weighbridge.results.store import RunStore
+from weighbridge.results.telemetry import HostLimits, Telemetry
 from weighbridge.telemetry import Recording, Watch, limits_of
+from weighbridge.topologies.fake import FakeHost
+from weighbridge.topologies.hardware import Hardware
 
 KEY = StepKey(layout="swift", api="swift", workload="small-read", workers=4, repeat=7)
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from results.trial import Trial
-from results.trial_book import TrialBook
-from suites.tuning import loader
+from weighbridge.results.trial import Trial
+from weighbridge.results.trial_book import TrialBook
+from weighbridge.suites.tuning import loader
 
 pytestmark = pytest.mark.long
 

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 import yaml
 
-from gateways.existing.existing import Existing
-from gateways.gateway import Gateway
-from ground.document import Document, DocumentError
-from ground.errors import UsageError
-from results.store import RunStore
-from results.trial import TuningRun
-from suites.tuning import Tuning
-from suites.tuning import loader as tuning_files
-from topologies import loader
+from weighbridge.common.document import Document, DocumentError
+from weighbridge.common.errors import UsageError
+from weighbridge.gateways.existing.existing import Existing
+from weighbridge.gateways.gateway import Gateway
+from weighbridge.results.store import RunStore
+from weighbridge.results.trial import TuningRun
+from weighbridge.suites.tuning import Tuning
+from weighbridge.suites.tuning import loader as tuning_files
+from weighbridge.topologies import loader
 from weighbridge.tuning import preparation
 from weighbridge.tuning.course import Course
 from weighbridge.tuning.preparation import Changes

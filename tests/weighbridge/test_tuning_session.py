@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from gateways.gateway import Gateway
-from ground.errors import ServiceFailed, UsageError
-from results.ledger import Entry, Ledger
-from results.store import RunStore
-from results.trial import CONFIRMATION, Trial
-from results.trial_book import TrialBook
-from topologies import loader
 from weighbridge import conductor
+from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.display import PlainDisplay
+from weighbridge.gateways.gateway import Gateway
 from weighbridge.interruption import Interrupted
+from weighbridge.results.ledger import Entry, Ledger
+from weighbridge.results.store import RunStore
+from weighbridge.results.trial import CONFIRMATION, Trial
+from weighbridge.results.trial_book import TrialBook
+from weighbridge.topologies import loader
 from weighbridge.tuning import bench, session, tuner
 from weighbridge.tuning.bench import Bench
 from weighbridge.tuning.course import Course

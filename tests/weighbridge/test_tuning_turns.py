@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from results.ledger import Entry, Ledger
-from results.trial import Arm, EntryVerdict, Trial
-from suites.tuning import Tuning
+from weighbridge.results.ledger import Entry, Ledger
+from weighbridge.results.trial import Arm, EntryVerdict, Trial
+from weighbridge.suites.tuning import Tuning
 from weighbridge.tuning.testing import TUNING
 from weighbridge.tuning.turns import Judge, Tried, Turn, rounds
 

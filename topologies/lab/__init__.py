@@ -4,6 +4,6 @@ Everything a host owns lives in namespaces of its container, so that deleting th
 private mount namespace, the NIC in its network namespace, loop disks by descriptors that only its first process holds.
 """
 
-from topologies.lab.lab import LabHosts, raise_lab
+from weighbridge.topologies.lab.lab import LabHosts, raise_lab
 
 __all__ = ["LabHosts", "raise_lab"]

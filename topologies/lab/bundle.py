@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from topologies.lab.disk import LoopDisk
-from topologies.lab.runc import DEPLOYMENT, HOST
-from topologies.lab.tools import INSIDE
+from weighbridge.topologies.lab.disk import LoopDisk
+from weighbridge.topologies.lab.runc import DEPLOYMENT, HOST
+from weighbridge.topologies.lab.tools import INSIDE
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 

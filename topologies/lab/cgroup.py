@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from ground.errors import TargetError
-from topologies.hardware import Disk, HostSpec
-from topologies.hosts import LIMITED, Limited
-from topologies.quota import DEFAULT_PERIOD_S, quota_of
+from weighbridge.common.errors import TargetError
+from weighbridge.topologies.hardware import Disk, HostSpec
+from weighbridge.topologies.hosts import LIMITED, Limited
+from weighbridge.topologies.quota import DEFAULT_PERIOD_S, quota_of
 
 MOUNT: Final = Path("/sys/fs/cgroup")
 TREE: Final = "weighbridge"

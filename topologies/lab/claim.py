@@ -15,12 +15,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ground import inside
-from ground.errors import TargetError, UsageError
-from ground.locks import open_lock
-from ground.record import Record
-from topologies.lab.cgroup import Write
-from topologies.lab.runc import Runc
+from weighbridge.common import inside
+from weighbridge.common.errors import TargetError, UsageError
+from weighbridge.common.locks import open_lock
+from weighbridge.common.record import Record
+from weighbridge.topologies.lab.cgroup import Write
+from weighbridge.topologies.lab.runc import Runc
 
 STATE = Path("/run/weighbridge")
 """What must not survive a reboot, since nothing of what it tells of does: the lock, the claims, runc's state."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Sequence
 
-from ground.errors import CommandFailed, MissingMeans
+from weighbridge.common.errors import CommandFailed, MissingMeans
 
 HERE = "this machine"
 """The host that CommandFailed names."""

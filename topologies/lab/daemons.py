@@ -8,11 +8,11 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from ground import inside
-from ground.errors import TargetError
-from ground.record import Record
-from topologies.lab.ending import BUNDLES
-from topologies.lab.program import Process
+from weighbridge.common import inside
+from weighbridge.common.errors import TargetError
+from weighbridge.common.record import Record
+from weighbridge.topologies.lab.ending import BUNDLES
+from weighbridge.topologies.lab.program import Process
 
 FILE: Final = "daemons.json"
 

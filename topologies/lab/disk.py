@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from ground.errors import MissingMeans, TargetError
+from weighbridge.common.errors import MissingMeans, TargetError
 
 # linux/loop.h; LOOP_CONFIGURE is in Linux 5.8 and later. It takes struct loop_config: the descriptor and block size, then
 # struct loop_info64 with lo_flags at its offset 52, then 64 reserved bytes. In one step, so that a process killed half-way

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from ground.errors import CommandFailed, TargetError
-from topologies.lab.cgroup import TREE, Cgroups
-from topologies.lab.claim import Claimed
-from topologies.lab.program import Process, send
-from topologies.lab.runc import Runc
+from weighbridge.common.errors import CommandFailed, TargetError
+from weighbridge.topologies.lab.cgroup import TREE, Cgroups
+from weighbridge.topologies.lab.claim import Claimed
+from weighbridge.topologies.lab.program import Process, send
+from weighbridge.topologies.lab.runc import Runc
 
 BUNDLES = "bundles"
 """Folder of a deployment that holds its containers' bundles and the overlays' upper folders."""

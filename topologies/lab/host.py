@@ -11,15 +11,15 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from gateways.host import Completed, Counters, Host, Service
-from ground import inside
-from ground.errors import CommandFailed, TargetError
-from topologies.lab import daemons, tools
-from topologies.lab.bundle import Bundle
-from topologies.lab.cgroup import Cgroups
-from topologies.lab.program import Process, Program, kill_family, send, wait_end
-from topologies.lab.runc import Runc
-from topologies.lab.usage import DiskUse, counters
+from weighbridge.common import inside
+from weighbridge.common.errors import CommandFailed, TargetError
+from weighbridge.gateways.host import Completed, Counters, Host, Service
+from weighbridge.topologies.lab import daemons, tools
+from weighbridge.topologies.lab.bundle import Bundle
+from weighbridge.topologies.lab.cgroup import Cgroups
+from weighbridge.topologies.lab.program import Process, Program, kill_family, send, wait_end
+from weighbridge.topologies.lab.runc import Runc
+from weighbridge.topologies.lab.usage import DiskUse, counters
 
 SERVICE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}")
 MOST_LINKS = 40

@@ -14,23 +14,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from gateways.host import Host
-from ground.errors import CommandFailed, MissingMeans, TargetError, UsageError
-from topologies.hardware import Hardware, HostSpec
-from topologies.hosts import LIMITED, Hosts, Limited
-from topologies.images import built_on, packages_sum
-from topologies.lab import bundle as bundles
-from topologies.lab import network, runc
-from topologies.lab.bundle import Bundle
-from topologies.lab.cgroup import TREE, Cgroups, Write
-from topologies.lab.claim import STATE, Claim, RootLimit
-from topologies.lab.disk import LoopDisk
-from topologies.lab.ending import BUNDLES, take_away
-from topologies.lab.host import LabHost
-from topologies.lab.network import Port
-from topologies.lab.runc import Runc
-from topologies.lab.usage import disk_use
-from topologies.quota import slice_words
+from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError, UsageError
+from weighbridge.common.home import IMPORTED_FROM
+from weighbridge.gateways.host import Host
+from weighbridge.topologies.hardware import Hardware, HostSpec
+from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
+from weighbridge.topologies.images import built_on, packages_sum
+from weighbridge.topologies.lab import bundle as bundles
+from weighbridge.topologies.lab import network, runc
+from weighbridge.topologies.lab.bundle import Bundle
+from weighbridge.topologies.lab.cgroup import TREE, Cgroups, Write
+from weighbridge.topologies.lab.claim import STATE, Claim, RootLimit
+from weighbridge.topologies.lab.disk import LoopDisk
+from weighbridge.topologies.lab.ending import BUNDLES, take_away
+from weighbridge.topologies.lab.host import LabHost
+from weighbridge.topologies.lab.network import Port
+from weighbridge.topologies.lab.runc import Runc
+from weighbridge.topologies.lab.usage import disk_use
+from weighbridge.topologies.quota import slice_words
 
 SWITCH = "_switch"
 """The container that holds the bridge; no host's name begins with an underscore."""
@@ -329,8 +330,7 @@ def _wanted(hardware: Hardware, images: Mapping[str, Path], names: Collection[st
 
 def _python_of_this_process() -> tuple[Path, ...]:
     """Where this Python and this project are: drivers run them on client hosts, also when they are below /tmp."""
-    here = Path(__file__).resolve().parents[2]
-    return tuple(dict.fromkeys((Path(sys.prefix), Path(sys.base_prefix), here)))
+    return tuple(dict.fromkeys((Path(sys.prefix), Path(sys.base_prefix), IMPORTED_FROM)))
 
 
 def _all(work: Callable[[One], Result], items: Iterable[One]) -> list[Result]:

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from topologies.conducting import Conducted, conducted_below
-from topologies.images import half_built, sweep
-from topologies.lab.cgroup import TREE, Cgroups
-from topologies.lab.claim import STATE, Claimed, claims, nobody_at_work
-from topologies.lab.ending import disks, take_away
-from topologies.lab.runc import Runc
+from weighbridge.topologies.conducting import Conducted, conducted_below
+from weighbridge.topologies.images import half_built, sweep
+from weighbridge.topologies.lab.cgroup import TREE, Cgroups
+from weighbridge.topologies.lab.claim import STATE, Claimed, claims, nobody_at_work
+from weighbridge.topologies.lab.ending import disks, take_away
+from weighbridge.topologies.lab.runc import Runc
 
 DEPLOYMENTS = "deployments"
 IMAGES = "images"

@@ -7,9 +7,9 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from ground.quantities import show_bytes
-from topologies.hardware import Hardware
-from topologies.lab.cgroup import Cgroups
+from weighbridge.common.quantities import show_bytes
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.lab.cgroup import Cgroups
 
 TOOLS = (
     ("runc", "runc", "hosts are containers under it"),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from topologies.lab.command import command
+from weighbridge.topologies.lab.command import command
 
 PREFIX = "10.80.0"
 """Every deployment has this network: namespaces keep them apart, and addresses are the same in every run."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from ground.errors import MissingMeans
+from weighbridge.common.errors import MissingMeans
 
 INSIDE: Final = "/run/weighbridge/tools"
 """Where hosts have the tools. Below /run, which is a file system of its own in every host: the mount point can be made there

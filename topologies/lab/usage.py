@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gateways.host import Counters, DiskCounters
-from ground.errors import TargetError
-from topologies.lab.cgroup import Cgroups
-from topologies.lab.network import NIC
+from weighbridge.common.errors import TargetError
+from weighbridge.gateways.host import Counters, DiskCounters
+from weighbridge.topologies.lab.cgroup import Cgroups
+from weighbridge.topologies.lab.network import NIC
 
 SECTOR_BYTES = 512
 """What /sys/block/*/stat counts in (Documentation/block/stat.rst)."""

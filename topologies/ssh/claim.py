@@ -10,14 +10,14 @@ import os
 
 from pydantic import ValidationError
 
-from ground.errors import TargetError, UsageError
-from ground.record import Record
-from topologies.conducting import started_at
-from topologies.ssh.claim_there import FILE
-from topologies.ssh.disks import RealDisk
-from topologies.ssh.kernel import Former
-from topologies.ssh.shell import Shell
-from topologies.ssh.there import ask
+from weighbridge.common.errors import TargetError, UsageError
+from weighbridge.common.record import Record
+from weighbridge.topologies.conducting import started_at
+from weighbridge.topologies.ssh.claim_there import FILE
+from weighbridge.topologies.ssh.disks import RealDisk
+from weighbridge.topologies.ssh.kernel import Former
+from weighbridge.topologies.ssh.shell import Shell
+from weighbridge.topologies.ssh.there import ask
 
 
 class Claimed(Record):

@@ -15,12 +15,12 @@ from typing import IO, Any, Final, NoReturn
 
 import asyncssh
 
-from gateways.host import Completed
-from ground.errors import CommandFailed, MissingMeans, TargetError, UsageError
-from topologies.hardware import Access, HostSpec
-from topologies.ssh import frame
-from topologies.ssh.event_loop import EventLoop
-from topologies.ssh.pipes import Pipes
+from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError, UsageError
+from weighbridge.gateways.host import Completed
+from weighbridge.topologies.hardware import Access, HostSpec
+from weighbridge.topologies.ssh import frame
+from weighbridge.topologies.ssh.event_loop import EventLoop
+from weighbridge.topologies.ssh.pipes import Pipes
 
 PASSPHRASE: Final = "WEIGHBRIDGE_SSH_PASSPHRASE"  # noqa: S105 - the name of a variable
 KEEPALIVE_S: Final = 5

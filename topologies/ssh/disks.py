@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ground.errors import TargetError
-from ground.quantities import show_bytes
-from ground.record import Record
-from topologies.hardware import Disk
-from topologies.ssh.shell import Shell
-from topologies.ssh.there import ask
+from weighbridge.common.errors import TargetError
+from weighbridge.common.quantities import show_bytes
+from weighbridge.common.record import Record
+from weighbridge.topologies.hardware import Disk
+from weighbridge.topologies.ssh.shell import Shell
+from weighbridge.topologies.ssh.there import ask
 
 LEAST_BYTES: Final = 300 * 2**20
 """mkfs.xfs makes nothing smaller."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 
-from ground.errors import TargetError, WeighbridgeError
-from topologies.ssh import claim, disks, kernel
-from topologies.ssh.claim import Claimed
-from topologies.ssh.plain import Plain
-from topologies.ssh.services import Services, Stand
-from topologies.ssh.shell import Shell
-from topologies.ssh.systemd import Systemd
+from weighbridge.common.errors import TargetError, WeighbridgeError
+from weighbridge.topologies.ssh import claim, disks, kernel
+from weighbridge.topologies.ssh.claim import Claimed
+from weighbridge.topologies.ssh.plain import Plain
+from weighbridge.topologies.ssh.services import Services, Stand
+from weighbridge.topologies.ssh.shell import Shell
+from weighbridge.topologies.ssh.systemd import Systemd
 
 DEPLOYMENTS = "deployments"
 """Folder, below that of the hardware's `ssh`, with a folder for each deployment."""

@@ -8,7 +8,7 @@ from typing import Final
 
 import asyncssh
 
-from ground.quantities import show_bytes
+from weighbridge.common.quantities import show_bytes
 
 _MARK: Final = "weighbridge-begins-here"
 _LINE: Final = f"{_MARK}\n".encode()

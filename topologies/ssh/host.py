@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from gateways.host import Command, Completed, Counters, Host, Service
-from ground.errors import CommandFailed, MissingMeans, TargetError
-from topologies.ssh.connection import Connection
-from topologies.ssh.program import RemoteProgram
-from topologies.ssh.services import Process, Services
-from topologies.ssh.teller import Teller, since
+from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError
+from weighbridge.gateways.host import Command, Completed, Counters, Host, Service
+from weighbridge.topologies.ssh.connection import Connection
+from weighbridge.topologies.ssh.program import RemoteProgram
+from weighbridge.topologies.ssh.services import Process, Services
+from weighbridge.topologies.ssh.teller import Teller, since
 
 SERVICE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}")
 

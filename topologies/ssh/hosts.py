@@ -7,18 +7,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from gateways.host import Host
-from gateways.together import together
-from ground.errors import TargetError, WeighbridgeError
-from topologies.hardware import Disk, Hardware
-from topologies.hosts import LIMITED, Hosts, Limited
-from topologies.ssh import ending, kernel
-from topologies.ssh.claim import Claimed
-from topologies.ssh.connection import Connection
-from topologies.ssh.disks import RealDisk
-from topologies.ssh.event_loop import EventLoop
-from topologies.ssh.host import SshHost
-from topologies.ssh.kernel import Look
+from weighbridge.common.errors import TargetError, WeighbridgeError
+from weighbridge.gateways.host import Host
+from weighbridge.gateways.together import together
+from weighbridge.topologies.hardware import Disk, Hardware
+from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
+from weighbridge.topologies.ssh import ending, kernel
+from weighbridge.topologies.ssh.claim import Claimed
+from weighbridge.topologies.ssh.connection import Connection
+from weighbridge.topologies.ssh.disks import RealDisk
+from weighbridge.topologies.ssh.event_loop import EventLoop
+from weighbridge.topologies.ssh.host import SshHost
+from weighbridge.topologies.ssh.kernel import Look
 
 AGAIN_S = 8.0
 """How long a host that stopped answering is tried once more before it is left as it is."""

@@ -6,12 +6,12 @@ from typing import Any
 
 from pydantic import Field
 
-from ground.errors import TargetError
-from ground.record import Record
-from topologies.hardware import Hardware
-from topologies.ssh.shell import Shell
-from topologies.ssh.there import ask
-from topologies.sysctls import RECORDED
+from weighbridge.common.errors import TargetError
+from weighbridge.common.record import Record
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.ssh.shell import Shell
+from weighbridge.topologies.ssh.there import ask
+from weighbridge.topologies.sysctls import RECORDED
 
 
 class Look(Record):

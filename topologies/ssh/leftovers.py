@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from gateways.together import together
-from ground.errors import WeighbridgeError
-from topologies.hardware import Hardware
-from topologies.ssh import claim as claims
-from topologies.ssh import ending, suite
-from topologies.ssh.claim import Claimed
-from topologies.ssh.connection import Connection
-from topologies.ssh.event_loop import EventLoop
-from topologies.ssh.shell import Shell
-from topologies.ssh.there import ask
+from weighbridge.common.errors import WeighbridgeError
+from weighbridge.gateways.together import together
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.ssh import claim as claims
+from weighbridge.topologies.ssh import ending, suite
+from weighbridge.topologies.ssh.claim import Claimed
+from weighbridge.topologies.ssh.connection import Connection
+from weighbridge.topologies.ssh.event_loop import EventLoop
+from weighbridge.topologies.ssh.shell import Shell
+from weighbridge.topologies.ssh.there import ask
 
 Kind = Literal["claim", "process", "disk", "kernel setting", "folder", "half-made suite", "suite"]
 Result = TypeVar("Result")

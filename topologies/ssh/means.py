@@ -11,18 +11,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from gateways.gateway import Image, Say
-from ground.errors import CommandFailed, MissingMeans, TargetError, WeighbridgeError
-from ground.quantities import show_bytes
-from topologies.hardware import Hardware
-from topologies.images import ALWAYS
-from topologies.lab.means import Mean
-from topologies.loader import Planned
-from topologies.ssh import claim, disks, kernel, leftovers, release, suite, view, wheels
-from topologies.ssh.connection import Connection
-from topologies.ssh.raising import TOOLS, unlimitable
-from topologies.ssh.suite import Found
-from topologies.ssh.there import ask
+from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError, WeighbridgeError
+from weighbridge.common.quantities import show_bytes
+from weighbridge.gateways.gateway import Image, Say
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.images import ALWAYS
+from weighbridge.topologies.lab.means import Mean
+from weighbridge.topologies.loader import Planned
+from weighbridge.topologies.ssh import claim, disks, kernel, leftovers, release, suite, view, wheels
+from weighbridge.topologies.ssh.connection import Connection
+from weighbridge.topologies.ssh.raising import TOOLS, unlimitable
+from weighbridge.topologies.ssh.suite import Found
+from weighbridge.topologies.ssh.there import ask
 
 ROOM_BYTES: Final = 2**30
 """What a deployment's logs and state outside of its disks take on a host, as guessed: a monitor's store is the most of it."""

@@ -9,7 +9,7 @@ from typing import IO
 
 import asyncssh
 
-from topologies.ssh import frame
+from weighbridge.topologies.ssh import frame
 
 
 class Pipes:

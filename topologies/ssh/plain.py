@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Sequence
 
-from topologies.hardware import HostSpec
-from topologies.hosts import Limited
-from topologies.quota import DEFAULT_PERIOD_S
-from topologies.ssh.services import BORN, DEPLOYMENT, HOLDER, LABELLED, PROGRAM, Process, Services, unmounting
+from weighbridge.topologies.hardware import HostSpec
+from weighbridge.topologies.hosts import Limited
+from weighbridge.topologies.quota import DEFAULT_PERIOD_S
+from weighbridge.topologies.ssh.services import BORN, DEPLOYMENT, HOLDER, LABELLED, PROGRAM, Process, Services, unmounting
 
 
 class Plain(Services):

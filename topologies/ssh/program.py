@@ -13,15 +13,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from ground.errors import TargetError
-from topologies.ssh.connection import Connection
+from weighbridge.common.errors import TargetError
+from weighbridge.topologies.ssh.connection import Connection
 
 LOST: Final = 255
 """The status of a program whose host has stopped answering, as ssh(1) has it."""
 
 
 class RemoteProgram:
-    """A `ground.piped.Piped`. When its host stops answering its pipes end, and for who asks here it has ended with LOST."""
+    """A `common.piped.Piped`. When its host stops answering its pipes end, and for who asks here it has ended with LOST."""
 
     def __init__(self, connection: Connection, argv: Sequence[str], *, stderr: Path, send: Callable[[int], None]) -> None:
         """Start `argv` on the host; `send` signals it there, with all it started when that is KILL. Raises TargetError."""

@@ -10,21 +10,21 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-from gateways.gateway import Image, Say
-from gateways.host import Command
-from gateways.together import together
-from ground.errors import TargetError, UsageError, WeighbridgeError
-from topologies.hardware import Hardware, HostSpec
-from topologies.hosts import Hosts
-from topologies.ssh import claim as claims
-from topologies.ssh import disks, ending, kernel, release, view
-from topologies.ssh.connection import Connection
-from topologies.ssh.event_loop import EventLoop
-from topologies.ssh.host import SshHost
-from topologies.ssh.hosts import SshHosts, Taken
-from topologies.ssh.program import RemoteProgram
-from topologies.ssh.services import Services
-from topologies.ssh.teller import Teller, source
+from weighbridge.common.errors import TargetError, UsageError, WeighbridgeError
+from weighbridge.gateways.gateway import Image, Say
+from weighbridge.gateways.host import Command
+from weighbridge.gateways.together import together
+from weighbridge.topologies.hardware import Hardware, HostSpec
+from weighbridge.topologies.hosts import Hosts
+from weighbridge.topologies.ssh import claim as claims
+from weighbridge.topologies.ssh import disks, ending, kernel, release, view
+from weighbridge.topologies.ssh.connection import Connection
+from weighbridge.topologies.ssh.event_loop import EventLoop
+from weighbridge.topologies.ssh.host import SshHost
+from weighbridge.topologies.ssh.hosts import SshHosts, Taken
+from weighbridge.topologies.ssh.program import RemoteProgram
+from weighbridge.topologies.ssh.services import Services
+from weighbridge.topologies.ssh.teller import Teller, source
 
 TOOLS: Final = ("fio", "iperf3", "sysbench")
 """What attestation runs."""
@@ -194,7 +194,7 @@ class _Raising:
         return Teller(program, one.connection.where, errors=errors)
 
     def _suite(self, shell: Connection) -> Command:
-        from topologies.ssh import suite  # noqa: PLC0415 - wanted on hosts that make the load
+        from weighbridge.topologies.ssh import suite  # noqa: PLC0415 - wanted on hosts that make the load
 
         return suite.ensure(shell, self._hardware, self._folder.parent.parent, self._say)
 

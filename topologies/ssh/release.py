@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from gateways.gateway import Image
-from topologies.ssh.shell import Shell
+from weighbridge.gateways.gateway import Image
+from weighbridge.topologies.ssh.shell import Shell
 
 _PACKAGE: Final = {"ceph": ("ceph-common", "radosgw", "ceph-base"), "swift": ("python3-swift", "swift", "openstack-swift")}
 """Packages that tell the version of what an image's name begins with: Debian's names, then others'."""

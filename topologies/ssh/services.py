@@ -8,12 +8,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gateways.host import Service
-from topologies.hardware import HostSpec
-from topologies.hosts import Limited
-from topologies.quota import DEFAULT_PERIOD_S
-from topologies.ssh.connection import PATH
-from topologies.ssh.view import UNMOUNT
+from weighbridge.gateways.host import Service
+from weighbridge.topologies.hardware import HostSpec
+from weighbridge.topologies.hosts import Limited
+from weighbridge.topologies.quota import DEFAULT_PERIOD_S
+from weighbridge.topologies.ssh.connection import PATH
+from weighbridge.topologies.ssh.view import UNMOUNT
 
 DEPLOYMENT: Final = "WEIGHBRIDGE_DEPLOYMENT"
 """Variable of every process of a deployment, with its label: what is left of one is found by it."""

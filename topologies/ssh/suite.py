@@ -13,17 +13,17 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from gateways.gateway import Say
-from gateways.host import Command
-from ground.errors import CommandFailed, MissingMeans, TargetError
-from ground.locks import open_lock
-from ground.quantities import show_bytes
-from ground.record import Record
-from topologies.hardware import Access, Hardware
-from topologies.ssh import wheels
-from topologies.ssh.shell import Shell
-from topologies.ssh.there import ask
-from topologies.ssh.wheels import Python
+from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError
+from weighbridge.common.locks import open_lock
+from weighbridge.common.quantities import show_bytes
+from weighbridge.common.record import Record
+from weighbridge.gateways.gateway import Say
+from weighbridge.gateways.host import Command
+from weighbridge.topologies.hardware import Access, Hardware
+from weighbridge.topologies.ssh import wheels
+from weighbridge.topologies.ssh.shell import Shell
+from weighbridge.topologies.ssh.there import ask
+from weighbridge.topologies.ssh.wheels import Python
 
 NAME: Final = "suite"
 WHEELHOUSE: Final = "wheelhouse"

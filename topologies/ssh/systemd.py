@@ -6,10 +6,10 @@ import shlex
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from topologies.hardware import HostSpec
-from topologies.hosts import Limited
-from topologies.quota import DEFAULT_PERIOD_S, quota_of
-from topologies.ssh.services import BORN, DEPLOYMENT, HOLDER, Process, Services, unmounting
+from weighbridge.topologies.hardware import HostSpec
+from weighbridge.topologies.hosts import Limited
+from weighbridge.topologies.quota import DEFAULT_PERIOD_S, quota_of
+from weighbridge.topologies.ssh.services import BORN, DEPLOYMENT, HOLDER, Process, Services, unmounting
 
 # A service that the kernel ends for memory is that service's end alone, as it is in a lab; and what is asked to end is killed
 # soon after, since its data is thrown away.

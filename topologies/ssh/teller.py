@@ -17,16 +17,16 @@ from typing import Annotated, Any, Final
 
 from pydantic import Base64Bytes, Field, ValidationError
 
-from gateways.host import Counters, DiskCounters
-from ground import inside
-from ground.errors import TargetError
-from ground.printed import json_value, printable
-from ground.quantities import show_bytes
-from ground.record import Record
-from topologies.kept_logs import MOST_BYTES, MOST_FILES
-from topologies.ssh import tell_host
-from topologies.ssh.program import RemoteProgram
-from topologies.ssh.services import Process
+from weighbridge.common import inside
+from weighbridge.common.errors import TargetError
+from weighbridge.common.printed import json_value, printable
+from weighbridge.common.quantities import show_bytes
+from weighbridge.common.record import Record
+from weighbridge.gateways.host import Counters, DiskCounters
+from weighbridge.topologies.kept_logs import MOST_BYTES, MOST_FILES
+from weighbridge.topologies.ssh import tell_host
+from weighbridge.topologies.ssh.program import RemoteProgram
+from weighbridge.topologies.ssh.services import Process
 
 END_S: Final = 5.0
 LONGEST_ANSWER_BYTES: Final = 64 * 2**20

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ground.errors import TargetError
-from ground.printed import json_value
-from topologies.ssh.shell import Shell
+from weighbridge.common.errors import TargetError
+from weighbridge.common.printed import json_value
+from weighbridge.topologies.ssh.shell import Shell
 
 _FOLDER = Path(__file__).resolve().parent
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Final
 
-from ground.errors import UsageError
+from weighbridge.common.errors import UsageError
 
 OVERLAID: Final = ("/etc", "/var/lib", "/var/cache", "/var/log", "/srv", "/usr/local")
 """Where gateways have their configuration, their state and their programs of ours."""

@@ -19,8 +19,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
-from ground.errors import MissingMeans
-from ground.record import Record
+from weighbridge.common.errors import MissingMeans
+from weighbridge.common.home import IMPORTED_FROM, PACKAGE, ROOMS
+from weighbridge.common.record import Record
 
 NEEDED: Final = (
     "asyncssh",
@@ -36,25 +37,23 @@ NEEDED: Final = (
 )
 """What drivers, the small programs of gateways and the null target import, of all that this suite needs here."""
 MODULES: Final = (
-    "drivers.locust.__main__",
-    "drivers.cosbench.__main__",
-    "drivers.engine._native",
-    "gateways.existing.clear",
-    "gateways.existing.look",
-    "gateways.ports",
-    "gateways.swift.ask_servers",
-    "gateways.verify",
+    "weighbridge.drivers.locust.__main__",
+    "weighbridge.drivers.cosbench.__main__",
+    "weighbridge.drivers.engine._native",
+    "weighbridge.gateways.existing.clear",
+    "weighbridge.gateways.existing.look",
+    "weighbridge.gateways.ports",
+    "weighbridge.gateways.swift.ask_servers",
+    "weighbridge.gateways.verify",
     "weighbridge.verbs.null_target",
     "asyncssh",
     "boto3",
     "swiftclient.client",
 )
 """What is imported on a client to see that its suite is whole."""
-ROOMS: Final = ("drivers", "gateways", "ground", "results", "suites", "topologies", "weighbridge")
-ENGINE: Final = "drivers/engine/_native.abi3.so"
+ENGINE: Final = "weighbridge/drivers/engine/_native.abi3.so"
 """The engine in the wheel. It is compiled against Python's stable ABI (abi3-py311), whatever its name is here."""
 DOWNLOAD_S: Final = 900.0
-_ROOT = Path(__file__).resolve().parent.parent.parent
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?[^;]*(?:;(.*))?")
 _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']""")
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
@@ -84,12 +83,12 @@ class Python(Record):
 def own_files() -> dict[str, Path]:
     """This suite's own files that clients want, by their paths in the wheel. Raises MissingMeans where its engine is not built."""
     found = {
-        str(path.relative_to(_ROOT)): path
-        for room in ROOMS
-        for path in sorted((_ROOT / room).rglob("*.py"))
-        if not {"tests", "target", "src", "__pycache__"}.intersection(path.relative_to(_ROOT).parts)
+        str(path.relative_to(IMPORTED_FROM)): path
+        for folder in (PACKAGE, *(PACKAGE / room for room in ROOMS))
+        for path in sorted(folder.rglob("*.py"))
+        if not {"tests", "target", "src", "__pycache__"}.intersection(path.relative_to(PACKAGE).parts)
     }
-    engines = sorted((_ROOT / "drivers" / "engine").glob("_native*.so"))
+    engines = sorted((PACKAGE / "drivers" / "engine").glob("_native*.so"))
     if not engines:
         raise MissingMeans("the engine of this suite is not built here, and clients want it", advice="run `make setup`")
     # Where an older build lies beside it, the one that this Python loads is the newest.

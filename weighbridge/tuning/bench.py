@@ -9,21 +9,21 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from drivers.driver import Driver, GaveUp
-from ground.errors import DriverError, TargetError, UsageError, WeighbridgeError
-from ground.scope import Scope, widest
-from results.attestation import Attested
-from results.manifest import Sheet
-from results.step import Pass, StepKey
-from results.store import RunStore
-from results.trial import Arm
-from suites import Workload
-from topologies.deployment import Deployment, Place, deploy
+from weighbridge.common.errors import DriverError, TargetError, UsageError, WeighbridgeError
+from weighbridge.common.scope import Scope, widest
 from weighbridge.display import Display
+from weighbridge.drivers.driver import Driver, GaveUp
 from weighbridge.measuring import Measuring
 from weighbridge.opening import LOCUST, opened
 from weighbridge.passes import asked_of_hosts, passes_of, wants_tools
 from weighbridge.plan import Visit, keys_of
+from weighbridge.results.attestation import Attested
+from weighbridge.results.manifest import Sheet
+from weighbridge.results.step import Pass, StepKey
+from weighbridge.results.store import RunStore
+from weighbridge.results.trial import Arm
+from weighbridge.suites import Workload
+from weighbridge.topologies.deployment import Deployment, Place, deploy
 from weighbridge.tuning.preparation import Ready
 from weighbridge.tuning.space import Candidate, scope_between
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ground.document import DocumentError
-from results.ledger import Entry, Ledger
-from results.trial import Fragment, Winner
-from topologies.hardware import Hardware
-from topologies.reference import LONGEST_NAME
-from topologies.sites import sites
+from weighbridge.common.document import DocumentError
+from weighbridge.results.ledger import Entry, Ledger
+from weighbridge.results.trial import Fragment, Winner
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.reference import LONGEST_NAME
+from weighbridge.topologies.sites import sites
 from weighbridge.tuning.preparation import Ready
 from weighbridge.tuning.space import Candidate, Choice
 
@@ -47,7 +47,7 @@ def choose(ready: Ready, candidates: Mapping[str, Candidate], ledger: Ledger, re
 
 def pasted(before: Candidate, after: Candidate, hardware: Hardware, evidence: Sequence[str]) -> tuple[Fragment, ...]:
     """What has to be pasted into which file to have an arm instead of another; none of gateways that have no files."""
-    from gateways.fragments import fragments  # noqa: PLC0415 - wanted once, at the end
+    from weighbridge.gateways.fragments import fragments  # noqa: PLC0415 - wanted once, at the end
 
     where = sites(hardware)
     found = fragments(before.planned.gateway.render(where), after.planned.gateway.render(where), evidence)

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from ground.scope import Scope
-from topologies.deployment import ATTESTED
 from weighbridge.budget import REPORTING_S, Allowance
+from weighbridge.common.scope import Scope
 from weighbridge.pace import DRIVER_S, Pace, units
 from weighbridge.plan import Visit
+from weighbridge.topologies.deployment import ATTESTED
 from weighbridge.tuning.preparation import Ready
 from weighbridge.tuning.space import scope_between
 from weighbridge.tuning.turns import turns_of_round

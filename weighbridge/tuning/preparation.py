@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gateways.gateway import Say
-from ground.document import Document, DocumentError, Fault
-from ground.errors import UsageError
-from ground.scope import Scope
-from results.store import RunStore
-from results.trial import Arm, TuningRun
-from suites import Suite
-from suites.tuning import Strategy, Tuning
-from suites.tuning import loader as tuning_files
-from topologies.deployment import Place, preflight_all
-from topologies.hardware import Hardware
-from topologies.loader import Planned, planned_again
 from weighbridge import selection
+from weighbridge.common.document import Document, DocumentError, Fault
+from weighbridge.common.errors import UsageError
+from weighbridge.common.scope import Scope
+from weighbridge.gateways.gateway import Say
 from weighbridge.passes import asked_of_hosts, wants_tools
 from weighbridge.plan import Plan, make_plan, step_seconds
+from weighbridge.results.store import RunStore
+from weighbridge.results.trial import Arm, TuningRun
+from weighbridge.suites import Suite
+from weighbridge.suites.tuning import Strategy, Tuning
+from weighbridge.suites.tuning import loader as tuning_files
+from weighbridge.topologies.deployment import Place, preflight_all
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.loader import Planned, planned_again
 from weighbridge.tuning.space import Candidate, Space
 
 

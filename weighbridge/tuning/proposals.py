@@ -12,10 +12,10 @@ import warnings
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING
 
-from ground.document import DocumentError
-from results.ledger import Entry
-from results.trial import Arm, Trial
-from suites.tuning import Level
+from weighbridge.common.document import DocumentError
+from weighbridge.results.ledger import Entry
+from weighbridge.results.trial import Arm, Trial
+from weighbridge.suites.tuning import Level
 from weighbridge.tuning.space import Candidate, Choice, Space
 from weighbridge.tuning.turns import Judge, Tried, Turn, Turns, rounds, settled
 

@@ -12,22 +12,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from ground.errors import UsageError
-from results import derive
-from results.confirmation import confirmation_folder
-from results.derivation import Derived
-from results.hold import holding
-from results.ledger import Ledger
-from results.manifest import Sheet
-from results.step import StepKey, StepResult
-from results.store import RunStore
-from results.trial import CONFIRMATION, Winner
-from results.trial_book import TrialBook
-from results.visit import Visit, closed_loops, read_visit, read_visits
-from suites.tuning import Tuning
-from topologies.deployment import preflight_all
 from weighbridge import resumption, run
 from weighbridge.budget import Allowance
+from weighbridge.common.errors import UsageError
 from weighbridge.conclusion import draw
 from weighbridge.conductor import BUDGET, RESUMED
 from weighbridge.display import display_for
@@ -37,7 +24,20 @@ from weighbridge.means import require
 from weighbridge.measuring import Measuring
 from weighbridge.pace import show_duration
 from weighbridge.plan import make_plan
+from weighbridge.results import derive
+from weighbridge.results.confirmation import confirmation_folder
+from weighbridge.results.derivation import Derived
+from weighbridge.results.hold import holding
+from weighbridge.results.ledger import Ledger
+from weighbridge.results.manifest import Sheet
+from weighbridge.results.step import StepKey, StepResult
+from weighbridge.results.store import RunStore
+from weighbridge.results.trial import CONFIRMATION, Winner
+from weighbridge.results.trial_book import TrialBook
+from weighbridge.results.visit import Visit, closed_loops, read_visit, read_visits
 from weighbridge.run import Doing, alone
+from weighbridge.suites.tuning import Tuning
+from weighbridge.topologies.deployment import preflight_all
 from weighbridge.tuning import preparation
 from weighbridge.tuning.bench import Bench
 from weighbridge.tuning.choosing import choose

@@ -10,16 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from gateways.gateway import Say
-from ground.document import Document, DocumentError, Fault
-from ground.errors import UsageError
-from ground.scope import SCOPES, Scope, widest
-from results.trial import Arm, Settings
-from suites.tuning import Level, Setting, Tuning, show_setting
-from topologies.hardware import Hardware
-from topologies.loader import Planned, changed_layout
-from topologies.reference import LONGEST_NAME, path_of, slug
+from weighbridge.common.document import Document, DocumentError, Fault
+from weighbridge.common.errors import UsageError
+from weighbridge.common.scope import SCOPES, Scope, widest
+from weighbridge.gateways.gateway import Say
 from weighbridge.pace import show_duration
+from weighbridge.results.trial import Arm, Settings
+from weighbridge.suites.tuning import Level, Setting, Tuning, show_setting
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.loader import Planned, changed_layout
+from weighbridge.topologies.reference import LONGEST_NAME, path_of, slug
 
 MOST_COMBINATIONS: Final = 500
 """A grid of more is refused: at five trials of 10 s each, 500 take seven hours."""

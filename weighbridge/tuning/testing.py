@@ -13,25 +13,25 @@ import yaml
 from pydantic import SecretStr
 from rich.console import Console
 
-from drivers import fake
-from drivers.driver import Heard
-from drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Setup, Step, Target
-from gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Site, Standing
-from gateways.host import Host
-from ground.document import Document
-from ground.errors import DriverError, ServiceFailed, UsageError
-from ground.record import Record
-from ground.scope import Scope
-from results.measurement import Load, Measurement
-from results.step import Pass
-from suites import Suite
-from suites.tuning import Tuning
-from topologies.deployment import Deployment, Place
-from topologies.hardware import Hardware
-from topologies.layout import Layout
-from topologies.loader import Planned
+from weighbridge.common.document import Document
+from weighbridge.common.errors import DriverError, ServiceFailed, UsageError
+from weighbridge.common.record import Record
+from weighbridge.common.scope import Scope
+from weighbridge.drivers import fake
+from weighbridge.drivers.driver import Heard
+from weighbridge.drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Setup, Step, Target
+from weighbridge.gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Site, Standing
+from weighbridge.gateways.host import Host
 from weighbridge.opening import Opened
+from weighbridge.results.measurement import Load, Measurement
+from weighbridge.results.step import Pass
 from weighbridge.run import Doing
+from weighbridge.suites import Suite
+from weighbridge.suites.tuning import Tuning
+from weighbridge.topologies.deployment import Deployment, Place
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.layout import Layout
+from weighbridge.topologies.loader import Planned
 from weighbridge.tuning import preparation, session
 from weighbridge.tuning.preparation import Ready
 from weighbridge.tuning.session import Outcome

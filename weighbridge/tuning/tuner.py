@@ -11,16 +11,16 @@ from collections import deque
 from datetime import UTC, datetime
 from typing import Final
 
-from ground.errors import DriverError, TargetError, UsageError, WeighbridgeError
-from results.ledger import Ledger, ledger
-from results.step import StepKey
-from results.store import RunStore
-from results.trial import Trial
-from results.trial_book import TrialBook
-from results.visit import Visit
+from weighbridge.common.errors import DriverError, TargetError, UsageError, WeighbridgeError
 from weighbridge.conductor import BUDGET
 from weighbridge.display import Display
 from weighbridge.pace import show_duration
+from weighbridge.results.ledger import Ledger, ledger
+from weighbridge.results.step import StepKey
+from weighbridge.results.store import RunStore
+from weighbridge.results.trial import Trial
+from weighbridge.results.trial_book import TrialBook
+from weighbridge.results.visit import Visit
 from weighbridge.tuning.bench import Bench, Brought
 from weighbridge.tuning.course import Course
 from weighbridge.tuning.preparation import Ready

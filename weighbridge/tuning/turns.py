@@ -11,9 +11,9 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from results.ledger import Ledger
-from results.trial import Arm, Trial
-from suites.tuning import Tuning
+from weighbridge.results.ledger import Ledger
+from weighbridge.results.trial import Arm, Trial
+from weighbridge.suites.tuning import Tuning
 
 Judge = Callable[[], Ledger]
 """The ledger of all trials so far."""

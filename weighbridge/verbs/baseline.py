@@ -13,7 +13,7 @@ from weighbridge.verbs.options import shown
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from results.baseline import Baseline
+    from weighbridge.results.baseline import Baseline
 
 
 @click.command("baseline")
@@ -33,18 +33,18 @@ def baseline(hardware: str, sizes: str, out: Path, *, as_json: bool = False) -> 
     import time  # noqa: PLC0415
     from datetime import UTC, datetime  # noqa: PLC0415
 
-    from results.baseline import Baseline, Figure, baseline_csv  # noqa: PLC0415
-    from results.baseline_chart import baseline_chart  # noqa: PLC0415
-    from results.store import make_folder, write_whole  # noqa: PLC0415
-    from topologies.attestation import tools_of  # noqa: PLC0415
-    from topologies.baseline import bare, measure, refuse  # noqa: PLC0415
     from weighbridge import selection  # noqa: PLC0415
     from weighbridge.conclusion import draw  # noqa: PLC0415
     from weighbridge.facts import facts_of_machine  # noqa: PLC0415
     from weighbridge.interruption import interruptible  # noqa: PLC0415
     from weighbridge.means import require  # noqa: PLC0415
+    from weighbridge.results.baseline import Baseline, Figure, baseline_csv  # noqa: PLC0415
+    from weighbridge.results.baseline_chart import baseline_chart  # noqa: PLC0415
+    from weighbridge.results.store import make_folder, write_whole  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
+    from weighbridge.topologies.attestation import tools_of  # noqa: PLC0415
+    from weighbridge.topologies.baseline import bare, measure, refuse  # noqa: PLC0415
 
     asked = sizes_of(sizes)
     hosts = selection.hardware_named(hardware)
@@ -86,8 +86,8 @@ def baseline(hardware: str, sizes: str, out: Path, *, as_json: bool = False) -> 
 
 def sizes_of(text: str) -> tuple[int, ...]:
     """Sizes in bytes, each once. Raises UsageError for what is none."""
-    from ground.errors import UsageError  # noqa: PLC0415 - as above
-    from ground.quantities import parse_bytes  # noqa: PLC0415
+    from weighbridge.common.errors import UsageError  # noqa: PLC0415 - as above
+    from weighbridge.common.quantities import parse_bytes  # noqa: PLC0415
 
     sizes: list[int] = []
     faults = []
@@ -114,8 +114,8 @@ def show(baseline: Baseline, screen: Console) -> None:
     from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
-    from results.baseline import TITLES, oddities  # noqa: PLC0415
-    from results.figures import UNKNOWN  # noqa: PLC0415
+    from weighbridge.results.baseline import TITLES, oddities  # noqa: PLC0415
+    from weighbridge.results.figures import UNKNOWN  # noqa: PLC0415
 
     for group, title in TITLES.items():
         own = [one for one in baseline.figures if one.group == group]

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ground.errors import UsageError
+from weighbridge.common.errors import UsageError
 from weighbridge.verbs.options import named, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from results.pictures import Drawing
+    from weighbridge.results.pictures import Drawing
 
 
 @click.command("charts")
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 def command(run: Path, dark: bool, only: str | None, slo: float | None, out: Path | None, listed: bool) -> None:
     """Draw the charts of a RUN folder as PNG (2x), SVG and PDF, each with its data as CSV and its finding as text."""
     # The heavy rooms are imported here, so that `weighbridge --help` need not wait for them.
-    from results.chart_theme import DARK, LIGHT  # noqa: PLC0415
-    from results.gallery import gallery_of  # noqa: PLC0415
-    from results.pictures import write_charts  # noqa: PLC0415
-    from results.store import RunStore  # noqa: PLC0415
+    from weighbridge.results.chart_theme import DARK, LIGHT  # noqa: PLC0415
+    from weighbridge.results.gallery import gallery_of  # noqa: PLC0415
+    from weighbridge.results.pictures import write_charts  # noqa: PLC0415
+    from weighbridge.results.store import RunStore  # noqa: PLC0415
 
     drawings = gallery_of(run, DARK if dark else LIGHT, slo_ms=None if slo is None else slo * 1000).drawings
     chosen = choose(drawings, only)
@@ -51,7 +51,7 @@ def command(run: Path, dark: bool, only: str | None, slo: float | None, out: Pat
 
 def choose(drawings: Sequence[Drawing], only: str | None) -> list[Drawing]:
     """The drawings of these names, in the order asked for; all without any. Raises UsageError on a name that none has."""
-    from ground.document import did_you_mean  # noqa: PLC0415 - for a typing error
+    from weighbridge.common.document import did_you_mean  # noqa: PLC0415 - for a typing error
 
     by_name = {drawing.name: drawing for drawing in drawings}
     names = list(by_name) if only is None else [name.strip() for name in only.split(",") if name.strip()]

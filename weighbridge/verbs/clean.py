@@ -11,7 +11,7 @@ from weighbridge.verbs.options import seconds
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from gateways.existing.made import Left
+    from weighbridge.gateways.existing.made import Left
 
 
 @click.command("clean")
@@ -36,10 +36,10 @@ def clean(layout: str, older_s: float, *, deleting: bool) -> None:
     import os  # noqa: PLC0415 - heavy rooms are imported by what needs them
     from datetime import UTC, datetime, timedelta  # noqa: PLC0415
 
-    from gateways.existing import credentials, made  # noqa: PLC0415
-    from gateways.existing.existing import Existing  # noqa: PLC0415
-    from ground.errors import UsageError  # noqa: PLC0415
     from weighbridge import selection  # noqa: PLC0415
+    from weighbridge.common.errors import UsageError  # noqa: PLC0415
+    from weighbridge.gateways.existing import credentials, made  # noqa: PLC0415
+    from weighbridge.gateways.existing.existing import Existing  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
 
     advice = "What killed runs left of gateways that stood up with them `weighbridge down --all` takes away."

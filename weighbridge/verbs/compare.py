@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ground.errors import EXIT_FINE, EXIT_INVALID, EXIT_TARGET, UsageError
+from weighbridge.common.errors import EXIT_FINE, EXIT_INVALID, EXIT_TARGET, UsageError
+from weighbridge.common.home import IMPORTED_FROM
 from weighbridge.verbs.options import archive_place, console_url, hardware, influx, named, pictures, seconds, shown
 
 if TYPE_CHECKING:
-    from drivers.order import CosbenchSite
-    from results.influx_server import InfluxServer
-    from results.step import StepResult
+    from weighbridge.drivers.order import CosbenchSite
+    from weighbridge.results.influx_server import InfluxServer
+    from weighbridge.results.step import StepResult
 
 
 LAYERS = ("disk", "network", "osd", "rados", "object-server", "gateway", "rbd", "cephfs")
@@ -92,7 +93,7 @@ def command(
     out: Path,
 ) -> int:
     """Stand layouts up one after the other on identical hosts, replay a suite on each, and say which was faster, by how much."""
-    from topologies.reference import split  # noqa: PLC0415 - heavy rooms are imported by what needs them
+    from weighbridge.topologies.reference import split  # noqa: PLC0415 - heavy rooms are imported by what needs them
 
     names = split(layouts or "")
     below = None if layers is None else [name.strip() for name in layers.split(",") if name.strip()]
@@ -141,11 +142,11 @@ def compare(
     a gateway could not be stood up, all of it then being taken away again.
     """
     # The heavy rooms are imported here, so that `weighbridge --help` need not wait for them.
-    from results.profile import choose  # noqa: PLC0415
     from weighbridge import selection  # noqa: PLC0415
     from weighbridge.budget import fit, sentences  # noqa: PLC0415
     from weighbridge.conclusion import conclude  # noqa: PLC0415
     from weighbridge.plan import make_plan, twin_of  # noqa: PLC0415
+    from weighbridge.results.profile import choose  # noqa: PLC0415
     from weighbridge.run import Doing, run  # noqa: PLC0415
     from weighbridge.spread import spread_here  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
@@ -193,8 +194,8 @@ def cosbench_site(controller: str | None, archive: str | None, *, lab: bool) -> 
     """
     from pydantic import ValidationError  # noqa: PLC0415 - as above
 
-    from drivers.cosbench import installation  # noqa: PLC0415
-    from drivers.order import CosbenchSite  # noqa: PLC0415
+    from weighbridge.drivers.cosbench import installation  # noqa: PLC0415
+    from weighbridge.drivers.order import CosbenchSite  # noqa: PLC0415
 
     home = os.environ.get("COSBENCH_HOME") if controller is None else None
     user = {name: value for name in ("user", "password", "auth") if (value := os.environ.get(f"COSBENCH_{name.upper()}"))}
@@ -212,10 +213,10 @@ def cosbench_site(controller: str | None, archive: str | None, *, lab: bool) -> 
 
 def _seen_by_clients(home: Path) -> None:
     """Raise UsageError for a folder that client hosts of the lab do not see, by its own path or by where its links lead."""
-    from topologies.lab.bundle import OWN_FOLDERS  # noqa: PLC0415 - as above
+    from weighbridge.topologies.lab.bundle import OWN_FOLDERS  # noqa: PLC0415 - as above
 
     real = home.resolve()
-    if any(real.is_relative_to(shown) for shown in (Path(__file__).resolve().parents[2], Path(sys.prefix))):
+    if any(real.is_relative_to(shown) for shown in (IMPORTED_FROM, Path(sys.prefix))):
         return  # this project is shown to clients wherever it is
     for own in OWN_FOLDERS:
         if real.is_relative_to(own) or home.absolute().is_relative_to(own):

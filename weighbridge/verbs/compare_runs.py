@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ground.errors import EXIT_DIFFERENCE, EXIT_FINE, EXIT_INVALID
+from weighbridge.common.errors import EXIT_DIFFERENCE, EXIT_FINE, EXIT_INVALID
 from weighbridge.verbs.options import named
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from results.comparison import Comparison
-    from results.guard import Guarded
-    from results.weighed import Weighed
+    from weighbridge.results.comparison import Comparison
+    from weighbridge.results.guard import Guarded
+    from weighbridge.results.weighed import Weighed
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
@@ -59,10 +59,10 @@ def command(
     machine, hosts, limits, workloads, replicas, driver ... Ends with 0; with --fail-on regression 1 where B is worse; 4 where
     nothing could be compared, or where A has a throughput or a p90 of which nothing could be said of B.
     """
-    from results.guard import guard  # noqa: PLC0415 - heavy rooms are imported by what needs them
-    from results.runs_comparison import compare_runs, hold_history, lost, match  # noqa: PLC0415
-    from results.weighed import weighed  # noqa: PLC0415
     from weighbridge.comparison_outcome import print_comparison  # noqa: PLC0415
+    from weighbridge.results.guard import guard  # noqa: PLC0415 - heavy rooms are imported by what needs them
+    from weighbridge.results.runs_comparison import compare_runs, hold_history, lost, match  # noqa: PLC0415
+    from weighbridge.results.weighed import weighed  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
 
     before, after = weighed(a), weighed(b)
@@ -83,9 +83,9 @@ def command(
 
 def _exit_code(comparison: Comparison, a: Weighed, earlier: int, *, fail_on: bool, screen: Console) -> int:
     """0, 1 of a regression that was asked about, 4 where there is nothing to go by: what could not fail has not passed."""
-    from results.run_scatter import RUNS  # noqa: PLC0415 - as above
-    from results.runs_comparison import claims, regressions, unjudged  # noqa: PLC0415
-    from results.statistics import REPEATS_FOR_A_CLAIM  # noqa: PLC0415
+    from weighbridge.results.run_scatter import RUNS  # noqa: PLC0415 - as above
+    from weighbridge.results.runs_comparison import claims, regressions, unjudged  # noqa: PLC0415
+    from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM  # noqa: PLC0415
 
     def say(text: str) -> None:
         screen.print(text, style="bold", markup=False, highlight=False, soft_wrap=True)
@@ -122,11 +122,11 @@ def _exit_code(comparison: Comparison, a: Weighed, earlier: int, *, fail_on: boo
 
 
 def _write(comparison: Comparison, guarded: Guarded, out: Path) -> tuple[Path, ...]:
-    from results.effects import effects_csv  # noqa: PLC0415 - as above
-    from results.guard import differences_csv  # noqa: PLC0415
-    from results.recap_map import recap_maps  # noqa: PLC0415
-    from results.store import make_folder, write_whole  # noqa: PLC0415
     from weighbridge.conclusion import draw  # noqa: PLC0415
+    from weighbridge.results.effects import effects_csv  # noqa: PLC0415 - as above
+    from weighbridge.results.guard import differences_csv  # noqa: PLC0415
+    from weighbridge.results.recap_map import recap_maps  # noqa: PLC0415
+    from weighbridge.results.store import make_folder, write_whole  # noqa: PLC0415
 
     make_folder(out)
     texts = {

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ground.errors import EXIT_FINE, EXIT_USAGE
+from weighbridge.common.errors import EXIT_FINE, EXIT_USAGE
 from weighbridge.verbs.options import hardware, named
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from topologies.hardware import Hardware
-    from topologies.lab.means import Mean
+    from weighbridge.topologies.hardware import Hardware
+    from weighbridge.topologies.lab.means import Mean
 
 
 @click.command("doctor")
@@ -28,8 +28,8 @@ def command(hardware: str | None, layouts: str | None, *, install: bool) -> int:
 
     Exit code 2 when anything is.
     """
-    from ground.errors import UsageError  # noqa: PLC0415 - heavy rooms are imported by what needs them
     from weighbridge import selection  # noqa: PLC0415
+    from weighbridge.common.errors import UsageError  # noqa: PLC0415 - heavy rooms are imported by what needs them
 
     hosts = selection.hardware_named(hardware)
     if hosts.kind == "ssh":
@@ -58,10 +58,10 @@ def look_at_real(hosts: Hardware, layouts: tuple[str, ...], *, install: bool) ->
 
     Raises UsageError for a layout that there is not, TargetError when something could not be installed.
     """
-    from topologies.ssh import means  # noqa: PLC0415
     from weighbridge import selection  # noqa: PLC0415
     from weighbridge.interruption import interruptible  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
+    from weighbridge.topologies.ssh import means  # noqa: PLC0415
 
     screen = console()
     planned = [selection.layout_named(name, hosts) for name in layouts] if layouts else list(selection.fitting(hosts))

@@ -10,8 +10,8 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from topologies.hardware import Hardware
-    from topologies.ssh.leftovers import Stood
+    from weighbridge.topologies.hardware import Hardware
+    from weighbridge.topologies.ssh.leftovers import Stood
 
 
 @click.command("down")
@@ -34,10 +34,10 @@ def down(label: str | None, *, everything: bool) -> None:
 
     Raises UsageError when it is not clear which one is meant, or, when all others are gone, somebody is at work with it.
     """
-    from ground.errors import UsageError  # noqa: PLC0415
-    from topologies.lab import leftovers  # noqa: PLC0415
+    from weighbridge.common.errors import UsageError  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
+    from weighbridge.topologies.lab import leftovers  # noqa: PLC0415
 
     screen = console()
     where = place()
@@ -66,11 +66,11 @@ def down_real(label: str | None, hardware: Hardware, *, everything: bool) -> Non
     """
     import shutil  # noqa: PLC0415
 
-    from ground.errors import TargetError, UsageError  # noqa: PLC0415
-    from topologies.ssh import leftovers  # noqa: PLC0415
+    from weighbridge.common.errors import TargetError, UsageError  # noqa: PLC0415
     from weighbridge.interruption import interruptible  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
+    from weighbridge.topologies.ssh import leftovers  # noqa: PLC0415
 
     screen = console()
     with interruptible():
@@ -107,8 +107,8 @@ def spared(stood: Stood) -> str:
 
 
 def _refuse_unclear(label: str | None, labels: list[str], *, everything: bool) -> None:
-    from ground.document import did_you_mean  # noqa: PLC0415
-    from ground.errors import UsageError  # noqa: PLC0415
+    from weighbridge.common.document import did_you_mean  # noqa: PLC0415
+    from weighbridge.common.errors import UsageError  # noqa: PLC0415
 
     if label is not None and label not in labels:
         raise UsageError(f"no deployment {label!r} stands{did_you_mean(label, labels)}")

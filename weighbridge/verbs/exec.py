@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from topologies.hardware import Hardware
+    from weighbridge.topologies.hardware import Hardware
 
 
 @click.command("exec", context_settings={"ignore_unknown_options": True})
@@ -29,11 +29,11 @@ def command(hardware: str | None, host: str, argv: tuple[str, ...]) -> int:
 
 def exec_real(hardware: Hardware, host: str, argv: tuple[str, ...]) -> int:
     """Run a command as the deployment that has claimed a real host sees its files; returns its status. Raises UsageError."""
-    from ground.document import did_you_mean  # noqa: PLC0415
-    from ground.errors import UsageError  # noqa: PLC0415
-    from topologies.ssh import claim, ending  # noqa: PLC0415
-    from topologies.ssh.connection import Connection  # noqa: PLC0415
-    from topologies.ssh.event_loop import EventLoop  # noqa: PLC0415
+    from weighbridge.common.document import did_you_mean  # noqa: PLC0415
+    from weighbridge.common.errors import UsageError  # noqa: PLC0415
+    from weighbridge.topologies.ssh import claim, ending  # noqa: PLC0415
+    from weighbridge.topologies.ssh.connection import Connection  # noqa: PLC0415
+    from weighbridge.topologies.ssh.event_loop import EventLoop  # noqa: PLC0415
 
     if host not in hardware.hosts:
         raise UsageError(f"hardware {hardware.name!r} has no host {host!r}{did_you_mean(host, list(hardware.hosts))}")
@@ -58,11 +58,11 @@ def exec_real(hardware: Hardware, host: str, argv: tuple[str, ...]) -> int:
 
 def exec_lab(host: str, argv: tuple[str, ...]) -> int:
     """Have a command in a lab host take this program's place. Raises UsageError when no such host stands."""
-    from ground.document import did_you_mean  # noqa: PLC0415
-    from ground.errors import UsageError  # noqa: PLC0415
-    from topologies.lab.bundle import PATH  # noqa: PLC0415
-    from topologies.lab.runc import Runc  # noqa: PLC0415
+    from weighbridge.common.document import did_you_mean  # noqa: PLC0415
+    from weighbridge.common.errors import UsageError  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
+    from weighbridge.topologies.lab.bundle import PATH  # noqa: PLC0415
+    from weighbridge.topologies.lab.runc import Runc  # noqa: PLC0415
 
     runc = Runc(place().state / "runc")
     containers = {container.host: container for container in runc.containers()}

@@ -9,7 +9,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gateways.gateway import Image
+    from weighbridge.gateways.gateway import Image
 
 
 @click.command("images")
@@ -22,12 +22,12 @@ def command(names: tuple[str, ...], *, refresh: bool) -> None:
 
 def images(names: Sequence[str], *, refresh: bool) -> None:
     """List images, or renew them. Raises UsageError for names that are none, all at once, and where hosts stand on one."""
-    from ground.document import did_you_mean  # noqa: PLC0415 - heavy rooms are imported by what needs them
-    from ground.errors import UsageError  # noqa: PLC0415
-    from topologies.images import built_on, find, packages_sum  # noqa: PLC0415
-    from topologies.images import refresh as build_anew  # noqa: PLC0415
+    from weighbridge.common.document import did_you_mean  # noqa: PLC0415 - heavy rooms are imported by what needs them
+    from weighbridge.common.errors import UsageError  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
+    from weighbridge.topologies.images import built_on, find, packages_sum  # noqa: PLC0415
+    from weighbridge.topologies.images import refresh as build_anew  # noqa: PLC0415
 
     screen, store, known = console(), place().images, _known()
     strange = [f"no image {name!r}{did_you_mean(name, list(known))}" for name in names if name not in known]
@@ -43,8 +43,8 @@ def images(names: Sequence[str], *, refresh: bool) -> None:
 
 def _known() -> Mapping[str, Image]:
     """Every image that this suite builds, by its name: one a release, and that of the tools."""
-    from gateways import KINDS  # noqa: PLC0415 - as above
-    from topologies.attestation import IMAGE as TOOLS  # noqa: PLC0415
+    from weighbridge.gateways import KINDS  # noqa: PLC0415 - as above
+    from weighbridge.topologies.attestation import IMAGE as TOOLS  # noqa: PLC0415
 
     made = [image for kind in KINDS.values() for image in kind.releases.values() if image.packages]
     return {image.name: image for image in (*made, TOOLS)}

@@ -24,9 +24,9 @@ def command(file: Path, out: Path | None, partial: bool, size: str | None, runti
 
 def import_cosbench(file: Path, out: Path | None, *, partial: bool, size: str | None, runtime: str | None) -> None:
     """Print the suite or write it to `out`, which must not be there. Raises UsageError or DocumentError."""
-    from ground.errors import UsageError  # noqa: PLC0415 - heavy rooms are imported by what needs them
-    from ground.quantities import parse_bytes, parse_seconds  # noqa: PLC0415
-    from suites import importer  # noqa: PLC0415
+    from weighbridge.common.errors import UsageError  # noqa: PLC0415 - heavy rooms are imported by what needs them
+    from weighbridge.common.quantities import parse_bytes, parse_seconds  # noqa: PLC0415
+    from weighbridge.suites import importer  # noqa: PLC0415
 
     try:
         size_bytes = parse_bytes(size) if size is not None else None

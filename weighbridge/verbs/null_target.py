@@ -28,6 +28,6 @@ _SECONDS = click.FloatRange(0)
 @shown("--key", default="nullkey", envvar="WEIGHBRIDGE_NULL_KEY", help="S3 secret and Swift key.")
 def command(**options: str | float | None) -> None:
     """Serve the S3 and Swift APIs from memory without storing bodies, until interrupted."""
-    from drivers.engine._native import null_target  # noqa: PLC0415 - the engine is wanted by this verb alone
+    from weighbridge.drivers.engine._native import null_target  # noqa: PLC0415 - the engine is wanted by this verb alone
 
     null_target(json.dumps(options))

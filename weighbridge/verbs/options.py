@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ground.errors import UsageError
-from ground.plain_url import folder_or_ssh_place, without_query
+from weighbridge.common.errors import UsageError
+from weighbridge.common.plain_url import folder_or_ssh_place, without_query
 
 if TYPE_CHECKING:
-    from results.influx_server import InfluxServer
+    from weighbridge.results.influx_server import InfluxServer
 
 Callback = Callable[[click.Context, click.Parameter, str | None], str | None]
 
@@ -31,7 +31,7 @@ def seconds(_context: click.Context, parameter: click.Parameter, value: str | No
     """The callback of an option that is a time, such as 2h: seconds. A time of nothing is none."""
     if value is None:
         return None
-    from ground.quantities import parse_seconds  # noqa: PLC0415 - heavy rooms are imported by what needs them
+    from weighbridge.common.quantities import parse_seconds  # noqa: PLC0415 - heavy rooms are imported by what needs them
 
     try:
         found = parse_seconds(value)
@@ -46,7 +46,7 @@ def influx_server(_context: click.Context, _parameter: click.Parameter, value: s
     """The callback of an option that names an InfluxDB; its token is in the environment. Raises UsageError."""
     if value is None:
         return None
-    from results.influx_server import InfluxServer  # noqa: PLC0415 - as above
+    from weighbridge.results.influx_server import InfluxServer  # noqa: PLC0415 - as above
 
     return InfluxServer.parse(value)
 

@@ -18,10 +18,10 @@ def command(layout: str, host: str | None, hardware: str | None) -> None:
 
 def render(layout: str, host: str | None, hardware: str | None) -> None:
     """Print the files, those that are the same on several hosts once. Raises UsageError or DocumentError."""
-    from ground.document import did_you_mean  # noqa: PLC0415 - heavy rooms are imported by what needs them
-    from ground.errors import UsageError  # noqa: PLC0415
-    from topologies.sites import sites  # noqa: PLC0415
     from weighbridge import selection  # noqa: PLC0415
+    from weighbridge.common.document import did_you_mean  # noqa: PLC0415 - heavy rooms are imported by what needs them
+    from weighbridge.common.errors import UsageError  # noqa: PLC0415
+    from weighbridge.topologies.sites import sites  # noqa: PLC0415
 
     hosts = selection.hardware_named(hardware)
     planned = selection.layout_named(layout, hosts)

@@ -14,10 +14,10 @@ from weighbridge.verbs.options import pictures
 @pictures
 def command(run: Path, *, pictures: bool) -> None:
     """Make derived/ of a RUN folder again: summary.csv, charts, report.html; print the table, and what the folder lacks."""
-    from results import derive  # noqa: PLC0415
-    from results.gaps import gaps  # noqa: PLC0415
-    from results.store import RunStore  # noqa: PLC0415
     from weighbridge.conclusion import conclude  # noqa: PLC0415
+    from weighbridge.results import derive  # noqa: PLC0415
+    from weighbridge.results.gaps import gaps  # noqa: PLC0415
+    from weighbridge.results.store import RunStore  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
 
     conclude(derive(run, pictures=False), console(), pictures=pictures)

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from ground.errors import UsageError
+from weighbridge.common.errors import UsageError
 from weighbridge.verbs.options import shown
 
 RUNS = Path("runs")
@@ -59,7 +59,7 @@ def _epilog() -> str:
 def _print_schema(context: click.Context, _parameter: click.Parameter, asked: bool) -> None:
     if not asked or context.resilient_parsing:
         return
-    from results.query import schema_words  # noqa: PLC0415 - heavy rooms are imported by what needs them
+    from weighbridge.results.query import schema_words  # noqa: PLC0415 - heavy rooms are imported by what needs them
 
     click.echo(schema_words())
     context.exit()
@@ -79,8 +79,8 @@ def command(query: str, runs: tuple[Path, ...], form: str) -> None:
     layout), attestation (what hosts could do), hosts (what they did, second by second), events and facts. NULL is unknown. A view
     is read from the folders when it is named; nothing can be changed, and no file is reached.
     """
-    from results.query import ask, read_runs  # noqa: PLC0415 - heavy rooms are imported by what needs them
     from weighbridge.answer import ANSWERS  # noqa: PLC0415
+    from weighbridge.results.query import ask, read_runs  # noqa: PLC0415 - heavy rooms are imported by what needs them
 
     found, left_out = read_runs(runs or _all_runs())
     for sentence in left_out:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from topologies.hardware import Hardware
+    from weighbridge.topologies.hardware import Hardware
 
 
 @click.command("status")
@@ -30,12 +30,12 @@ def show_real(hardware: Hardware) -> None:
     """Print what stands on real hosts, or was left there. Raises TargetError naming those that do not answer, after the others."""
     from collections import Counter  # noqa: PLC0415
 
-    from ground.errors import TargetError  # noqa: PLC0415
-    from topologies.deployment import standing  # noqa: PLC0415
-    from topologies.ssh import leftovers  # noqa: PLC0415
+    from weighbridge.common.errors import TargetError  # noqa: PLC0415
     from weighbridge.standing import describe  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
+    from weighbridge.topologies.deployment import standing  # noqa: PLC0415
+    from weighbridge.topologies.ssh import leftovers  # noqa: PLC0415
     from weighbridge.verbs.down import counted  # noqa: PLC0415
 
     screen = console()

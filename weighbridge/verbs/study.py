@@ -12,8 +12,8 @@ from weighbridge.verbs.options import influx, named, shown
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from results.influx_server import InfluxServer
-    from results.store import RunStore
+    from weighbridge.results.influx_server import InfluxServer
+    from weighbridge.results.store import RunStore
     from weighbridge.study import Ready
 
 
@@ -73,9 +73,9 @@ def command(
 
 def replay(chosen: Ready, screen: Console, *, attest: bool, influx: InfluxServer | None = None, out: Path) -> int:
     """Run a study and print what it came to; returns the exit code. Raises as `weighbridge.run.run` does."""
-    from results.store import write_whole  # noqa: PLC0415 - as above
-    from results.study import FILE, StudyRun  # noqa: PLC0415
     from weighbridge.conclusion import conclude  # noqa: PLC0415
+    from weighbridge.results.store import write_whole  # noqa: PLC0415 - as above
+    from weighbridge.results.study import FILE, StudyRun  # noqa: PLC0415
     from weighbridge.run import Doing, run  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.verbs.compare import exit_code  # noqa: PLC0415
@@ -97,8 +97,8 @@ def print_studies(screen: Console) -> None:
     from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
-    from suites.studies import loader  # noqa: PLC0415
     from weighbridge.study import ready  # noqa: PLC0415
+    from weighbridge.suites.studies import loader  # noqa: PLC0415
 
     drawn = Table(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1, 0, 0))
     for title in ("study", "what it compares", "scales", "variants", "steps", "at least"):

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ground.errors import UsageError
+from weighbridge.common.errors import UsageError
 
 if TYPE_CHECKING:
-    from topologies.layout import Layout
+    from weighbridge.topologies.layout import Layout
 
 
 @click.command("topologies")
@@ -21,7 +21,7 @@ def command(gateway: str | None) -> None:
 
 def stands_at(layout: Layout, release: str) -> bool:
     """Whether the layout's settings are possible at a release of its gateway: civetweb, for one, is not in all of them."""
-    from gateways import KINDS  # noqa: PLC0415 - heavy rooms are imported by what needs them
+    from weighbridge.gateways import KINDS  # noqa: PLC0415 - heavy rooms are imported by what needs them
 
     kind = KINDS[layout.gateway]
     try:
@@ -37,12 +37,12 @@ def topologies(only: str | None) -> None:
     from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
-    from gateways import KINDS  # noqa: PLC0415
-    from ground.document import Document, did_you_mean  # noqa: PLC0415
-    from topologies.layout import Layout  # noqa: PLC0415
-    from topologies.loader import shipped_layouts  # noqa: PLC0415
-    from topologies.parameters import parameters  # noqa: PLC0415
+    from weighbridge.common.document import Document, did_you_mean  # noqa: PLC0415
+    from weighbridge.gateways import KINDS  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
+    from weighbridge.topologies.layout import Layout  # noqa: PLC0415
+    from weighbridge.topologies.loader import shipped_layouts  # noqa: PLC0415
+    from weighbridge.topologies.parameters import parameters  # noqa: PLC0415
 
     screen = console()
     layouts = [Document.read(path).into(Layout) for path in shipped_layouts().values()]

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ground.errors import EXIT_FINE, EXIT_INVALID, UsageError
-from ground.paths import is_file
+from weighbridge.common.errors import EXIT_FINE, EXIT_INVALID, UsageError
+from weighbridge.common.paths import is_file
 from weighbridge.verbs.options import pictures, seconds, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from suites.tuning import Strategy
+    from weighbridge.suites.tuning import Strategy
     from weighbridge.tuning.preparation import Changes, Ready
     from weighbridge.tuning.session import Outcome
 
@@ -110,7 +110,7 @@ def print_tunings(screen: Console) -> None:
     from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
-    from suites.tuning import loader  # noqa: PLC0415
+    from weighbridge.suites.tuning import loader  # noqa: PLC0415
 
     drawn = Table(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1, 0, 0))
     for title in ("tuning", "what it tries", "layout", "strategy", "parameters", "values"):
@@ -128,8 +128,8 @@ def print_arms(chosen: Ready, screen: Console, *, attest: bool) -> None:
     from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
-    from suites.tuning import show_setting  # noqa: PLC0415
     from weighbridge.budget import Allowance  # noqa: PLC0415
+    from weighbridge.suites.tuning import show_setting  # noqa: PLC0415
     from weighbridge.tuning.course import Course  # noqa: PLC0415
     from weighbridge.tuning.session import sentences  # noqa: PLC0415
     from weighbridge.tuning.space import scope_between  # noqa: PLC0415

@@ -17,14 +17,14 @@ def command(layout: str, hardware: str | None) -> None:
 
 def up(layout: str, hardware: str | None) -> None:
     """Stand a layout up and say how to reach it. Raises UsageError or TargetError, nothing then being left."""
-    from ground.errors import UsageError  # noqa: PLC0415
-    from topologies.deployment import deploy  # noqa: PLC0415
     from weighbridge import selection  # noqa: PLC0415
+    from weighbridge.common.errors import UsageError  # noqa: PLC0415
     from weighbridge.interruption import interruptible  # noqa: PLC0415
     from weighbridge.means import require  # noqa: PLC0415
     from weighbridge.standing import print_standing  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
+    from weighbridge.topologies.deployment import deploy  # noqa: PLC0415
 
     hosts = selection.hardware_named(hardware)
     if hosts.kind == "fake":

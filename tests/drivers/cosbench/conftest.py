@@ -17,9 +17,9 @@ import pytest
 from pydantic import SecretStr
 from swiftclient.client import Connection
 
-from drivers.order import CosbenchSite, Setup, Target
-from drivers.process import DriverProcess
-from suites import Objects, Workload
+from weighbridge.drivers.order import CosbenchSite, Setup, Target
+from weighbridge.drivers.process import DriverProcess
+from weighbridge.suites import Objects, Workload
 
 ROOT = Path(__file__).parents[3]
 KEY = "a-planted-secret"
@@ -113,7 +113,7 @@ def controller(tmp_path: Path) -> Iterator[Any]:
 @pytest.fixture
 def driver(tmp_path: Path) -> Iterator[DriverProcess]:
     log = tmp_path / "driver.log"
-    argv = [sys.executable, "-m", "drivers.cosbench"]
+    argv = [sys.executable, "-m", "weighbridge.drivers.cosbench"]
     with log.open("wb") as stderr:
         process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, cwd=ROOT)
     with DriverProcess(process, log, silence_s=40.0) as running:

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from drivers.driver import GaveUp
-from drivers.order import Age, Cleanup, CosbenchSite, Kept, Prepare, Progress, Setup, Step, Target
-from drivers.process import DriverProcess
-from ground.errors import DriverError
-from results.validity import judge
-from suites import Bounds, Workload
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.driver import GaveUp
+from weighbridge.drivers.order import Age, Cleanup, CosbenchSite, Kept, Prepare, Progress, Setup, Step, Target
+from weighbridge.drivers.process import DriverProcess
+from weighbridge.results.validity import judge
+from weighbridge.suites import Bounds, Workload
 
 sys.path.insert(0, str(Path(__file__).parent))
 from recorded_controller import UNKNOWN_STORAGE, Recorded, Take

@@ -8,16 +8,16 @@ from typing import Any, Final
 import pytest
 from pydantic import SecretStr
 
-from drivers.cosbench import archive
-from drivers.cosbench.archive import Archived, collect
-from drivers.cosbench.controller import Controller, java_date
-from drivers.cosbench.figures import bins, rows
-from drivers.cosbench.weighing import Circumstances, measured
-from drivers.order import Step
-from ground.errors import DriverError
-from results.measurement import Measurement
-from suites import Objects, Workload
 from tests.mutation import Dice, cases, tried, wrong_lines, wrong_text
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.cosbench import archive
+from weighbridge.drivers.cosbench.archive import Archived, collect
+from weighbridge.drivers.cosbench.controller import Controller, java_date
+from weighbridge.drivers.cosbench.figures import bins, rows
+from weighbridge.drivers.cosbench.weighing import Circumstances, measured
+from weighbridge.drivers.order import Step
+from weighbridge.results.measurement import Measurement
+from weighbridge.suites import Objects, Workload
 
 HEAD: Final = (
     "Stage,Op-Name,Op-Type,Op-Count,Byte-Count,Avg-ResTime,Avg-ProcTime,60%-ResTime,80%-ResTime,90%-ResTime,95%-ResTime,"

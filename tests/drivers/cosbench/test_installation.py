@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from drivers.cosbench import installation, installation_java
-from drivers.cosbench.installation import Installation
-from ground.errors import DriverError, MissingMeans, UsageError
+from weighbridge.common.errors import DriverError, MissingMeans, UsageError
+from weighbridge.drivers.cosbench import installation, installation_java
+from weighbridge.drivers.cosbench.installation import Installation
 
 CONNECTOR = """<Server><Service name="Catalina">
   <Connector port="1" address="0.0.0.0" protocol="HTTP/1.1" redirectPort="8443" />
@@ -183,7 +183,7 @@ def test_leaving_ends_both_and_all_that_they_started(
 def test_both_end_when_what_started_them_is_killed(home: Path, tmp_path: Path, address: str) -> None:
     program = (
         "import sys, pathlib\n"
-        "from drivers.cosbench.installation import Installation\n"
+        "from weighbridge.drivers.cosbench.installation import Installation\n"
         "home, folder = map(pathlib.Path, sys.argv[1:3])\n"
         "with Installation(home, sys.argv[3], folder, lambda line: None):\n"
         "    print('up', flush=True)\n"

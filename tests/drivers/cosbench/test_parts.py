@@ -15,23 +15,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-import drivers.cosbench.archive
-from drivers.cosbench.access import Access, access, config
-from drivers.cosbench.archive import Archived, LocalFolder, collect, folder_at
-from drivers.cosbench.controller import Controller, Unanswered, java_date
-from drivers.cosbench.ending import Ended, Ending
-from drivers.cosbench.errand import Errand
-from drivers.cosbench.figures import bins, codes, log_of_stage, reasons, rows
-from drivers.cosbench.fitness import unfit
-from drivers.cosbench.script import Script, prepare_script, step_script
-from drivers.cosbench.selectors import HISTOGRAM_WEIGHT, sizes
-from drivers.cosbench.weighing import Circumstances, measured
-from drivers.locust.account import Account
-from drivers.order import Step, Target
-from ground.errors import DriverError
-from results.measurement import Load
-from suites import Api, Workload
-from suites.workload import Bar, Histogram, Uniform
+import weighbridge.drivers.cosbench.archive
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.cosbench.access import Access, access, config
+from weighbridge.drivers.cosbench.archive import Archived, LocalFolder, collect, folder_at
+from weighbridge.drivers.cosbench.controller import Controller, Unanswered, java_date
+from weighbridge.drivers.cosbench.ending import Ended, Ending
+from weighbridge.drivers.cosbench.errand import Errand
+from weighbridge.drivers.cosbench.figures import bins, codes, log_of_stage, reasons, rows
+from weighbridge.drivers.cosbench.fitness import unfit
+from weighbridge.drivers.cosbench.script import Script, prepare_script, step_script
+from weighbridge.drivers.cosbench.selectors import HISTOGRAM_WEIGHT, sizes
+from weighbridge.drivers.cosbench.weighing import Circumstances, measured
+from weighbridge.drivers.locust.account import Account
+from weighbridge.drivers.order import Step, Target
+from weighbridge.results.measurement import Load
+from weighbridge.suites import Api, Workload
+from weighbridge.suites.workload import Bar, Histogram, Uniform
 
 sys.path.insert(0, str(Path(__file__).parent))
 from recorded_controller import DATA, Recorded, Take, recorded, text_of
@@ -243,8 +243,8 @@ def test_a_workload_that_never_ends_is_cancelled_at_its_deadline_with_its_driver
     controller: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     controller.step = Take("jdk8/w36-cancel-me", ["s2-main-b"], "FINISHED", looks=-1)
-    monkeypatch.setattr("drivers.cosbench.errand.STAGE_S", 0.0)
-    monkeypatch.setattr("drivers.cosbench.errand.MARGIN_S", 0.1)
+    monkeypatch.setattr("weighbridge.drivers.cosbench.errand.STAGE_S", 0.0)
+    monkeypatch.setattr("weighbridge.drivers.cosbench.errand.MARGIN_S", 0.1)
     errand = Errand(Controller(controller.url, "u", "p"), LocalFolder(str(controller.archive)), Ending())
     script = Script("n", "<workload name='n'><workflow><workstage name='main'/></workflow></workload>", ("s1-main",))
     with pytest.raises(DriverError, match="has not ended w1-n within 0 s") as error:
@@ -255,7 +255,7 @@ def test_a_workload_that_never_ends_is_cancelled_at_its_deadline_with_its_driver
 
 def test_a_controller_that_is_silent_for_long_is_given_up(controller: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Controller(controller.url, "u", "p")
-    monkeypatch.setattr("drivers.cosbench.errand.SILENCE_S", 0.1)
+    monkeypatch.setattr("weighbridge.drivers.cosbench.errand.SILENCE_S", 0.1)
     monkeypatch.setattr(Controller, "index", _unanswered)
     script = Script("n", "<workload name='n'><workflow/></workload>", ())
     with pytest.raises(Unanswered, match="gone"):
@@ -294,7 +294,7 @@ def test_only_regular_files_of_an_archive_are_read_and_no_more_than_a_bound_of_e
     os.mkfifo(archive / "w1-n" / "pipe")
     (archive / "w1-n" / "scripts.log").write_text("x" * 100)
     (archive / "run-history.csv").write_text("w1,n,2026-11-21 00:00:00,x\n")
-    monkeypatch.setattr(drivers.cosbench.archive, "LARGEST_FILE_BYTES", 60)
+    monkeypatch.setattr(weighbridge.drivers.cosbench.archive, "LARGEST_FILE_BYTES", 60)
     folder = LocalFolder(str(archive))
     when = datetime.fromisoformat("2026-11-21 00:00:00")
     assert collect(folder, "w1", "n", when, "FINISHED", _nothing).files == {"scripts.log": b"x" * 60}
@@ -340,16 +340,16 @@ def test_an_archive_is_known_by_id_name_and_submission_and_taken_when_its_last_f
     (line,) = [line for line in history.splitlines() if line.startswith("w18,tiny,")]
     right = datetime.fromisoformat(line.split(",")[2])
     folder = LocalFolder(str(tmp_path))
-    monkeypatch.setattr(drivers.cosbench.archive, "WAIT_S", 0.0)
+    monkeypatch.setattr(weighbridge.drivers.cosbench.archive, "WAIT_S", 0.0)
     with pytest.raises(DriverError, match="its archive has not come"):
         collect(folder, "w18", "tiny", right, "FINISHED", _nothing)
-    monkeypatch.setattr(drivers.cosbench.archive, "WAIT_S", 60.0)
+    monkeypatch.setattr(weighbridge.drivers.cosbench.archive, "WAIT_S", 60.0)
 
     def last(_seconds: float) -> None:
         (tmp_path / "w18-tiny" / "scripts.log").touch()
 
     assert collect(folder, "w18", "tiny", right, "FINISHED", last).summary == "figures"
-    monkeypatch.setattr(drivers.cosbench.archive, "WAIT_S", 0.0)
+    monkeypatch.setattr(weighbridge.drivers.cosbench.archive, "WAIT_S", 0.0)
     with pytest.raises(DriverError, match="its archive has not come"):
         collect(folder, "w18", "tiny", wrong, "FINISHED", _nothing)
 

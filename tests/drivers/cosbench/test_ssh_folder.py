@@ -11,8 +11,8 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from drivers.cosbench.archive import collect, folder_at
-from ground.errors import DriverError
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.cosbench.archive import collect, folder_at
 
 
 class AnyUser(asyncssh.SSHServer):

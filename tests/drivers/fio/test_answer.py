@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from drivers.fio.answer import tally_of
-from ground.errors import DriverError
-from results.histogram import Histogram
 from tests.drivers.rados.conftest import DATA
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.fio.answer import tally_of
+from weighbridge.results.histogram import Histogram
 
 
 def recorded(name: str) -> tuple[str, dict[str, Any]]:

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from drivers.driver import GaveUp
-from drivers.fio import FioCephFs, FioRbd
-from drivers.order import Cleanup, Prepare, Progress, Step
-from drivers.rados import Cluster
-from suites import Workload
 from tests.drivers.rados.conftest import DATA, StubMachine
+from weighbridge.drivers.driver import GaveUp
+from weighbridge.drivers.fio import FioCephFs, FioRbd
+from weighbridge.drivers.order import Cleanup, Prepare, Progress, Step
+from weighbridge.drivers.rados import Cluster
+from weighbridge.suites import Workload
 
 ACTIVE = {"filesystems": [{"mdsmap": {"fs_name": "wb-1-fs", "info": {"gid_1": {"state": "up:active"}}}}]}
 CREATING = {"filesystems": [{"mdsmap": {"fs_name": "wb-1-fs", "info": {"gid_1": {"state": "up:creating"}}}}]}

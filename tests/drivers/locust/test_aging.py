@@ -11,11 +11,11 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from test_driver import Null, driver, null, setup_for
 
-import suites
-from drivers.engine._native import object_sizes
-from drivers.locust.aging import churned, fingerprint
-from drivers.order import Age, Aged, Progress
-from ground.errors import DriverError
+from weighbridge import suites
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.engine._native import object_sizes
+from weighbridge.drivers.locust.aging import churned, fingerprint
+from weighbridge.drivers.order import Age, Aged, Progress
 
 __all__ = ["null"]
 

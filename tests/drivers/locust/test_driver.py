@@ -22,15 +22,15 @@ from hdrh.histogram import HdrHistogram
 from pydantic import SecretStr
 from swiftclient.client import Connection
 
-from drivers.order import Cleanup, Prepare, Progress, Setup, Step, Target
-from drivers.process import DriverProcess
-from ground.errors import DriverError
-from results.measurement import Measurement, Tally
-from suites import Objects, Operation, Workload
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.order import Cleanup, Prepare, Progress, Setup, Step, Target
+from weighbridge.drivers.process import DriverProcess
+from weighbridge.results.measurement import Measurement, Tally
+from weighbridge.suites import Objects, Operation, Workload
 
 ROOT = Path(__file__).parents[3]
 KEY = "a-secret-key"
-NULL_TARGET = "import sys; from drivers.engine._native import null_target; null_target(sys.argv[1])"
+NULL_TARGET = "import sys; from weighbridge.drivers.engine._native import null_target; null_target(sys.argv[1])"
 Api = Literal["s3", "swift"]
 
 
@@ -114,7 +114,7 @@ def driver(tmp_path: Path) -> Iterator[DriverProcess]:
     log = tmp_path / "driver.log"
     with log.open("wb") as stderr:
         process = subprocess.Popen(
-            [sys.executable, "-m", "drivers.locust"],
+            [sys.executable, "-m", "weighbridge.drivers.locust"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
@@ -522,7 +522,7 @@ def test_a_constant_rate_is_kept_by_both_kinds_of_user(null: Callable[..., Null]
 def test_a_line_that_is_no_order_is_answered_and_ends_the_driver(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as log:
         done = subprocess.run(
-            [sys.executable, "-m", "drivers.locust"],
+            [sys.executable, "-m", "weighbridge.drivers.locust"],
             input=b'{"kind": "setup", "target": {"key": "a-secret-key"}}\n',
             stdout=subprocess.PIPE,
             stderr=log,

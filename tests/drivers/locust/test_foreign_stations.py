@@ -13,9 +13,9 @@ import zmq
 from locust import __version__
 from locust.rpc import Message
 
-from drivers.order import Prepare, Step
-from drivers.process import DriverProcess
 from tests.drivers.locust.test_driver import Null, by_operation, check_whole, driver, null, setup_for, workload
+from weighbridge.drivers.order import Prepare, Step
+from weighbridge.drivers.process import DriverProcess
 
 __all__ = ["null"]
 

@@ -8,10 +8,10 @@ from typing import Final, cast
 import pytest
 from pydantic import SecretStr
 
-from drivers.locust.account import Account, Answer
-from drivers.order import Target
-from ground.errors import DriverError
 from tests.mutation import Dice, cases, tried, wrong_bytes, wrong_json, wrong_text
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.locust.account import Account, Answer
+from weighbridge.drivers.order import Target
 
 S3: Final = Target(api="s3", url="http://10.0.0.1:8080", user="me", key=SecretStr("planted"))
 SWIFT: Final = Target(api="swift", url="http://10.0.0.1:8080/v1/AUTH_a", token=SecretStr("planted"))

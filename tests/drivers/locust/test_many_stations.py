@@ -11,14 +11,14 @@ from locust import User, task
 from locust.dispatch import UsersDispatcher
 from locust.runners import WorkerNode
 
-from drivers.locust.crew import Window
-from drivers.locust.floor import dealing_order
-from drivers.locust.merge import merged
-from drivers.locust.recorder import Recorder
-from drivers.locust.station import Begin
-from results.histogram import Histogram
-from results.measurement import Tally
-from suites import Objects, Operation, Workload
+from weighbridge.drivers.locust.crew import Window
+from weighbridge.drivers.locust.floor import dealing_order
+from weighbridge.drivers.locust.merge import merged
+from weighbridge.drivers.locust.recorder import Recorder
+from weighbridge.drivers.locust.station import Begin
+from weighbridge.results.histogram import Histogram
+from weighbridge.results.measurement import Tally
+from weighbridge.suites import Objects, Operation, Workload
 
 WINDOW_S = 3.0
 OPERATIONS: tuple[Operation, ...] = ("read", "write", "delete")

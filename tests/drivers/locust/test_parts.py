@@ -17,20 +17,20 @@ from hdrh.histogram import HdrHistogram
 from locust.stats import RequestStats
 from pydantic import SecretStr, ValidationError
 
-from drivers.engine._native import content
-from drivers.locust.account import Account, Place, signature
-from drivers.locust.allowance import allowance
-from drivers.locust.client import Body
-from drivers.locust.crew import Pulse, Window
-from drivers.locust.figures import feed, summary
-from drivers.locust.merge import merged, merged_pulses
-from drivers.locust.recorder import Recorder
-from drivers.locust.sdk import way_class
-from drivers.locust.station import Begin
-from drivers.order import Target
-from ground.errors import DriverError
-from results.histogram import Histogram
-from suites import Objects, Workload
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.engine._native import content
+from weighbridge.drivers.locust.account import Account, Place, signature
+from weighbridge.drivers.locust.allowance import allowance
+from weighbridge.drivers.locust.client import Body
+from weighbridge.drivers.locust.crew import Pulse, Window
+from weighbridge.drivers.locust.figures import feed, summary
+from weighbridge.drivers.locust.merge import merged, merged_pulses
+from weighbridge.drivers.locust.recorder import Recorder
+from weighbridge.drivers.locust.sdk import way_class
+from weighbridge.drivers.locust.station import Begin
+from weighbridge.drivers.order import Target
+from weighbridge.results.histogram import Histogram
+from weighbridge.suites import Objects, Workload
 
 
 def window_of(latencies_us: list[int], failures: int, window_s: float = 2.0) -> Window:

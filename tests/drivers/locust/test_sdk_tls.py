@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from drivers.locust.account import Account
-from drivers.locust.client import Client, S3Client, SwiftClient
-from drivers.order import Setup, Target
-from ground.errors import DriverError
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.locust.account import Account
+from weighbridge.drivers.locust.client import Client, S3Client, SwiftClient
+from weighbridge.drivers.order import Setup, Target
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "gateways"))
 from tls_proxy import authority, terminated

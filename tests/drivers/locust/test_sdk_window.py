@@ -11,12 +11,12 @@ import gevent.event
 import pytest
 from pydantic import SecretStr
 
-from drivers.engine._native import content
-from drivers.locust.account import Account
-from drivers.locust.sdk import SdkCrew
-from drivers.order import Setup, Target
-from results.histogram import Histogram
-from suites import Objects, Workload
+from weighbridge.drivers.engine._native import content
+from weighbridge.drivers.locust.account import Account
+from weighbridge.drivers.locust.sdk import SdkCrew
+from weighbridge.drivers.order import Setup, Target
+from weighbridge.results.histogram import Histogram
+from weighbridge.suites import Objects, Workload
 
 SIZE, SEED = 1000, 11
 BODY = content(SEED, SIZE, 0, SIZE)

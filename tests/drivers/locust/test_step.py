@@ -8,17 +8,17 @@ import pytest
 from locust.env import Environment
 from pydantic import SecretStr
 
-import drivers.locust.step
-from drivers.locust.allowance import Allowance
-from drivers.locust.crew import Pulse, Window
-from drivers.locust.floor import Floor
-from drivers.locust.recorder import Recorder
-from drivers.locust.station import Begin, Cut, Nothing
-from drivers.locust.step import StepRun
-from drivers.order import Progress, Setup, Step, Target
-from ground.errors import DriverError
-from results.measurement import Measurement
-from suites import Objects, Workload
+import weighbridge.drivers.locust.step
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.locust.allowance import Allowance
+from weighbridge.drivers.locust.crew import Pulse, Window
+from weighbridge.drivers.locust.floor import Floor
+from weighbridge.drivers.locust.recorder import Recorder
+from weighbridge.drivers.locust.station import Begin, Cut, Nothing
+from weighbridge.drivers.locust.step import StepRun
+from weighbridge.drivers.order import Progress, Setup, Step, Target
+from weighbridge.results.measurement import Measurement
+from weighbridge.suites import Objects, Workload
 
 SETUP = Setup(
     target=Target(api="s3", url="http://127.0.0.1:1", user="u", key=SecretStr("k")),
@@ -99,7 +99,7 @@ def test_the_window_opens_only_when_every_worker_has_finished_a_request() -> Non
 
 
 def test_a_worker_that_never_finishes_a_request_fails_the_step_with_the_last_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drivers.locust.step, "GRACE_S", 0.1)
+    monkeypatch.setattr(weighbridge.drivers.locust.step, "GRACE_S", 0.1)
     floor = Pretended(lambda _: Pulse(started=0, running=1, last_error="read of 127.0.0.1:1: no answer"))
     with pytest.raises(DriverError, match=r"2 of 2 workers had not finished a request .*no answer"):
         measure(floor)

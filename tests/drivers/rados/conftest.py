@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from drivers.rados.cluster import Cluster
-from gateways.host import Completed
+from weighbridge.drivers.rados.cluster import Cluster
+from weighbridge.gateways.host import Completed
 
 DATA = Path(__file__).parents[2] / "data"
 

@@ -4,10 +4,10 @@ from typing import Literal
 
 import pytest
 
-from drivers.rados.bench import Answer, Bench, Mode, together
-from drivers.rados.cluster import groups_each, shared_out
-from ground.errors import DriverError
 from tests.drivers.rados.conftest import DATA
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.rados.bench import Answer, Bench, Mode, together
+from weighbridge.drivers.rados.cluster import groups_each, shared_out
 
 RELEASES = ("ceph-14", "ceph-16", "ceph-18")
 

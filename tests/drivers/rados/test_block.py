@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from drivers.driver import GaveUp
-from drivers.order import Cleanup, Prepare, Progress, Step
-from drivers.rados import Cluster, RbdBench
-from drivers.rados.block import Mark, marks, window
-from drivers.rados.crew import Ran
-from drivers.rados.image import image_of
-from suites import Workload
 from tests.drivers.rados.conftest import DATA, StubMachine
+from weighbridge.drivers.driver import GaveUp
+from weighbridge.drivers.order import Cleanup, Prepare, Progress, Step
+from weighbridge.drivers.rados import Cluster, RbdBench
+from weighbridge.drivers.rados.block import Mark, marks, window
+from weighbridge.drivers.rados.crew import Ran
+from weighbridge.drivers.rados.image import image_of
+from weighbridge.suites import Workload
 
 SIZE = 64000
 LOOP = """

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from drivers.driver import GaveUp
-from drivers.rados.crew import Crew, Ran, kept_of
 from tests.drivers.rados.conftest import StubMachine
+from weighbridge.drivers.driver import GaveUp
+from weighbridge.drivers.rados.crew import Crew, Ran, kept_of
 
 
 def never(seconds: float, ran: Sequence[Ran]) -> bool:

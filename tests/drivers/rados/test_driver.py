@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from drivers.driver import GaveUp
-from drivers.order import Cleanup, Prepare, Progress, Step
-from drivers.rados import Cluster, RadosBench
-from ground.errors import DriverError
-from results.validity import judge
-from suites import Bounds, Workload
-from suites import RadosBench as Settings
 from tests.drivers.rados.conftest import DATA, StubMachine
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.driver import GaveUp
+from weighbridge.drivers.order import Cleanup, Prepare, Progress, Step
+from weighbridge.drivers.rados import Cluster, RadosBench
+from weighbridge.results.validity import judge
+from weighbridge.suites import Bounds, Workload
+from weighbridge.suites import RadosBench as Settings
 
 ANSWERS = DATA / "rados" / "ceph-16"
 RADOS = rf"""

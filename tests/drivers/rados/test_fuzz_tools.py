@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from drivers.rados.bench import Answer, Mode, together
-from drivers.rados.block import marks, window
-from drivers.rados.cluster import Cluster
-from drivers.rados.crew import Ran, _hear
-from drivers.rados.osd_bench import osd_figures
-from ground.errors import DriverError, TargetError
 from tests.mutation import Dice, cases, tried, wrong_json, wrong_text
+from weighbridge.common.errors import DriverError, TargetError
+from weighbridge.drivers.rados.bench import Answer, Mode, together
+from weighbridge.drivers.rados.block import marks, window
+from weighbridge.drivers.rados.cluster import Cluster
+from weighbridge.drivers.rados.crew import Ran, _hear
+from weighbridge.drivers.rados.osd_bench import osd_figures
 
 TIMES = {"average_latency": "0.001482", "max_latency": "0.068732", "min_latency": "0.000164"}
 BENCH = {

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from drivers.rados import Cluster, OsdFigure, osd_figures
-from drivers.rados.osd_bench import total_bytes
-from ground.errors import TargetError
 from tests.drivers.rados.conftest import StubMachine
+from weighbridge.common.errors import TargetError
+from weighbridge.drivers.rados import Cluster, OsdFigure, osd_figures
+from weighbridge.drivers.rados.osd_bench import total_bytes
 
 LIMITS = {
     "osd_bench_duration": "30",

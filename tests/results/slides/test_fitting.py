@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from results.slides.fitting import height_pt, largest, width_pt, wrapped
-from results.slides.grid_fitting import lines_pt, size_for
-from results.slides.label_sides import sided
-from results.slides.slide import Axis, Cell, Grid, Series, Spot
+from weighbridge.results.slides.fitting import height_pt, largest, width_pt, wrapped
+from weighbridge.results.slides.grid_fitting import lines_pt, size_for
+from weighbridge.results.slides.label_sides import sided
+from weighbridge.results.slides.slide import Axis, Cell, Grid, Series, Spot
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=40)
 

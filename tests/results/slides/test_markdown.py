@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from ground.errors import UsageError
-from results.chart_theme import DARK
-from results.fake_run import WORKLOADS, fake_run
-from results.slides.evidence import Evidence, evidence
-from results.slides.markdown import markdown, write_markdown
-from results.slides.slide import Cell, Deck, Grid, Slide
-from results.slides.talk import talk
+from weighbridge.common.errors import UsageError
+from weighbridge.results.chart_theme import DARK
+from weighbridge.results.fake_run import WORKLOADS, fake_run
+from weighbridge.results.slides.evidence import Evidence, evidence
+from weighbridge.results.slides.markdown import markdown, write_markdown
+from weighbridge.results.slides.slide import Cell, Deck, Grid, Slide
+from weighbridge.results.slides.talk import talk
 
 SHORT = tuple(workload.model_copy(update={"runtime": 2.0, "workers": (1, 16)}) for workload in WORKLOADS[:1])
 HOSTILE = "</style><script>x</script> | **bold** --> `code`\n---\n# no"

@@ -4,22 +4,22 @@ from pathlib import Path
 
 import pytest
 
-from results.attestation import Attested
-from results.chart_theme import DARK, LIGHT, styles
-from results.comparison import Verdict
-from results.doubt import Doubt
-from results.fake_run import WORKLOADS, Spoilt, fake_run
-from results.figures import show_ratio
-from results.findings import headline
-from results.manifest import Sheet
-from results.resolved import PlannedLayout, PlannedVisit
-from results.slides.evidence import Evidence, evidence
-from results.slides.slide import BarChart, Deck, LineChart, ScatterChart, Slide
-from results.slides.talk import talk
-from results.slides.tuning import one_setting_each
-from results.statistics import Ratio
-from results.store import RunStore
-from suites import Workload
+from weighbridge.results.attestation import Attested
+from weighbridge.results.chart_theme import DARK, LIGHT, styles
+from weighbridge.results.comparison import Verdict
+from weighbridge.results.doubt import Doubt
+from weighbridge.results.fake_run import WORKLOADS, Spoilt, fake_run
+from weighbridge.results.figures import show_ratio
+from weighbridge.results.findings import headline
+from weighbridge.results.manifest import Sheet
+from weighbridge.results.resolved import PlannedLayout, PlannedVisit
+from weighbridge.results.slides.evidence import Evidence, evidence
+from weighbridge.results.slides.slide import BarChart, Deck, LineChart, ScatterChart, Slide
+from weighbridge.results.slides.talk import talk
+from weighbridge.results.slides.tuning import one_setting_each
+from weighbridge.results.statistics import Ratio
+from weighbridge.results.store import RunStore
+from weighbridge.suites import Workload
 
 SHORT = tuple(workload.model_copy(update={"runtime": 2.0, "workers": (1, 16)}) for workload in WORKLOADS)
 SPOILT = Spoilt(failed=(("swift", "small-read", 16),), absent=(("swift", "large-read", 16),))

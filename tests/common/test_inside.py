@@ -8,7 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from ground.inside import Entry, Refused, entries, is_there, make_folder, names, opened, parts_of, read, reading, remove, write
+from weighbridge.common.inside import (
+    Entry,
+    Refused,
+    entries,
+    is_there,
+    make_folder,
+    names,
+    opened,
+    parts_of,
+    read,
+    reading,
+    remove,
+    write,
+)
 
 WRONG_NAMES = (
     "",

@@ -212,6 +212,6 @@ def _otherwise(mode: int) -> str:
 
 
 def _too_large(path: Path, largest_bytes: int) -> Refused:
-    from ground.quantities import show_bytes  # noqa: PLC0415 - small programs on hosts read files too, and start without pydantic
+    from weighbridge.common.quantities import show_bytes  # noqa: PLC0415 - small programs on hosts read files too, and start without pydantic
 
     return Refused(errno.EFBIG, f"is larger than {show_bytes(largest_bytes)}, as no such file of ours is", str(path))

@@ -1,7 +1,7 @@
 import pytest
 
-from ground.errors import DriverError, TargetError
-from ground.printed import json_object
+from weighbridge.common.errors import DriverError, TargetError
+from weighbridge.common.printed import json_object
 
 
 def test_what_a_tool_says_before_its_json_is_left_out() -> None:

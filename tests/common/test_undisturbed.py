@@ -6,7 +6,7 @@ from types import FrameType
 
 import pytest
 
-from ground.undisturbed import SIGNALS, undisturbed
+from weighbridge.common.undisturbed import SIGNALS, undisturbed
 
 
 class Asked(BaseException):

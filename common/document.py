@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from ground.errors import UsageError
-from ground.inert import inert
+from weighbridge.common.errors import UsageError
+from weighbridge.common.inert import inert
 
 Model = TypeVar("Model", bound=BaseModel)
 Path_ = tuple[str | int, ...]

@@ -3,8 +3,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from ground import plain_xml
-from ground.plain_xml import NotPlain
+from weighbridge.common import plain_xml
+from weighbridge.common.plain_xml import NotPlain
 
 LIST = b"""<?xml version="1.0" encoding="UTF-8"?>
 <ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><IsTruncated>true</IsTruncated>

@@ -3,10 +3,10 @@ from pathlib import Path
 import pytest
 from pydantic import Field
 
-from ground.document import Document, DocumentError, Fault
-from ground.errors import UsageError
-from ground.quantities import Bytes, Seconds
-from ground.record import Record
+from weighbridge.common.document import Document, DocumentError, Fault
+from weighbridge.common.errors import UsageError
+from weighbridge.common.quantities import Bytes, Seconds
+from weighbridge.common.record import Record
 
 
 class Inner(Record):

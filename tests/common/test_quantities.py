@@ -1,7 +1,7 @@
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from ground.quantities import BitsPerS, Bytes, Seconds, show_bytes
+from weighbridge.common.quantities import BitsPerS, Bytes, Seconds, show_bytes
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ground import inside
+from weighbridge.common import inside
 
 
 def open_lock(path: Path, flags: int = 0) -> int:

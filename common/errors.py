@@ -2,7 +2,7 @@
 
 WeighbridgeError                 exit 3
 ├── UsageError                   exit 2   what was asked cannot be done as asked; nothing was started
-│   ├── DocumentError                     faults of a YAML file, each with its place (ground.document)
+│   ├── DocumentError                     faults of a YAML file, each with its place (common.document)
 │   └── MissingMeans                      a tool, a right or a resource of this machine is missing
 ├── TargetError                  exit 3   a host or a gateway failed
 │   ├── CommandFailed                     a command on a host ended with an error

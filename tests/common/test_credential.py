@@ -8,8 +8,8 @@ from xml.sax.saxutils import escape
 
 import pytest
 
-from ground.credential import credential, redacted
-from ground.errors import UsageError
+from weighbridge.common.credential import credential, redacted
+from weighbridge.common.errors import UsageError
 
 SECRET = 'planted/secret+of=a "test" & more'
 UNSENDABLE = ("a\n\n", "\na", "a\nX-Other: b", "a\rb", "a\0", "a\x1b[2J", "a\x7f", "a\u2028b", "a\u20ac", "a\udcff")

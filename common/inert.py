@@ -19,7 +19,7 @@ def inert(text: str) -> str:
 
 def inert_all(value: Value) -> Value:
     """A record, text, mapping, list or tuple with all its texts inert, all the way down; anything else as it is."""
-    from ground.record import Record  # noqa: PLC0415 - the command line makes its errors inert before it imports anything heavy
+    from weighbridge.common.record import Record  # noqa: PLC0415 - the command line makes its errors inert before it imports anything heavy
 
     made: object = value
     if isinstance(value, str):

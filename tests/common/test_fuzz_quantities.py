@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from ground.quantities import BitsPerS, Bytes, Seconds, parse_bytes, show_bytes
 from tests.mutation import Dice, bounded, cases, hostile, wrong_bytes
+from weighbridge.common.quantities import BitsPerS, Bytes, Seconds, parse_bytes, show_bytes
 
 WRITTEN = ("64MiB", "1.5 GB", "0B", "500ms", "20s", "1.25h", "10Gbit", "100 Mbit", "4096", "5TiB")
 ADAPTERS: tuple[TypeAdapter[float], ...] = (TypeAdapter(Bytes), TypeAdapter(Seconds), TypeAdapter(BitsPerS))

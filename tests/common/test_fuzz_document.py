@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import yaml
 
-from ground.document import Document, DocumentError
-from ground.record import Record
 from tests.mutation import Dice, cases, places, tried, wrong_yaml
+from weighbridge.common.document import Document, DocumentError
+from weighbridge.common.record import Record
 
 TEXT = """# What is weighed
 name: &name small-read

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ground.locks import open_lock
+from weighbridge.common.locks import open_lock
 
 
 def mode(path: Path) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ground.errors import WeighbridgeError
-from ground.inert import inert
+from weighbridge.common.errors import WeighbridgeError
+from weighbridge.common.inert import inert
 
 
 def json_value(tool: str, told: str | bytes, error: type[WeighbridgeError]) -> Any:

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from ground.paths import expanded, is_file
+from weighbridge.common.paths import expanded, is_file
 
 
 def test_what_is_too_long_to_be_a_path_or_has_a_nought_in_it_is_no_file(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from urllib.parse import quote, quote_plus
 from xml.sax.saxutils import escape
 
-from ground.errors import UsageError
+from weighbridge.common.errors import UsageError
 
 HIDDEN = "***"
 
