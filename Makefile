@@ -22,6 +22,7 @@ check: setup-test ## Lint and types: ruff, mypy --strict, rustfmt, clippy; warni
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy tests/support
 	for crate in $(CRATES); do (cd $$crate && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings) || exit; done
 
 rust: setup-test ## Tests in Rust: of the engine, and of the FastCGI responder

@@ -34,17 +34,19 @@ from pathlib import Path
 
 from weighbridge.drivers.engine._native import added_histograms
 from weighbridge.results import derive
-from weighbridge.results.fake_run import fake_run
-from weighbridge.results.histogram import Histogram
-from weighbridge.results.measurement import Load, Measurement, Second, Tally
-from weighbridge.results.resolved import ResolvedPlan
-from weighbridge.results.step import StepKey, StepResult
-from weighbridge.results.store import RunStore
-from weighbridge.results.summary import rows_of
-from weighbridge.results.summary_csv import summary_csv
-from weighbridge.results.validity import judge
-from weighbridge.results.visit import read_visits
+from weighbridge.results.analysis.steps.summary import rows_of
+from weighbridge.results.analysis.steps.validity import judge
+from weighbridge.results.analysis.steps.visit import read_visits
+from weighbridge.results.export.summary_csv import summary_csv
+from weighbridge.results.record.histogram import Histogram
+from weighbridge.results.record.measurement import Load, Measurement, Second, Tally
+from weighbridge.results.record.resolved import ResolvedPlan
+from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Bounds, Objects, Suite, Workload
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+from fake_run import fake_run
 
 SECONDS = 20
 LATENCIES = 1000

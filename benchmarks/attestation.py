@@ -4,8 +4,8 @@
 
 Raises the hosts of a hardware file again and again, attests them as a run does and takes them away; client hosts and others
 alike have this machine's own root, since no gateway is wanted. Prints the figures of each, how far apart they are (as a part
-of the highest), and the largest of each kind, which is what the bounds of `results.attestation` are to be above. `--idle 0.8`
-waits before each run until that part of the machine's CPUs has been idle for two seconds. `others` is the part of the
+of the highest), and the largest of each kind, which is what the bounds of `results.record.attestation` are to be above. `--idle
+0.8` waits before each run until that part of the machine's CPUs has been idle for two seconds. `others` is the part of the
 machine's CPU time that went to others meanwhile.
 Needs root and the lab's tools; the image of the tools is built first and not counted.
 """

@@ -1,22 +1,22 @@
 """How often a comparison claims what is not there, holds the truth in its intervals, and shows what it says that it would show.
 
-Whole runs are made up, with fixed seeds, and judged by `results.comparing.compare`, as every report is: two layouts in blocks,
-two workloads at three worker counts, throughput and p90. Half of the scatter of repeats is the deployment's, which all its cells
-share; p90 rises where throughput falls. What a machine may do besides is in REGIMES.
+Whole runs are made up, with fixed seeds, and judged by `results.analysis.comparing.compare`, as every report is: two layouts in
+blocks, two workloads at three worker counts, throughput and p90. Half of the scatter of repeats is the deployment's, which all its
+cells share; p90 rises where throughput falls. What a machine may do besides is in REGIMES.
 
-The rule of a claim (`results.statistics`), which this holds against each: the interval lies beyond the practical bound, as a
-p-value `Welch.p_beyond(bound)`; all that a run tests is corrected together by Benjamini and Hochberg, of every metric and also
+The rule of a claim (`results.statistics`), which this holds against each: the interval lies beyond the practical bound, as
+a p-value `Welch.p_beyond(bound)`; all that a run tests is corrected together by Benjamini and Hochberg, of every metric and also
 what is over all worker counts; a claim has q <= 5 %. Correcting each metric by itself, with the point beyond the bound, makes 10 to
 14 % of runs claim something where one layout scatters by 3 % and the other by 20 %. Where the sides go up and down together from
-block to block (`results.blocks.together` >= 0.5 over all cells of the two) each block is compared by itself.
+block to block (`results.analysis.blocks.together` >= 0.5 over all cells of the two) each block is compared by itself.
 
 Columns, in per cent: runs of a layout against itself that claim any difference (at most 5 wanted); 95 % intervals of cells that
 hold the truth; where one cell differs by what another run said that it would show 8 times in 10, runs that show it (80 wanted), and
 the median of those differences; cells that differ by exactly the practical bound and are called equivalent (at most 5 wanted).
 
-A second table is of runs against each other (`results.runs_comparison.compare_runs`): a layout that did not change, measured on
-days that differ, is called worse somewhere, by the repeats of the two runs alone and with so many runs of the same thing known (at
-most 5 wanted); and a layout that became 30 % slower in all cells is.
+A second table is of runs against each other (`results.analysis.across_runs.runs_comparison.compare_runs`): a layout that did not
+change, measured on days that differ, is called worse somewhere, by the repeats of the two runs alone and with so many runs of the
+same thing known (at most 5 wanted); and a layout that became 30 % slower in all cells is.
 
     .venv/bin/python -m benchmarks.claims [--runs 1000]
 """
@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -33,17 +34,19 @@ from typing import Final
 
 import numpy as np
 
-from weighbridge.results.comparing import compare
-from weighbridge.results.comparison import Comparison, Effect
-from weighbridge.results.fake_layers import hardware
-from weighbridge.results.guard import Guarded
-from weighbridge.results.manifest import Manifest
-from weighbridge.results.resolved import PlannedLayout, ResolvedPlan
-from weighbridge.results.run_scatter import RUNS
-from weighbridge.results.runs_comparison import compare_runs, regressions
-from weighbridge.results.summary import Point, Row
-from weighbridge.results.weighed import Weighed
+from weighbridge.results.analysis.across_runs.guard import Guarded
+from weighbridge.results.analysis.across_runs.run_scatter import RUNS
+from weighbridge.results.analysis.across_runs.runs_comparison import compare_runs, regressions
+from weighbridge.results.analysis.across_runs.weighed import Weighed
+from weighbridge.results.analysis.comparing import compare
+from weighbridge.results.analysis.comparison import Comparison, Effect
+from weighbridge.results.analysis.steps.summary import Point, Row
+from weighbridge.results.record.manifest import Manifest
+from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan
 from weighbridge.suites import Bounds, Objects, Operation, Suite, Workload
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+from fake_layers import hardware
 
 Array = np.ndarray
 BLOCKS: Final = 5

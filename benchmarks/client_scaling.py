@@ -31,8 +31,8 @@ from typing import Literal
 from weighbridge.drivers.order import Prepare, Step
 from weighbridge.gateways.null.null import Null, Place, Settings
 from weighbridge.opening import opened
-from weighbridge.results.measurement import Measurement
-from weighbridge.results.step import Pass
+from weighbridge.results.record.measurement import Measurement
+from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite
 from weighbridge.surroundings import place
 from weighbridge.topologies.deployment import Deployment, deploy

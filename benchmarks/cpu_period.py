@@ -9,10 +9,10 @@ client's too. The load is the suite's own Locust driver, whose engine times ever
 of the host is in the latency of each request that waited for it. A figure is the median of the rounds, max the largest.
 
 `throttled` is what the gateway's host counted while the step ran: share of the periods of its quota in which it ran out, share of
-the time that it was stopped, and how long each stop was on average. `limited` names what the rule of `results.throttling` says
-was set by the quota. `others` is the share of this machine's CPUs that neither the hosts nor this program used: figures of a
-busy machine say little. `slice` is the kernel's own (sched_cfs_bandwidth_slice_us), which is read and never changed.
-Needs root and the lab's tools; images are built first and not counted.
+the time that it was stopped, and how long each stop was on average. `limited` names what the rule of
+`results.analysis.steps.throttling` says was set by the quota. `others` is the share of this machine's CPUs that neither the hosts
+nor this program used: figures of a busy machine say little. `slice` is the kernel's own (sched_cfs_bandwidth_slice_us), which is
+read and never changed. Needs root and the lab's tools; images are built first and not counted.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from weighbridge.drivers.driver import Driver
 from weighbridge.drivers.order import Prepare, Step
 from weighbridge.gateways.host import Counters
 from weighbridge.opening import opened
-from weighbridge.results.histogram import Histogram
-from weighbridge.results.step import Pass
-from weighbridge.results.throttling import Throttled
+from weighbridge.results.analysis.steps.throttling import Throttled
+from weighbridge.results.record.histogram import Histogram
+from weighbridge.results.record.step import Pass
 from weighbridge.selection import hardware_named, layout_named
 from weighbridge.suites import Suite, Workload
 from weighbridge.surroundings import place

@@ -40,7 +40,7 @@ from driver_accuracy import awake
 from nulltarget import NullTarget, workload
 
 from weighbridge.drivers.engine import _native
-from weighbridge.results.histogram import Histogram
+from weighbridge.results.record.histogram import Histogram
 
 CLIENT_CPU, TARGET_CPU = 0, 1
 SEED: Final = 2014

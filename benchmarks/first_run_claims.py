@@ -1,9 +1,9 @@
 """What the first run claims: how often the suite `quick` claims what is not there, when it ends, and what it finds.
 
 Whole runs of its cells are made up, with fixed seeds, in the very order that a plan would have (`weighbridge.balance`), with its
-A/A control, and looked at after 5, 6, 7 and 8 repeats by the functions that make claims (`results.comparing.compare`) and that end
-a run (`weighbridge.further.clear`). Half of the scatter of repeats is the deployment's, which all its cells share; p90 rises where
-throughput falls. Four rules are set beside each other on the same figures:
+A/A control, and looked at after 5, 6, 7 and 8 repeats by the functions that make claims (`results.analysis.comparing.compare`) and
+that end a run (`weighbridge.further.clear`). Half of the scatter of repeats is the deployment's, which all its cells share; p90
+rises where throughput falls. Four rules are set beside each other on the same figures:
 
 - five: the run ends after 5 repeats, whatever it found: what two busy cores have time for.
 - strict: the suite's rule. The run ends after 5, 6 or 7 repeats only where every cell is shown at 0.1 %, else after 8.
@@ -29,10 +29,10 @@ import numpy as np
 
 from weighbridge.balance import blocks
 from weighbridge.further import clear
-from weighbridge.results.comparing import compare
-from weighbridge.results.comparison import Comparison
-from weighbridge.results.contrast import ALWAYS
-from weighbridge.results.summary import Point, Row
+from weighbridge.results.analysis.comparing import compare
+from weighbridge.results.analysis.comparison import Comparison
+from weighbridge.results.analysis.contrast import ALWAYS
+from weighbridge.results.analysis.steps.summary import Point, Row
 from weighbridge.suites import Bounds, Operation, Suite, loader
 
 NAMES: Final = ("A", "B", "A-again")

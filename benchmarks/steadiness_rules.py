@@ -1,10 +1,10 @@
 """How often the rules of steadiness call steady what is not, and not steady what is.
 
 Three tables of made-up steps, with fixed seeds, judged by the functions that judge real ones.
-Over repeats (`results.steady_repeats`): windows of seconds whose rate drifts by a share from end to end, in every repeat, with
-noise from second to second and of counting. Of each drift: called steady, not steady; what is left is said to be unknown. "beside"
-are other steps of the layout: they drift as well, or do not.
-Stalls (`results.stalls`): windows that stall once for 3 s, or never.
+Over repeats (`results.analysis.steps.steady_repeats`): windows of seconds whose rate drifts by a share from end to end, in every
+repeat, with noise from second to second and of counting. Of each drift: called steady, not steady; what is left is said to be
+unknown. "beside" are other steps of the layout: they drift as well, or do not.
+Stalls (`results.analysis.steps.stalls`): windows that stall once for 3 s, or never.
 Dips that come back: windows of 300 s, or without any dip.
 
     .venv/bin/python -m benchmarks.steadiness_rules [--steps 2000]
@@ -14,15 +14,19 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from weighbridge.results.measurement import Measurement, Second
-from weighbridge.results.stalls import period_s
-from weighbridge.results.steadiness import steadiness
-from weighbridge.results.steady_repeats import steady_over_repeats, window_grain, window_move
-from weighbridge.results.testing import fake_measurement
+from weighbridge.results.analysis.steps.stalls import period_s
+from weighbridge.results.analysis.steps.steadiness import steadiness
+from weighbridge.results.analysis.steps.steady_repeats import steady_over_repeats, window_grain, window_move
+from weighbridge.results.record.measurement import Measurement, Second
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+from made_up import fake_measurement
 
 BASE: Final = fake_measurement(mean_ms=100, workers=16)
 WORKERS: Final = 4

@@ -1,10 +1,10 @@
 """How often a tuning's ledger claims what is not there, holds the truth in its intervals, and finds what is there.
 
-Whole tunings are made up, with fixed seeds, and judged by `results.ledger` after each round as `weighbridge tune` does: a
-setting that is clear drops out, the others go on. The rig scatters and drifts: not at all, along a line, or as a random walk.
-Beside it stands what the same trials say when a setting's are set against all of the baseline's by Welch's test, with the same
-corrections. Columns: ledgers with any false `better` or `worse`; claims that are false; 95 % intervals (wider for the number of
-looks) that hold the truth; settings that help and are found. All in per cent.
+Whole tunings are made up, with fixed seeds, and judged by `results.analysis.tuning.ledger` after each round as `weighbridge tune`
+does: a setting that is clear drops out, the others go on. The rig scatters and drifts: not at all, along a line, or as a random
+walk. Beside it stands what the same trials say when a setting's are set against all of the baseline's by Welch's test, with the
+same corrections. Columns: ledgers with any false `better` or `worse`; claims that are false; 95 % intervals (wider for the number
+of looks) that hold the truth; settings that help and are found. All in per cent.
 
     .venv/bin/python -m benchmarks.tuning_claims [--ledgers 400]
 """
@@ -14,12 +14,16 @@ from __future__ import annotations
 import argparse
 import math
 import random
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from weighbridge.results.fake_trials import Rig, arm, tuning_run
-from weighbridge.results.ledger import Ledger, ledger
+from weighbridge.results.analysis.tuning.ledger import Ledger, ledger
 from weighbridge.results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, corrected, t_quantile, welch
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+from fake_trials import Rig, arm, tuning_run
 
 ARMS = 15
 HELP = 1.20

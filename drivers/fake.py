@@ -32,7 +32,7 @@ from weighbridge.drivers.order import (
     Setup,
     Step,
 )
-from weighbridge.results.measurement import Load, Measurement, Second, Tally
+from weighbridge.results.record.measurement import Load, Measurement, Second, Tally
 from weighbridge.suites import Operation, Workload
 
 VALUES = 200

@@ -42,7 +42,7 @@ from pydantic import (
 from weighbridge import suites
 from weighbridge.common.plain_url import folder_or_ssh_place, without_query
 from weighbridge.common.record import Record
-from weighbridge.results.measurement import Measurement
+from weighbridge.results.record.measurement import Measurement
 from weighbridge.suites import Workload
 
 

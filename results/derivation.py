@@ -6,28 +6,29 @@ from pathlib import Path
 from typing import Final
 
 from weighbridge.common.record import Record
-from weighbridge.results.agreement import agreements, sentences
-from weighbridge.results.agreement_table import agreement_csv
-from weighbridge.results.attestation import summary as told
-from weighbridge.results.comparison import Comparison
-from weighbridge.results.effects import effects_csv
-from weighbridge.results.exports.csv_format import csv_file
-from weighbridge.results.exports.ledger_tables import ledger_table, trials_table
-from weighbridge.results.findings import Finding, findings_of
-from weighbridge.results.gallery import Gallery, gallery, tuning_gallery
-from weighbridge.results.pictures import write_charts
-from weighbridge.results.profile import read_profiles
-from weighbridge.results.profile_page import shown as profiles_shown
-from weighbridge.results.reasons import Reason, reasons
-from weighbridge.results.remedy import Remedy, remedy
-from weighbridge.results.report import report
-from weighbridge.results.run_data import RunData
-from weighbridge.results.store import write_whole
-from weighbridge.results.study_page import StudyPage, study_page
-from weighbridge.results.summary import Row
-from weighbridge.results.summary_csv import summary_csv
-from weighbridge.results.tuning_page import tuning_page
-from weighbridge.results.tuning_result import TuningResult
+from weighbridge.results.analysis.agreement import agreements, sentences
+from weighbridge.results.analysis.comparison import Comparison
+from weighbridge.results.analysis.findings import Finding, findings_of
+from weighbridge.results.analysis.reasons import Reason, reasons
+from weighbridge.results.analysis.remedy import Remedy, remedy
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.analysis.sameness import summary as told
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.analysis.tuning.tuning_result import TuningResult
+from weighbridge.results.charts.gallery import Gallery, gallery, tuning_gallery
+from weighbridge.results.charts.pictures import write_charts
+from weighbridge.results.export.csv_format import csv_file
+from weighbridge.results.export.effects import effects_csv
+from weighbridge.results.export.ledger_tables import ledger_table, trials_table
+from weighbridge.results.export.summary_csv import summary_csv
+from weighbridge.results.record.profile import read_profiles
+from weighbridge.results.record.store import write_whole
+from weighbridge.results.report.agreement_table import agreement_csv
+from weighbridge.results.report.profile_page import shown as profiles_shown
+from weighbridge.results.report.report import report
+from weighbridge.results.report.staircase_page import staircase_page
+from weighbridge.results.report.study_page import StudyPage, study_page
+from weighbridge.results.report.tuning_page import tuning_page
 
 WINNERS: Final = "winner"
 """Folder of what a tuning chose, a file for each configuration file, ready to be pasted."""
@@ -95,8 +96,9 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
 
 def _derive(data: RunData) -> Derived:
     """Of a run that is no tuning's: its tables and its report."""
-    store, plan, rows, layers = data.store, data.plan, data.rows, data.layers
-    stairs, comparison, attested = data.stairs, data.comparison, data.attested
+    store, plan, rows = data.store, data.plan, data.rows
+    comparison, attested = data.comparison, data.attested
+    stairs = None if data.stairs is None else staircase_page(data.stairs, data.layers, plan.layouts)
     findings, why = findings_of(comparison), reasons(rows, comparison)
     would = remedy(comparison, plan, data.manifest.command)
     agreed = agreements(rows)
@@ -108,9 +110,9 @@ def _derive(data: RunData) -> Derived:
     write_whole(store.derived / "effects.csv", effects_csv(comparison))
     if agreed:
         write_whole(store.derived / "agreement.csv", agreement_csv(agreed))
-    replayed = study_page(store, plan, (*rows, *layers), attested)
-    found = stairs.stairs if stairs is not None else ()
-    shown = gallery(plan, rows, data.steps.values(), comparison, found, replayed.chart if replayed is not None else None)
+    outcome = data.study
+    replayed = None if outcome is None else study_page(outcome)
+    shown = gallery(plan, rows, data.steps.values(), comparison, data.stairs or (), () if outcome is None else outcome.recaps)
     if replayed is not None:
         replayed.write(store.make_derived("study"))
     page = store.derived / "report.html"

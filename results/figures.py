@@ -29,3 +29,10 @@ def show_ratio(value: float) -> str:
     if value < 1.095:
         return f"{value:.2f}×"
     return f"{value:.1f}×" if value < 9.95 else f"{value:,.0f}×"
+
+
+def show_p(value: float | None) -> str:
+    """A p-value to two significant digits, never as 0."""
+    if value is None:
+        return UNKNOWN
+    return "< 0.0001" if value < 0.0001 else show_figure(value, 2)

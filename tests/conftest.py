@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.testing import Run
+from stub_run import Run
 
 SYSTEM = Path(__file__).parent / "system"
 

@@ -12,7 +12,7 @@ from weighbridge.drivers.order import Age, Aged
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.gateways.gateway import Room
 from weighbridge.opening import LOCUST, opened
-from weighbridge.results.step import Pass
+from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.loader import Planned

@@ -17,11 +17,11 @@ from typing import Final
 
 from rich.cells import cell_len
 
+from weighbridge.common import csv_text
 from weighbridge.common.errors import UsageError
-from weighbridge.results import csv_text
-from weighbridge.results.exports.data_table import show_time
+from weighbridge.results.export.data_table import show_time
+from weighbridge.results.export.query import Answer
 from weighbridge.results.figures import UNKNOWN, show_figure
-from weighbridge.results.query import Answer
 
 DIGITS: Final = 6
 """Significant digits in the text for people."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weighbridge.common.quantities import show_bytes
 from weighbridge.drivers.rados import Cluster, osd_figures
-from weighbridge.results.attestation import Attested
+from weighbridge.results.record.attestation import Attested
 from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment
 

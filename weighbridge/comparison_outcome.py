@@ -11,12 +11,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from weighbridge.outcome import noise_words, verdict_words
-from weighbridge.results.comparison import Comparison, Effect
+from weighbridge.results.analysis.across_runs.guard import Guarded
+from weighbridge.results.analysis.across_runs.run_scatter import RUNS
+from weighbridge.results.analysis.across_runs.weighed import Weighed
+from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.figures import UNKNOWN, show_figure
-from weighbridge.results.guard import Guarded
 from weighbridge.results.percent import show_percent
-from weighbridge.results.run_scatter import RUNS
-from weighbridge.results.weighed import Weighed
 
 _STYLES: Final = {"better": "blue", "worse": "dark_orange", "not comparable": "dim", "provisional": "italic"}
 WIDE: Final = 120

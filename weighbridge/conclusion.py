@@ -10,8 +10,8 @@ from rich.console import Console
 from weighbridge.common.errors import WeighbridgeError
 from weighbridge.gateways.gateway import Say
 from weighbridge.outcome import print_outcome
+from weighbridge.results.charts.pictures import Drawing, write_charts
 from weighbridge.results.derivation import Derived
-from weighbridge.results.pictures import Drawing, write_charts
 
 
 def conclude(derived: Derived, screen: Console, *, pictures: bool) -> None:

@@ -26,10 +26,10 @@ from weighbridge.passes import asked_of_hosts, wants_tools
 from weighbridge.plan import Plan, Turn, Visit
 from weighbridge.profiling import Profiler
 from weighbridge.quiet import Quiet
-from weighbridge.results.attestation import Attested
-from weighbridge.results.manifest import BUSY, UNEVEN, Sheet
-from weighbridge.results.step import Pass, StepKey
-from weighbridge.results.store import RunStore
+from weighbridge.results.record.attestation import Attested
+from weighbridge.results.record.manifest import BUSY, UNEVEN, Sheet
+from weighbridge.results.record.step import Pass, StepKey
+from weighbridge.results.record.store import RunStore
 from weighbridge.telemetry import Watch
 from weighbridge.topologies.attestation import Attestation
 from weighbridge.topologies.deployment import Deployment, Place, deploy

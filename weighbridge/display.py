@@ -16,11 +16,11 @@ from rich.table import Table
 from weighbridge.common.quantities import show_bytes
 from weighbridge.drivers.order import Progress as DriverProgress
 from weighbridge.pace import show_duration
-from weighbridge.results.histogram import Histogram
-from weighbridge.results.interval import percentile, summed
-from weighbridge.results.measurement import Tally
-from weighbridge.results.step import StepKey, StepResult
-from weighbridge.results.validity import enough_samples
+from weighbridge.results.analysis.steps.interval import percentile, summed
+from weighbridge.results.analysis.steps.validity import enough_samples
+from weighbridge.results.record.histogram import Histogram
+from weighbridge.results.record.measurement import Tally
+from weighbridge.results.record.step import StepKey, StepResult
 
 
 class Steps(Protocol):

@@ -14,11 +14,11 @@ from typing import Final
 
 from weighbridge.pace import Pace, show_duration, units
 from weighbridge.plan import Plan
-from weighbridge.results.comparison import Comparison, Effect
-from weighbridge.results.contrast import ALWAYS
-from weighbridge.results.run_data import RunData
-from weighbridge.results.store import RunStore
-from weighbridge.results.trial_book import TrialBook
+from weighbridge.results.analysis.comparison import Comparison, Effect
+from weighbridge.results.analysis.contrast import ALWAYS
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.trial_book import TrialBook
 
 STRICT: Final = 0.001
 """How small the corrected p-value of every cell must be for a run to end before its last look."""

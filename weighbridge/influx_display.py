@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from weighbridge.display import Display
 from weighbridge.drivers.order import Progress
 from weighbridge.influx_writer import InfluxWriter
-from weighbridge.results.influx_server import InfluxServer
-from weighbridge.results.step import StepKey, StepResult
-from weighbridge.results.store import RunStore
+from weighbridge.results.influx.server import InfluxServer
+from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.results.record.store import RunStore
 
 
 class InfluxDisplay:

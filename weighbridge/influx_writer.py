@@ -27,11 +27,11 @@ from pydantic import NonNegativeInt
 from weighbridge.common.errors import WeighbridgeError
 from weighbridge.common.record import Record
 from weighbridge.drivers.order import Progress
-from weighbridge.results.influx_points import RunPoints, last_results, results_at
-from weighbridge.results.influx_server import DEADLINE_S, Away, Connection, InfluxServer, Refused
-from weighbridge.results.influx_spool import REFUSED, SPOOL, Spool
-from weighbridge.results.step import StepKey, StepResult
-from weighbridge.results.store import RunStore
+from weighbridge.results.influx.points import RunPoints, last_results, results_at
+from weighbridge.results.influx.server import DEADLINE_S, Away, Connection, InfluxServer, Refused
+from weighbridge.results.influx.spool import REFUSED, SPOOL, Spool
+from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.results.record.store import RunStore
 
 FIRST_WAIT_S: Final = 2.0
 LONGEST_WAIT_S: Final = 60.0

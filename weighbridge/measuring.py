@@ -16,11 +16,11 @@ from weighbridge.display import Display
 from weighbridge.drivers.driver import Driver, Heard
 from weighbridge.drivers.order import Cleaned, Cleanup, Kept, Prepare, Progress, Step
 from weighbridge.profiling import Profiler
-from weighbridge.results.manifest import ConfigFile, Sheet
-from weighbridge.results.step import StepKey, StepResult
-from weighbridge.results.store import RunStore
-from weighbridge.results.telemetry import HostLimits
-from weighbridge.results.validity import judge
+from weighbridge.results.analysis.steps.validity import judge
+from weighbridge.results.record.manifest import ConfigFile, Sheet
+from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.telemetry import HostLimits
 from weighbridge.suites import Suite, Workload
 from weighbridge.telemetry import Counted, Watch, limits_of
 from weighbridge.topologies.deployment import Deployment

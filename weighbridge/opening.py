@@ -18,7 +18,7 @@ from weighbridge.drivers.rados import Cluster, RadosBench, RbdBench
 from weighbridge.drivers.rados.tool import Tool
 from weighbridge.gateways.gateway import Endpoint
 from weighbridge.gateways.host import Host
-from weighbridge.results.step import Pass
+from weighbridge.results.record.step import Pass
 from weighbridge.stations import Stations
 from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment

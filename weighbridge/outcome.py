@@ -13,15 +13,15 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
-from weighbridge.results.comparison import Comparison, NoiseFloor, Verdict
+from weighbridge.results.analysis.comparison import Comparison, NoiseFloor, Verdict
+from weighbridge.results.analysis.findings import DRIVERS, Finding, headline
+from weighbridge.results.analysis.reasons import Reason, marks
+from weighbridge.results.analysis.steps.spreads import shown
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.analysis.steps.use import limit_brief, saturated
 from weighbridge.results.derivation import Derived
 from weighbridge.results.doubt import doubt_words, graves
 from weighbridge.results.figures import UNKNOWN, show_figure
-from weighbridge.results.findings import DRIVERS, Finding, headline
-from weighbridge.results.reasons import Reason, marks
-from weighbridge.results.spreads import shown
-from weighbridge.results.summary import Row
-from weighbridge.results.use import limit_brief, saturated
 from weighbridge.study_outcome import print_study
 from weighbridge.tuning_outcome import print_tuning
 

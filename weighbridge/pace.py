@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 from weighbridge.passes import asked_of_hosts
 from weighbridge.plan import Plan, Turn, Visit, step_seconds
-from weighbridge.results.step import Pass, StepKey
+from weighbridge.results.record.step import Pass, StepKey
 from weighbridge.suites import Suite, Workload
 from weighbridge.topologies.deployment import ATTESTED
 from weighbridge.topologies.hardware import Hardware

@@ -8,7 +8,7 @@ from typing import Final
 
 from weighbridge.common.errors import UsageError
 from weighbridge.drivers.fitness import unfit
-from weighbridge.results.step import Pass
+from weighbridge.results.record.step import Pass
 from weighbridge.suites import ASKED_OF_HOSTS, Api, DriverName, Layer, Suite, Workload
 from weighbridge.topologies.attestation import Asked
 

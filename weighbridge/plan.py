@@ -17,8 +17,8 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.record import Record
 from weighbridge.gateways.structure import Structure
 from weighbridge.passes import left_out, passes_of, together
-from weighbridge.results.profile import Chosen
-from weighbridge.results.step import Pass, StepKey
+from weighbridge.results.record.profile import Chosen
+from weighbridge.results.record.step import Pass, StepKey
 from weighbridge.suites import Suite, Workload
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.layout import Layout
@@ -27,7 +27,7 @@ from weighbridge.topologies.loader import Planned
 AGAIN: Final = "-again"
 """What the name of a layout's twin ends with."""
 NAME_LENGTH: Final = 40
-"""The longest name of a layout, as `results.step.Slug` has it."""
+"""The longest name of a layout, as `results.record.step.Slug` has it."""
 MOST_STEPS: Final = 100_000
 """Ten times as many as any run had; of one second each they take a day."""
 NO_TWINS: Final[Mapping[str, str]] = MappingProxyType({})

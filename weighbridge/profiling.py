@@ -22,12 +22,12 @@ from typing import Final
 from weighbridge.common.record import Record
 from weighbridge.drivers.driver import Heard
 from weighbridge.drivers.order import Progress
-from weighbridge.results import block_trace
-from weighbridge.results.block_trace import DiskTrace, disk_csv
-from weighbridge.results.flame import flame
-from weighbridge.results.profile import FOLDER, Chosen, Profile, Program, Stack, fold, folded, unresolved
-from weighbridge.results.step import StepKey
-from weighbridge.results.store import RunStore, write_whole
+from weighbridge.results.charts.flame import flame
+from weighbridge.results.record import block_trace
+from weighbridge.results.record.block_trace import DiskTrace, disk_csv
+from weighbridge.results.record.profile import FOLDER, Chosen, Profile, Program, Stack, fold, folded, unresolved
+from weighbridge.results.record.step import StepKey
+from weighbridge.results.record.store import RunStore, write_whole
 from weighbridge.topologies.deployment import Deployment
 
 HERTZ: Final = 99

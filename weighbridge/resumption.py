@@ -25,11 +25,11 @@ from weighbridge.facts import facts_of_machine
 from weighbridge.gateways.gateway import Say
 from weighbridge.measuring import whole
 from weighbridge.plan import Plan
-from weighbridge.results.hold import Holder
-from weighbridge.results.manifest import Manifest
-from weighbridge.results.reading import read_whole
-from weighbridge.results.step import StepKey
-from weighbridge.results.store import RunStore
+from weighbridge.results.record.hold import Holder
+from weighbridge.results.record.manifest import Manifest
+from weighbridge.results.record.reading import read_whole
+from weighbridge.results.record.step import StepKey
+from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Further
 from weighbridge.topologies.conducting import Conducted
 from weighbridge.topologies.deployment import Place, conducted

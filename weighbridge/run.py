@@ -32,14 +32,14 @@ from weighbridge.plan import Plan
 from weighbridge.profiling import Profiler, able
 from weighbridge.quiet import Quiet, see
 from weighbridge.results import derive
+from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.derivation import Derived
-from weighbridge.results.hold import holding
-from weighbridge.results.influx_server import InfluxServer
-from weighbridge.results.manifest import Sheet, State
-from weighbridge.results.profile import Chosen
-from weighbridge.results.run_data import RunData
-from weighbridge.results.step import StepResult
-from weighbridge.results.store import RunStore, StoreError
+from weighbridge.results.influx.server import InfluxServer
+from weighbridge.results.record.hold import holding
+from weighbridge.results.record.manifest import Sheet, State
+from weighbridge.results.record.profile import Chosen
+from weighbridge.results.record.step import StepResult
+from weighbridge.results.record.store import RunStore, StoreError
 from weighbridge.resumption import Begun
 from weighbridge.spread import spread_here, spread_of
 from weighbridge.topologies.deployment import Place

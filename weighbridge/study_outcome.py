@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from weighbridge.results.recap import Recap, RecapCell
-from weighbridge.results.study import Grid
-from weighbridge.results.study_page import StudyPage
+from weighbridge.results.analysis.study.recap import Recap, RecapCell
+from weighbridge.results.analysis.study.study import Grid
+from weighbridge.results.report.study_page import StudyPage
 
 _STYLES: Final = {"same": "dim", "missing": "dim", "provisional": "italic"}
 

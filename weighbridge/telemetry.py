@@ -20,9 +20,9 @@ from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.host import Counters, DiskCounters
 from weighbridge.gateways.probe import Probe
 from weighbridge.probe_reader import SILENCE_S, Ear, ProbeReader, Told
-from weighbridge.results.step import StepKey
-from weighbridge.results.store import RunStore, StoreError, TelemetryFile
-from weighbridge.results.telemetry import (
+from weighbridge.results.record.step import StepKey
+from weighbridge.results.record.store import RunStore, StoreError, TelemetryFile
+from weighbridge.results.record.telemetry import (
     EDGE_S,
     DiskLimit,
     DiskSecond,

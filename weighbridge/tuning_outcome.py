@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from weighbridge.results.analysis.tuning.ledger_table import LedgerLine, ledger_lines, short_names
+from weighbridge.results.analysis.tuning.tuning_result import TuningResult, could_be_shown
 from weighbridge.results.derivation import WINNERS, Derived
-from weighbridge.results.ledger_table import LedgerLine, ledger_lines, short_names
-from weighbridge.results.tuning_result import TuningResult, could_be_shown
 
 _STYLES: Final = {"better": "bold blue", "worse": "dark_orange", "trade-off": "dark_orange", "not allowed": "red", "failed": "red"}
 WIDE: Final = 130

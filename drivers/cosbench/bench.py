@@ -32,7 +32,7 @@ from weighbridge.drivers.driver import GaveUp
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.locust.allowance import allowance
 from weighbridge.drivers.order import Cleaned, Cleanup, CosbenchSite, Measured, Prepare, Prepared, Progress, Ready, Setup, Step
-from weighbridge.results.measurement import Load
+from weighbridge.results.record.measurement import Load
 from weighbridge.suites import Workload
 
 SLOWEST_BYTES_PER_S: Final = 1_000_000

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from weighbridge.common.errors import DriverError
-from weighbridge.results.measurement import Bins
+from weighbridge.results.record.measurement import Bins
 
 _HEAD: Final = (
     "Stage,Op-Name,Op-Type,Op-Count,Byte-Count,Avg-ResTime,Avg-ProcTime,60%-ResTime,80%-ResTime,90%-ResTime,95%-ResTime,"

@@ -9,7 +9,7 @@ from weighbridge.common.errors import DriverError
 from weighbridge.drivers.cosbench.archive import Archived
 from weighbridge.drivers.cosbench.figures import Row, bins, codes, log_of_stage, reasons, rows
 from weighbridge.drivers.order import Step
-from weighbridge.results.measurement import Load, Measurement, Tally
+from weighbridge.results.record.measurement import Load, Measurement, Tally
 from weighbridge.suites import Api
 
 UNTOLD: Final = "untold"

@@ -14,8 +14,8 @@ from typing import Final, Literal
 
 from weighbridge.common.errors import DriverError, InvalidMeasurement
 from weighbridge.common.printed import json_object, printable
-from weighbridge.results.histogram import Histogram
-from weighbridge.results.measurement import Tally
+from weighbridge.results.record.histogram import Histogram
+from weighbridge.results.record.measurement import Tally
 
 BINS_NOTE: Final = "latencies are from fio's bins: percentiles are within 0.8 %"
 

@@ -20,7 +20,7 @@ from weighbridge.drivers.order import Cleaned, Cleanup, Prepare, Prepared
 from weighbridge.drivers.rados.cluster import Cluster
 from weighbridge.drivers.rados.crew import Ran, kept_of
 from weighbridge.drivers.rados.tool import FILL_S, object_bytes
-from weighbridge.results.measurement import Load
+from weighbridge.results.record.measurement import Load
 from weighbridge.suites import Workload
 
 _FILL_BYTES: Final = 2**20

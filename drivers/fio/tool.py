@@ -12,7 +12,7 @@ from weighbridge.drivers.fio.answer import BINS_NOTE, tally_of
 from weighbridge.drivers.order import Measured, Step
 from weighbridge.drivers.rados.crew import Ran, kept_of
 from weighbridge.drivers.rados.tool import Tool, now, object_bytes, one_operation
-from weighbridge.results.measurement import Load, Measurement
+from weighbridge.results.record.measurement import Load, Measurement
 from weighbridge.suites import Workload
 
 _JOBS: Final = {

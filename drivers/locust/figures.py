@@ -11,7 +11,7 @@ from hdrh.histogram import HdrHistogram
 from locust.stats import RequestStats, StatsEntry, StatsError, bucket_response_time, get_stats_summary
 
 from weighbridge.drivers.locust.crew import Window
-from weighbridge.results.measurement import Tally
+from weighbridge.results.record.measurement import Tally
 
 
 def feed(stats: RequestStats, workload: str, window: Window) -> None:

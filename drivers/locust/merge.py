@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from weighbridge.drivers.engine._native import added_histograms
 from weighbridge.drivers.locust.crew import Pulse, Window
-from weighbridge.results.measurement import Second, Tally
+from weighbridge.results.record.measurement import Second, Tally
 from weighbridge.suites import Operation
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from hdrh.histogram import HdrHistogram
 
-from weighbridge.results.bands import band_of
-from weighbridge.results.measurement import Second, Tally
+from weighbridge.results.record.bands import band_of
+from weighbridge.results.record.measurement import Second, Tally
 from weighbridge.suites import Operation
 
 LOWEST_US = 1

@@ -17,7 +17,7 @@ from weighbridge.drivers.locust.floor import ANSWER_S, Floor
 from weighbridge.drivers.locust.merge import merged, merged_pulses
 from weighbridge.drivers.locust.station import Begin, Cut, End, Nothing
 from weighbridge.drivers.order import Progress, Setup, Step
-from weighbridge.results.measurement import ClientLoad, Load, Measurement, Tally
+from weighbridge.results.record.measurement import ClientLoad, Load, Measurement, Tally
 
 Say = Callable[[Progress], None]
 Phase = Literal["warm-up", "measure", "drain"]

@@ -15,7 +15,7 @@ from pydantic import Field
 from weighbridge.common.errors import DriverError
 from weighbridge.common.printed import json_object
 from weighbridge.common.record import Record
-from weighbridge.results.measurement import Tally
+from weighbridge.results.record.measurement import Tally
 
 Mode = Literal["write", "seq", "rand"]
 """New objects; those of a run before in their order, until they are at an end; and by chance."""

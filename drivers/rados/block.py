@@ -18,7 +18,7 @@ from weighbridge.drivers.order import Measured, Progress, Step
 from weighbridge.drivers.rados.crew import Ran, kept_of
 from weighbridge.drivers.rados.image import OnImages
 from weighbridge.drivers.rados.tool import GRACE_S, now, object_bytes, one_operation
-from weighbridge.results.measurement import Measurement, Tally
+from weighbridge.results.record.measurement import Measurement, Tally
 
 _ENDLESS_BYTES: Final = 2**50
 _PATTERNS: Final[Mapping[str, str]] = {"sequential": "seq", "uniform": "rand"}

@@ -17,7 +17,7 @@ from weighbridge.drivers.rados.bench import FOR_EVER_S, Answer, Bench, Mode, tog
 from weighbridge.drivers.rados.cluster import Cluster, groups_each, shared_out
 from weighbridge.drivers.rados.crew import Ran, kept_of
 from weighbridge.drivers.rados.tool import FILL_S, Phase, Tool, now, object_bytes, one_operation, seconds_up
-from weighbridge.results.measurement import Measurement
+from weighbridge.results.record.measurement import Measurement
 from weighbridge.suites import RadosBench as Settings
 from weighbridge.suites import Workload
 

@@ -16,7 +16,7 @@ from weighbridge.drivers.driver import GaveUp, Heard, Machine
 from weighbridge.drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Step
 from weighbridge.drivers.rados.cluster import Cluster
 from weighbridge.drivers.rados.crew import Crew, Ran
-from weighbridge.results.measurement import Load
+from weighbridge.results.record.measurement import Load
 from weighbridge.suites import Workload
 
 GRACE_S: Final = 60.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from weighbridge.results.store import RunStore
+    from weighbridge.results.record.store import RunStore
 
 __all__ = ["deck"]
 
@@ -15,7 +15,7 @@ def deck(store: RunStore, *, dark: bool = False) -> bytes:
 
     Raises InvalidMeasurement when something of the run cannot be read.
     """
-    from weighbridge.results.chart_theme import DARK, LIGHT  # noqa: PLC0415
+    from weighbridge.results.charts.chart_theme import DARK, LIGHT  # noqa: PLC0415
     from weighbridge.results.slides.evidence import evidence  # noqa: PLC0415
     from weighbridge.results.slides.powerpoint import powerpoint  # noqa: PLC0415
     from weighbridge.results.slides.talk import talk  # noqa: PLC0415

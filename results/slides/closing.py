@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from weighbridge.results.attestation import verdict, warnings
-from weighbridge.results.kinds import kind_of
+from weighbridge.results.analysis.kinds import kind_of
+from weighbridge.results.analysis.sameness import verdict, warnings
 from weighbridge.results.slides.evidence import Evidence
 from weighbridge.results.slides.slide import Slide
 from weighbridge.results.slides.words import counted, listed, rests_on, upper

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from weighbridge.common.record import Record
-from weighbridge.results.attestation import Attested
-from weighbridge.results.chart_theme import Look, Style, styles
-from weighbridge.results.comparison import Comparison
-from weighbridge.results.findings import Finding, findings_of, overall
-from weighbridge.results.kinds import Kind, kind_of, subjects
-from weighbridge.results.manifest import Manifest
-from weighbridge.results.reasons import Reason, reasons
-from weighbridge.results.remedy import Remedy, remedy
-from weighbridge.results.resolved import ResolvedPlan
-from weighbridge.results.run_data import RunData
-from weighbridge.results.staircase import Staircase
-from weighbridge.results.store import RunStore
-from weighbridge.results.summary import Row
-from weighbridge.results.tuning_result import TuningResult
+from weighbridge.results.analysis.comparison import Comparison
+from weighbridge.results.analysis.findings import Finding, findings_of, overall
+from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
+from weighbridge.results.analysis.layers.staircase import Staircase
+from weighbridge.results.analysis.reasons import Reason, reasons
+from weighbridge.results.analysis.remedy import Remedy, remedy
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.analysis.tuning.tuning_result import TuningResult
+from weighbridge.results.charts.chart_theme import Look, Style, styles
+from weighbridge.results.record.attestation import Attested
+from weighbridge.results.record.manifest import Manifest
+from weighbridge.results.record.resolved import ResolvedPlan
+from weighbridge.results.record.store import RunStore
 
 
 class Evidence(Record):
@@ -96,7 +96,7 @@ def evidence(store: RunStore) -> Evidence:
         rows=tuple(row for row in data.rows if row.layout not in twins),
         findings=findings_of(data.comparison),
         comparison=data.comparison,
-        stairs=tuple(stair for stair in data.stairs.stairs if stair.layout not in twins) if data.stairs is not None else (),
+        stairs=tuple(stair for stair in data.stairs or () if stair.layout not in twins),
         attested=data.attested,
         gaps=data.gaps,
         tuned=data.tuned,

@@ -6,19 +6,18 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
-from weighbridge.results.chart_theme import Look
+from weighbridge.results.analysis.layers.staircase import NAMES, PLAIN, Level, Staircase, Step, doubts, gaps, percent
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.analysis.steps.use import limit_brief, limit_words, saturated
+from weighbridge.results.charts.chart_theme import Look
+from weighbridge.results.charts.resource_chart import resource_chart
 from weighbridge.results.figures import show_figure
-from weighbridge.results.resource_chart import resource_chart
 from weighbridge.results.slides.evidence import Evidence
 from weighbridge.results.slides.grid_fitting import size_for
-from weighbridge.results.slides.page import ROOM_PT
-from weighbridge.results.slides.room import body_pt
+from weighbridge.results.slides.page import ROOM_PT, body_pt
 from weighbridge.results.slides.setup import shade
 from weighbridge.results.slides.slide import Cell, Grid, Slide
 from weighbridge.results.slides.words import counted, upper
-from weighbridge.results.staircase import NAMES, PLAIN, Level, Staircase, Step, doubts, gaps, percent
-from weighbridge.results.summary import Row
-from weighbridge.results.use import limit_brief, limit_words, saturated
 
 ABREAST: Final = 6
 """Layouts side by side; more go on slides of their own."""

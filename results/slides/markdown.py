@@ -13,9 +13,9 @@ from typing import Final
 
 from weighbridge.common.errors import UsageError
 from weighbridge.common.inert import inert
+from weighbridge.results.record.store import write_whole
 from weighbridge.results.slides.picture import picture
 from weighbridge.results.slides.slide import Deck, Grid, Slide
-from weighbridge.results.store import write_whole
 
 PICTURES: Final = "pictures"
 _AS_LEFT: Final = "←"

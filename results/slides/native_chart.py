@@ -16,7 +16,7 @@ from pptx.enum.chart import XL_CHART_TYPE, XL_LABEL_POSITION, XL_MARKER_STYLE, X
 from pptx.oxml.ns import qn
 from pptx.util import Pt
 
-from weighbridge.results.chart_theme import Look
+from weighbridge.results.charts.chart_theme import Look
 from weighbridge.results.slides.fitting import width_pt
 from weighbridge.results.slides.paint import bare, made, rgb
 from weighbridge.results.slides.slide import Axis, BarChart, LineChart, ScatterChart, Series

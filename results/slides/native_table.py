@@ -8,7 +8,7 @@ from pptx.enum.text import MSO_ANCHOR, PP_ALIGN
 from pptx.oxml.ns import qn
 from pptx.util import Pt
 
-from weighbridge.results.chart_theme import Look
+from weighbridge.results.charts.chart_theme import Look
 from weighbridge.results.slides.fitting import bound
 from weighbridge.results.slides.grid_fitting import EDGE_PT, SIDE_PT, columns_pt, lines_pt, size_for
 from weighbridge.results.slides.page import LEFT_PT, ROOM_PT

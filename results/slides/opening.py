@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from weighbridge.results.card import card_words, foremost
-from weighbridge.results.chart_theme import Look
-from weighbridge.results.comparison import NoiseFloor
+from weighbridge.results.analysis.card import card_words, foremost
+from weighbridge.results.analysis.comparison import NoiseFloor
+from weighbridge.results.analysis.findings import Finding, headline
+from weighbridge.results.charts.chart_theme import Look
 from weighbridge.results.figures import show_ratio
-from weighbridge.results.findings import Finding, headline
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.slides.evidence import Evidence
 from weighbridge.results.slides.slide import Card, Slide

@@ -9,7 +9,7 @@ from typing import Any, Final
 import altair as alt
 import vl_convert as vlc
 
-from weighbridge.results.chart_theme import Look, config, font_folder
+from weighbridge.results.charts.chart_theme import Look, config, font_folder
 from weighbridge.results.slides.slide import Axis, BarChart, LineChart, ScatterChart, Series
 
 WIDTH: Final = 1040

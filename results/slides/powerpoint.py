@@ -6,7 +6,10 @@ Everything is placed by measuring its text first (`results.slides.fitting`), so 
 from __future__ import annotations
 
 import io
+import re
+import zipfile
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from pptx.enum.shapes import MSO_SHAPE
@@ -15,8 +18,7 @@ from pptx.oxml.ns import qn
 from pptx.util import Pt
 
 from weighbridge.common.inert import inert_all
-from weighbridge.results.chart_theme import Look
-from weighbridge.results.slides.archive import settled
+from weighbridge.results.charts.chart_theme import Look
 from weighbridge.results.slides.fitting import LINE, bound, height_pt, largest, width_pt
 from weighbridge.results.slides.native_chart import GLYPHS, add_chart
 from weighbridge.results.slides.native_table import add_table
@@ -34,6 +36,28 @@ from weighbridge.results.slides.page import (
 from weighbridge.results.slides.paint import made, rgb
 from weighbridge.results.slides.slide import Card, Deck, LineChart, ScatterChart, Series, Slide
 from weighbridge.results.slides.template import blank
+
+_EARLIEST: Final = (1980, 1, 1, 0, 0, 0)
+"""The first moment that a ZIP file can tell."""
+_MOMENT: Final = re.compile(rb"(<dcterms:(?:created|modified)[^>]*>)[^<]*(<)")
+
+
+def settled(data: bytes, dated: str) -> bytes:
+    """The same archive with every time in it set to that of the run, the workbooks of its charts included."""
+    moment = datetime.fromisoformat(dated).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ").encode()
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name.endswith(".xlsx"):
+                content = settled(content, dated)
+            elif name == "docProps/core.xml":
+                content = _MOMENT.sub(rb"\g<1>" + moment + rb"\g<2>", content)
+            info = zipfile.ZipInfo(name, _EARLIEST)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            new.writestr(info, content)
+    return out.getvalue()
+
 
 _LINE_SIZES: Final = (24, 22, 20, 18, 16, 14)
 """Sizes of sentences; 24 and more where there is room."""

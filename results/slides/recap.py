@@ -11,17 +11,15 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from weighbridge.results.chart_theme import Look
-from weighbridge.results.comparison import Comparison, Effect
-from weighbridge.results.diverging import colour_at, diverging, ink_on, neutral
+from weighbridge.results.analysis.comparison import Comparison, Effect
+from weighbridge.results.analysis.kinds import Kind, kind_of
+from weighbridge.results.charts.chart_theme import Look, colour_at, diverging, ink_on, neutral
 from weighbridge.results.doubt import graves
 from weighbridge.results.figures import show_figure, show_ratio
-from weighbridge.results.kinds import Kind, kind_of
 from weighbridge.results.metrics import METRICS, MetricKey
 from weighbridge.results.slides.evidence import Evidence
 from weighbridge.results.slides.grid_fitting import size_for
-from weighbridge.results.slides.page import ROOM_PT
-from weighbridge.results.slides.room import body_pt
+from weighbridge.results.slides.page import ROOM_PT, body_pt
 from weighbridge.results.slides.slide import Cell, Grid, Slide
 from weighbridge.results.slides.words import counted, listed, rests_on, upper
 

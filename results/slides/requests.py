@@ -9,27 +9,27 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from weighbridge.common.record import Record
-from weighbridge.results.chart_data import log_ticks, nice_top
-from weighbridge.results.chart_theme import Look, Style
+from weighbridge.results.analysis.findings import NEAR, Finding, undecided
+from weighbridge.results.analysis.kinds import Kind
+from weighbridge.results.analysis.sentence import percent
+from weighbridge.results.analysis.steps.service_level import Served, Stop, may_rank, path, served, stretches, telling_bound_ms
+from weighbridge.results.analysis.steps.spreads import shown
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.charts.chart_data import log_ticks, nice_top
+from weighbridge.results.charts.chart_theme import Look, Style
 from weighbridge.results.doubt import graves, touching
 from weighbridge.results.figures import show_figure, show_ms, show_ratio
-from weighbridge.results.findings import NEAR, Finding, undecided
-from weighbridge.results.kinds import Kind
-from weighbridge.results.sentence import percent
-from weighbridge.results.service_level import Served, Stop, may_rank, path, served, stretches, telling_bound_ms
 from weighbridge.results.slides.evidence import Evidence, repeats
 from weighbridge.results.slides.label_sides import sided
 from weighbridge.results.slides.slide import Axis, Bar, BarChart, LineChart, ScatterChart, Series, Slide, Spot
 from weighbridge.results.slides.words import counted, listed, rests_on, spanned, upper, why_not
-from weighbridge.results.spreads import shown
-from weighbridge.results.summary import Row
 
 ABREAST: Final = 6
 """Layouts in a chart; of more the first stands beside five others on slides of their own."""
 LABELLED: Final = 3
 """Layouts of which every point is labelled; of more, the last of each path is."""
 _UNTOLD: Final = "tells no percentiles"
-"""What `results.validity` notes of a driver that has none."""
+"""What `results.analysis.steps.validity` notes of a driver that has none."""
 _CROSSES: Final = "×: not valid, not steady or in grave doubt, not ranked"
 FAR: Final = 50.0
 """A scale is logarithmic where its highest figure is so many times its lowest."""

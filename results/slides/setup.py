@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from weighbridge.common.quantities import show_bytes
-from weighbridge.results.attestation import between, verdict
-from weighbridge.results.chart_theme import Look
+from weighbridge.results.analysis.kinds import DRIVERS
+from weighbridge.results.analysis.sameness import between, verdict
+from weighbridge.results.charts.chart_theme import Look
 from weighbridge.results.figures import UNKNOWN, show_figure
-from weighbridge.results.kinds import DRIVERS
-from weighbridge.results.resolved import PlannedHost, PlannedStructure
+from weighbridge.results.record.resolved import PlannedHost, PlannedStructure
 from weighbridge.results.slides.evidence import Evidence
 from weighbridge.results.slides.grid_fitting import SMALLEST_PT, lines_pt
-from weighbridge.results.slides.page import ROOM_PT
-from weighbridge.results.slides.room import body_pt
+from weighbridge.results.slides.page import ROOM_PT, body_pt
 from weighbridge.results.slides.slide import Cell, Grid, Slide
 from weighbridge.results.slides.words import counted, listed, spanned
 from weighbridge.suites import Suite

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field, PositiveInt, model_validator
 
 from weighbridge.common.record import Record
-from weighbridge.results.chart_theme import Look
+from weighbridge.results.charts.chart_theme import Look
 
 Colour = Annotated[str, Field(pattern=r"^#[0-9A-Fa-f]{6}$")]
 Align = Literal["left", "center", "right"]

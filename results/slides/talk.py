@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weighbridge.results.chart_theme import LIGHT, Look
+from weighbridge.results.charts.chart_theme import LIGHT, Look
 from weighbridge.results.slides.closing import closing
 from weighbridge.results.slides.evidence import Evidence
 from weighbridge.results.slides.limits import where_time_goes

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from weighbridge.results.chart_data import nice_top
-from weighbridge.results.chart_theme import Look
-from weighbridge.results.comparison import Comparison, Effect
-from weighbridge.results.diverging import diverging, neutral
-from weighbridge.results.kinds import kind_of
-from weighbridge.results.resolved import PlannedLayout
+from weighbridge.results.analysis.comparison import Comparison, Effect
+from weighbridge.results.analysis.kinds import kind_of
+from weighbridge.results.charts.chart_data import nice_top
+from weighbridge.results.charts.chart_theme import Look, diverging, neutral
+from weighbridge.results.record.resolved import PlannedLayout
 from weighbridge.results.slides.evidence import Evidence
 from weighbridge.results.slides.recap import change_text
 from weighbridge.results.slides.slide import Axis, Bar, BarChart, Slide

@@ -5,25 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from weighbridge.results import card, tuning_cards
-from weighbridge.results.attestation import verdict
-from weighbridge.results.chart_data import nice_top
-from weighbridge.results.chart_theme import Look
-from weighbridge.results.comparison import Effect
-from weighbridge.results.diverging import diverging
+from weighbridge.results.analysis import card
+from weighbridge.results.analysis.comparison import Effect
+from weighbridge.results.analysis.sameness import verdict
+from weighbridge.results.analysis.tuning import tuning_cards
+from weighbridge.results.analysis.tuning.ledger import Entry
+from weighbridge.results.analysis.tuning.ledger_table import RESTARTED, LedgerLine, change_figure, ledger_lines, short_names
+from weighbridge.results.analysis.tuning.tuning_result import TuningResult, could_be_shown, gain_words, interval_words
+from weighbridge.results.charts.chart_data import nice_top
+from weighbridge.results.charts.chart_theme import Look, diverging
 from weighbridge.results.figures import UNKNOWN
-from weighbridge.results.ledger import Entry
-from weighbridge.results.ledger_table import RESTARTED, LedgerLine, change_figure, ledger_lines, short_names
 from weighbridge.results.percent import percent, show_percent
 from weighbridge.results.slides.closing import loop_words, repeat
 from weighbridge.results.slides.evidence import Evidence
 from weighbridge.results.slides.grid_fitting import size_for
-from weighbridge.results.slides.page import ROOM_PT
-from weighbridge.results.slides.room import body_pt
+from weighbridge.results.slides.page import ROOM_PT, body_pt
 from weighbridge.results.slides.setup import setup
 from weighbridge.results.slides.slide import Axis, Bar, BarChart, Card, Cell, Deck, Grid, Slide
 from weighbridge.results.slides.words import counted, upper
-from weighbridge.results.tuning_result import TuningResult, could_be_shown, gain_words, interval_words
 from weighbridge.suites.tuning import show_setting
 
 BARS: Final = 12

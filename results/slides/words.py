@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weighbridge.results.contrast import reason
+from weighbridge.results.analysis.contrast import reason
+from weighbridge.results.analysis.steps.summary import NOT_STEADY, Row
 from weighbridge.results.doubt import doubt_words
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
-from weighbridge.results.summary import NOT_STEADY, Row
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:

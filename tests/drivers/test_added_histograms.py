@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weighbridge.drivers.engine._native import added_histograms
-from weighbridge.results.histogram import Histogram
+from weighbridge.results.record.histogram import Histogram
 
 latencies = st.lists(st.integers(1, 10_000_000), max_size=60)
 

@@ -21,7 +21,7 @@ from hdrh.histogram import HdrHistogram
 
 from tests.drivers.conftest import SEED, Bench, Served, shape, until
 from weighbridge.drivers.engine import _native
-from weighbridge.results.measurement import Second, Tally
+from weighbridge.results.record.measurement import Second, Tally
 from weighbridge.suites import Workload
 
 Make = Callable[..., Any]

@@ -13,8 +13,8 @@ import pytest
 
 from tests.drivers.conftest import SEED, Bench, Served, shape, until
 from weighbridge.drivers.engine import _native
-from weighbridge.results.histogram import Histogram
-from weighbridge.results.measurement import Tally
+from weighbridge.results.record.histogram import Histogram
+from weighbridge.results.record.measurement import Tally
 
 Make = Callable[..., Any]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + _native.content(SEED, 1000, 0, 1000)

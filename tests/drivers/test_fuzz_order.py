@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 import pytest
 from pydantic import SecretStr, TypeAdapter, ValidationError
 
+from made_up import fake_measurement
 from tests.mutation import Dice, bounded, cases, tried, wrong_json
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.driver import GaveUp
@@ -38,7 +39,6 @@ from weighbridge.drivers.order import (
     Target,
 )
 from weighbridge.drivers.process import DriverProcess
-from weighbridge.results.testing import fake_measurement
 from weighbridge.suites import Age as SuiteAge
 from weighbridge.suites import Objects, Workload
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from weighbridge.results.fake_run import WORKLOADS, Spoilt, fake_run
-from weighbridge.results.fake_tuning import fake_tuning
-from weighbridge.results.store import RunStore
+from fake_run import WORKLOADS, Spoilt, fake_run
+from fake_tuning import fake_tuning
+from weighbridge.results.record.store import RunStore
 
 # A machine that is busy with something else makes no test fail.
 settings.register_profile("untimed", deadline=None)

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from fake_run import WORKLOADS, fake_run
 from weighbridge.outcome import print_outcome
 from weighbridge.results import derive
-from weighbridge.results.attestation import Attested
-from weighbridge.results.exports.export import produce
-from weighbridge.results.fake_run import WORKLOADS, fake_run
-from weighbridge.results.gallery import gallery_of
-from weighbridge.results.run_data import RunData
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.charts.gallery import gallery_of
+from weighbridge.results.export.export import produce
+from weighbridge.results.record.attestation import Attested
+from weighbridge.results.record.store import RunStore
 from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.markdown import markdown
 from weighbridge.results.slides.talk import talk
-from weighbridge.results.store import RunStore
 
 CLAIMS = re.compile(r"\b(leads|led|faster than|slower than|wins|beats|same hosts|are valid|is faster|is slower)\b")
 CHOSEN = tuple(one.model_copy(update={"workers": (1, 16)}) for one in WORKLOADS[:2])

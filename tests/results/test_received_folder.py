@@ -10,19 +10,20 @@ from types import FrameType
 
 import pytest
 
+from fake_run import WORKLOADS, fake_run
+from fake_tuning import fake_tuning
 from weighbridge.common.errors import InvalidMeasurement, UsageError, WeighbridgeError
-from weighbridge.results import derive, reading
-from weighbridge.results.exports.export import export
-from weighbridge.results.fake_run import WORKLOADS, fake_run
-from weighbridge.results.fake_tuning import fake_tuning
-from weighbridge.results.gallery import gallery_of
-from weighbridge.results.hold import holding
-from weighbridge.results.influx_spool import REFUSED, SPOOL, Spool, clear
-from weighbridge.results.pictures import write_charts
-from weighbridge.results.profile import FOLDER
-from weighbridge.results.run_data import RunData
+from weighbridge.results import derive
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.charts.gallery import gallery_of
+from weighbridge.results.charts.pictures import write_charts
+from weighbridge.results.export.export import export
+from weighbridge.results.influx.spool import REFUSED, SPOOL, Spool, clear
+from weighbridge.results.record import reading
+from weighbridge.results.record.hold import holding
+from weighbridge.results.record.profile import FOLDER
+from weighbridge.results.record.store import RunStore, StoreError, write_whole
 from weighbridge.results.slides.evidence import evidence
-from weighbridge.results.store import RunStore, StoreError, write_whole
 
 WITHIN_S = 60
 FILES = ("manifest.json", "plan.resolved.json", "plan.yaml", "steps.jsonl", "events.jsonl", "attestation.jsonl")

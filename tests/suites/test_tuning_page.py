@@ -6,7 +6,7 @@ from typing import get_args
 
 from weighbridge.common.document import Document
 from weighbridge.common.scope import SCOPES
-from weighbridge.results.trial import EntryVerdict
+from weighbridge.results.record.trial import EntryVerdict
 from weighbridge.suites.tuning import Level, Objective, Parameter, Range, Search, Strategy, Trials, Tuning, loader
 
 PAGE = (Path(__file__).parents[2] / "docs/tuning.md").read_text(encoding="utf-8")

@@ -11,8 +11,8 @@ from telling import told
 from weighbridge.drivers.driver import Driver
 from weighbridge.drivers.order import Cleanup, Prepare, Step
 from weighbridge.opening import opened
-from weighbridge.results.measurement import Measurement
-from weighbridge.results.step import Pass
+from weighbridge.results.record.measurement import Measurement
+from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite, Workload
 from weighbridge.topologies.deployment import Deployment
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from weighbridge.surroundings import place
+from weighbridge.topologies.lab import leftovers
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -33,3 +34,15 @@ def own_place(worker_id: str) -> Iterator[None]:
     for folder in (home, state):
         if folder.exists():
             shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_left(own_place: None) -> Iterator[None]:
+    """What the tests of a file leave running is removed, and is a failure of that file: those after it must not suffer for it."""
+    where = place()
+    before = {one.deployment for one in leftovers.find(state=where.state)}
+    yield
+    left = [one for one in leftovers.find(state=where.state) if one.deployment not in before]
+    for label in {one.deployment for one in left}:
+        leftovers.remove(label, home=where.home, state=where.state)
+    assert not left, f"left running, and removed now: {', '.join(map(str, left))}"

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from weighbridge.results.step import StepResult
-from weighbridge.results.store import RunStore
+from weighbridge.results.record.step import StepResult
+from weighbridge.results.record.store import RunStore
 from weighbridge.surroundings import place
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups
 from weighbridge.topologies.lab.leftovers import find
@@ -80,7 +80,7 @@ def compare(folder: Path, suite: str, layout: str, deaths: Mapping[str, Callable
     finally:
         if run.poll() is None:
             run.send_signal(signal.SIGINT)
-            run.wait(timeout=60)
+            run.wait(timeout=300)
     assert not left, output.read_text()
     (made,) = out.iterdir()
     return Ended(RunStore.open(made), run.returncode, output.read_text())

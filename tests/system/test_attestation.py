@@ -15,7 +15,8 @@ import pytest
 
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.swift.swift import Swift
-from weighbridge.results.attestation import Attested, warnings
+from weighbridge.results.analysis.sameness import warnings
+from weighbridge.results.record.attestation import Attested
 from weighbridge.surroundings import place
 from weighbridge.topologies.attestation import IMAGE, Attestation, attest
 from weighbridge.topologies.ceilings import PRIMES_EVENTS, REGION_BYTES, Ceiling, cpu_arguments

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.results.baseline import Baseline, oddities, read_baseline
+from weighbridge.results.analysis.baseline import Baseline, oddities, read_baseline
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import left_over

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.results.findings import findings_of, headline
-from weighbridge.results.run_data import RunData
+from weighbridge.results.analysis.findings import findings_of, headline
+from weighbridge.results.analysis.run_data import RunData
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import left_over

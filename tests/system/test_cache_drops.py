@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from stub_run import StubGateway
 from weighbridge.cache_dropper import dropping
 from weighbridge.gateways.host import Host
 from weighbridge.suites import Every
-from weighbridge.testing import StubGateway
 from weighbridge.topologies.deployment import Deployment, Place, deploy
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.layout import Layout

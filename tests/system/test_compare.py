@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.results.store import RunStore
+from weighbridge.results.record.store import RunStore
 from weighbridge.surroundings import place
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -167,7 +167,7 @@ def test_a_run_that_is_ended_at_any_point_leaves_nothing(tmp_path: Path, before:
     run = start(tmp_path, "compare", attest, "--suite", f"{tmp_path}/trial.yaml", "--layouts", layout, "--out", f"{tmp_path}/runs")
     seen(run, tmp_path / "output", when)
     os.killpg(run.pid, number)  # as a terminal does it: the whole group
-    assert run.wait(timeout=60) == 128 + number, (tmp_path / "output").read_text()
+    assert run.wait(timeout=300) == 128 + number, (tmp_path / "output").read_text()
     assert soon(before) == before
     assert RunStore.open(next((tmp_path / "runs").iterdir())).manifest.state == "interrupted"
 
@@ -178,7 +178,7 @@ def test_what_a_killed_run_leaves_is_found_by_its_label_and_removed(tmp_path: Pa
     run = start(tmp_path, "compare", "--suite", f"{tmp_path}/trial.yaml", *swift, "--out", f"{tmp_path}/runs")
     seen(run, tmp_path / "output", "preparing")
     run.send_signal(signal.SIGKILL)
-    run.wait(timeout=60)
+    run.wait(timeout=300)
     assert traces(place().deployments) != before
     refused = weighbridge("compare", "--suite", f"{tmp_path}/trial.yaml", "--out", f"{tmp_path}/again")
     assert refused.returncode == 2
@@ -195,7 +195,7 @@ def test_a_run_that_is_killed_in_the_middle_of_a_step_is_gone_on_with_where_it_w
     run = start(tmp_path, "compare", "--suite", f"{tmp_path}/trial.yaml", *swift, "--out", f"{tmp_path}/runs")
     seen(run, tmp_path / "output", "step 2/3")
     run.send_signal(signal.SIGKILL)
-    run.wait(timeout=60)
+    run.wait(timeout=300)
     assert traces(place().deployments) != before
     folder = next((tmp_path / "runs").iterdir())
     (first,) = RunStore.open(folder).steps()

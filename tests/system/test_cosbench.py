@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from weighbridge.drivers.cosbench.installation import Installation
-from weighbridge.results.store import RunStore
+from weighbridge.results.record.store import RunStore
 from weighbridge.surroundings import place
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.results.store import RunStore
+from weighbridge.results.record.store import RunStore
 from weighbridge.surroundings import place
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -45,7 +45,7 @@ def _hosts_go(printed: str) -> bool:
 
 def weighbridge(*words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "weighbridge", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_what_was_left_is_taken_away_and_only_what_is_missing_is_measured(
         assert run.poll() is None, output.read_text()
         assert time.monotonic() < deadline, output.read_text()
     run.send_signal(number)
-    code = run.wait(timeout=60)
+    code = run.wait(timeout=300)
     (folder,) = (tmp_path / "runs").iterdir()
     steps = folder / "steps.jsonl"
     lines = steps.read_bytes() if steps.exists() else b""

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from weighbridge.gateways.gateway import Endpoint
-from weighbridge.results.store import RunStore
+from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.lab.host import LabHost
 
@@ -133,7 +133,7 @@ class Site:
 
     def run(self, name: str, change: Mapping[str, str] | None = None, **suite: str) -> subprocess.CompletedProcess[str]:
         command = self.compare(name, change or {}, **suite)
-        return subprocess.run(command, capture_output=True, text=True, env=self.environment(), timeout=180, check=False)
+        return subprocess.run(command, capture_output=True, text=True, env=self.environment(), timeout=600, check=False)
 
     def seen(self, *options: str) -> dict[str, list[str]]:
         """All buckets and their objects, as boto3 lists them."""
@@ -208,7 +208,7 @@ def signalled(site: Site, number: signal.Signals) -> tuple[int, str]:
             assert line, said
         assert len(site.seen()) == 4
         process.send_signal(number)
-        said += process.communicate(timeout=90)[0]
+        said += process.communicate(timeout=600)[0]
     finally:
         process.kill()
         process.wait()
@@ -240,11 +240,11 @@ def test_what_a_killed_run_left_is_swept_by_clean_and_nothing_else_is(site: Site
     assert code == -signal.SIGKILL, said
     assert len(site.seen()) == 4
     sweep = site.inside(sys.executable, "-m", "weighbridge", "clean", str(site.folder / "sigkill" / "secure.yaml"), "--delete")
-    done = subprocess.run(sweep, capture_output=True, text=True, check=False, timeout=100, env=site.environment())
+    done = subprocess.run(sweep, capture_output=True, text=True, check=False, timeout=600, env=site.environment())
     assert done.stdout.count("a run may be at work in it") >= 3, done.stdout + done.stderr
     assert len(site.seen()) == 4
     sweep += ["--older-than", "1ms"]
-    done = subprocess.run(sweep, capture_output=True, text=True, check=False, timeout=100, env=site.environment())
+    done = subprocess.run(sweep, capture_output=True, text=True, check=False, timeout=600, env=site.environment())
     assert (done.returncode, done.stdout.count("deleted, with ")) == (0, 3), done.stdout + done.stderr
     assert site.seen() == {"theirs": ["precious"]}
 
@@ -273,7 +273,7 @@ def test_what_is_wrong_is_told_before_anything_is_measured(site: Site, change: d
 def test_a_wrong_key_is_told_with_where_it_came_from(site: Site) -> None:
     wrong = site.environment(AWS_ACCESS_KEY_ID=site.s3.user, AWS_SECRET_ACCESS_KEY="wrong")
     command = site.compare("key", {"profile theirs": "environment"})
-    done = subprocess.run(command, capture_output=True, text=True, env=wrong, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env=wrong, timeout=600, check=False)
     assert done.returncode == 3
     assert "s3 make bucket at https://store.test" in done.stderr
     assert "(status 403)" in done.stderr

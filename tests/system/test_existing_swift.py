@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.results.store import RunStore
+from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.lab.host import LabHost
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -67,7 +67,7 @@ def test_a_real_swift_is_weighed_with_a_token_alone_and_one_that_is_not_good_is_
         environment = {**os.environ, **homes, "OS_STORAGE_URL": url}
         for given, code in (("AUTH_tkold", 3), (token, 0)):
             done = subprocess.run(
-                command, capture_output=True, text=True, env={**environment, "OS_AUTH_TOKEN": given}, timeout=120, check=False
+                command, capture_output=True, text=True, env={**environment, "OS_AUTH_TOKEN": given}, timeout=600, check=False
             )
             assert done.returncode == code, done.stdout + done.stderr
             assert code == 0 or "swift make bucket at" in done.stderr

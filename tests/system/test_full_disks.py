@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.results.store import RunStore
+from weighbridge.results.record.store import RunStore
 from weighbridge.surroundings import place
 from weighbridge.topologies.lab import leftovers
 from weighbridge.topologies.loader import shipped_hardware, shipped_layouts
@@ -135,7 +135,7 @@ class Site:
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     try:
-        said = process.communicate(timeout=120)[0]
+        said = process.communicate(timeout=600)[0]
     finally:
         process.kill()
     assert "Traceback" not in said, said

@@ -14,14 +14,14 @@ from urllib.parse import urlencode
 
 import pytest
 
+from fake_run import WORKLOADS, Spoilt, fake_run
 from weighbridge.common.errors import TargetError
 from weighbridge.influx_writer import InfluxWriter
-from weighbridge.results.fake_run import WORKLOADS, Spoilt, fake_run
-from weighbridge.results.influx_export import send_run
-from weighbridge.results.influx_points import RunPoints
-from weighbridge.results.influx_server import InfluxServer, Refused
-from weighbridge.results.influx_spool import SPOOL
-from weighbridge.results.store import RunStore
+from weighbridge.results.influx.export import send_run
+from weighbridge.results.influx.points import RunPoints
+from weighbridge.results.influx.server import InfluxServer, Refused
+from weighbridge.results.influx.spool import SPOOL
+from weighbridge.results.record.store import RunStore
 
 sys.path.insert(0, str(Path(__file__).parent))
 from influx_servers import TOKEN, Influx, get, influx, victoria
@@ -102,7 +102,7 @@ def test_the_verb_sends_a_run_and_says_how_much(store: RunStore, database: Influ
     database.query("CREATE DATABASE by_verb")
     url = f"{database.url}?bucket=by_verb"
     argv = (sys.executable, "-m", "weighbridge", "export", str(store.folder), "--to", "influx", "--influx", url)
-    done = subprocess.run(argv, env={"WEIGHBRIDGE_INFLUX_TOKEN": TOKEN}, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(argv, env={"WEIGHBRIDGE_INFLUX_TOKEN": TOKEN}, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     points = points_of(store)
     assert f"{len(points)} points of" in done.stdout

@@ -30,7 +30,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     offline = ["--no-index", "--no-deps"]
     subprocess.run([*pip, "wheel", *offline, "--no-build-isolation", "--wheel-dir", folder, ROOT], check=True, timeout=600)
     (wheel,) = folder.glob("*.whl")
-    subprocess.run([*pip, "install", *offline, "--target", folder / "site", wheel], check=True, timeout=120)
+    subprocess.run([*pip, "install", *offline, "--target", folder / "site", wheel], check=True, timeout=600)
     return folder / "site"
 
 
@@ -57,7 +57,7 @@ def test_an_installed_suite_compares_and_draws_from_anywhere(site: Path, tmp_pat
         capture_output=True,
         text=True,
         check=False,
-        timeout=180,
+        timeout=600,
     )
     assert done.returncode in {0, 4}, done.stdout + done.stderr
     (run,) = (tmp_path / "runs").iterdir()

@@ -12,7 +12,7 @@ import pytest
 from weighbridge.drivers.engine._native import content, ring_place
 from weighbridge.drivers.order import Cleanup, Prepare
 from weighbridge.opening import object_servers
-from weighbridge.results.step import Pass
+from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite, Workload
 from weighbridge.topologies.deployment import Deployment
 

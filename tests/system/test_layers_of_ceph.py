@@ -11,10 +11,10 @@ from weighbridge.asking import ask_osds
 from weighbridge.drivers.driver import GaveUp
 from weighbridge.drivers.order import Cleanup, Prepare, Step
 from weighbridge.opening import opened
-from weighbridge.results.histogram import Histogram
-from weighbridge.results.measurement import Measurement
-from weighbridge.results.step import Pass
-from weighbridge.results.validity import BESIDE_GATEWAY
+from weighbridge.results.analysis.steps.validity import BESIDE_GATEWAY
+from weighbridge.results.record.histogram import Histogram
+from weighbridge.results.record.measurement import Measurement
+from weighbridge.results.record.step import Pass
 from weighbridge.suites import Api, Suite
 from weighbridge.topologies.deployment import Deployment
 

@@ -15,8 +15,8 @@ import pytest
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.order import Cleanup, Prepare, Progress, Step
 from weighbridge.opening import opened
-from weighbridge.results.step import Pass
-from weighbridge.results.validity import judge
+from weighbridge.results.analysis.steps.validity import judge
+from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite
 from weighbridge.surroundings import place
 from weighbridge.topologies.deployment import Deployment, deploy

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from weighbridge.profiling import able
-from weighbridge.results.profile import read_profiles
-from weighbridge.results.store import RunStore
+from weighbridge.results.record.profile import read_profiles
+from weighbridge.results.record.store import RunStore
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import left_over

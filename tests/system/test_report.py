@@ -13,9 +13,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
+from fake_run import WORKLOADS, Spoilt, fake_run
 from weighbridge.results import derive
-from weighbridge.results.fake_run import WORKLOADS, Spoilt, fake_run
-from weighbridge.results.manifest import Sheet
+from weighbridge.results.record.manifest import Sheet
 
 pytestmark = pytest.mark.system
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.results.chart_theme import DARK
-from weighbridge.results.fake_run import WORKLOADS, Spoilt, fake_run
+from fake_run import WORKLOADS, Spoilt, fake_run
+from weighbridge.results.charts.chart_theme import DARK
 from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.powerpoint import powerpoint
 from weighbridge.results.slides.slide import Deck

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.results.store import RunStore
+from weighbridge.results.record.store import RunStore
 
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import ADMIN, CONDUCTOR, Machines, machines

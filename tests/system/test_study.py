@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.results.store import RunStore
+from weighbridge.results.record.store import RunStore
 from weighbridge.suites.studies import loader
 from weighbridge.surroundings import place
 

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from fake_run import WORKLOADS, fake_run
 from weighbridge.drivers.order import Progress
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.host import Host, Service
 from weighbridge.gateways.probe import Probe
-from weighbridge.results.fake_run import WORKLOADS, fake_run
-from weighbridge.results.step import StepKey
-from weighbridge.results.store import RunStore
-from weighbridge.results.telemetry import Telemetry
-from weighbridge.results.use import Resource, StepUse, limit_words, step_use
+from weighbridge.results.analysis.steps.use import Resource, StepUse, limit_words, step_use
+from weighbridge.results.record.step import StepKey
+from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.telemetry import Telemetry
 from weighbridge.telemetry import Watch, limits_of
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.lab import LabHosts, raise_lab

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.results.run_data import RunData
-from weighbridge.results.trial import CONFIRMATION
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.record.trial import CONFIRMATION
 from weighbridge.surroundings import place
 
 sys.path.insert(0, str(Path(__file__).parent))

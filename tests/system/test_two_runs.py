@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.results.store import RunStore
+from weighbridge.results.record.store import RunStore
 from weighbridge.surroundings import place
 from weighbridge.topologies.lab import leftovers
 
@@ -51,7 +51,7 @@ def running(folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    said = process.communicate(timeout=120)[0]
+    said = process.communicate(timeout=600)[0]
     assert "Traceback" not in said, said
     return process.returncode, said
 

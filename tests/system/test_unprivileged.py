@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.results.fake_run import WORKLOADS, fake_run
+from fake_run import WORKLOADS, fake_run
 
 pytestmark = pytest.mark.system
 
@@ -45,7 +45,7 @@ def weighbridge(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subpr
 
     def run(words: str) -> subprocess.CompletedProcess[str]:
         argv = (*AS_NOBODY, sys.executable, "-m", "weighbridge", *(word.replace("+", " ") for word in words.split()))
-        return subprocess.run(argv, capture_output=True, text=True, cwd=folder, env=environment, timeout=120, check=False)
+        return subprocess.run(argv, capture_output=True, text=True, cwd=folder, env=environment, timeout=600, check=False)
 
     return run
 

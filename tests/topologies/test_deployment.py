@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from stub_run import Run, StubGateway
 from weighbridge.common.errors import CommandFailed, ServiceFailed, TargetError
 from weighbridge.gateways.gateway import Say, Standing
 from weighbridge.gateways.host import Host, Service
 from weighbridge.interruption import Interrupted, interruptible
-from weighbridge.results.store import StoreError
-from weighbridge.testing import Run, StubGateway
+from weighbridge.results.record.store import StoreError
 from weighbridge.topologies.conducting import Conducted
 from weighbridge.topologies.deployment import conducted, deploy, standing
 from weighbridge.topologies.fake import FakeHost

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from stub_run import Run, StubGateway
 from weighbridge.common.errors import CommandFailed, MissingMeans, ServiceFailed, TargetError, UsageError
 from weighbridge.common.scope import Scope
 from weighbridge.gateways.gateway import Gateway, Say, Standing
 from weighbridge.gateways.host import Host
-from weighbridge.testing import Run, StubGateway
 from weighbridge.topologies import deployment as deployments
 from weighbridge.topologies.deployment import deploy, preflight, preflight_all
 from weighbridge.topologies.fake import FakeHosts

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from fake_run import WORKLOADS, fake_run
 from weighbridge.command import main
-from weighbridge.results.fake_run import WORKLOADS, fake_run
 
 
 @pytest.fixture(scope="module")

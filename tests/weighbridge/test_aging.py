@@ -3,15 +3,15 @@ from typing import Any
 
 import pytest
 
+from stub_run import FAKE_DRIVER, SUITE, Run
 from weighbridge import aging
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.conductor import Conductor
 from weighbridge.display import Display
 from weighbridge.drivers.order import Aged, AgeRound, Progress
 from weighbridge.gateways.gateway import Room
-from weighbridge.results.store import RunStore
+from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Suite
-from weighbridge.testing import FAKE_DRIVER, SUITE, Run
 
 ROOM = Room(bytes=3_000_000, free_bytes=2_900_000, replicas=3)
 

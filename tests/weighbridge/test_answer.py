@@ -4,7 +4,7 @@ import pytest
 
 from weighbridge.answer import answer_csv, answer_json, answer_text
 from weighbridge.common.errors import UsageError
-from weighbridge.results.query import Answer
+from weighbridge.results.export.query import Answer
 
 ANSWER = Answer(
     columns=("name", "share", "texts"),

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from stub_run import FAKE_DRIVER, Run
 from weighbridge import conductor
 from weighbridge.conductor import Conductor
 from weighbridge.drivers.order import Progress
-from weighbridge.results.step import StepKey, StepResult
-from weighbridge.results.store import RunStore
-from weighbridge.testing import FAKE_DRIVER, Run
+from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.results.record.store import RunStore
 from weighbridge.topologies import deployment as deployments
 from weighbridge.topologies.attestation import Asked, Attestation
 from weighbridge.topologies.ceilings import Ceiling

@@ -5,19 +5,19 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from stub_run import FAKE_DRIVER, SUITE, Run
 from weighbridge.budget import REPORTING_S, SHORTEST_WINDOW_S, Allowance, Budgeted, claim, comparisons_of, fit, sentences
 from weighbridge.command import weighbridge
 from weighbridge.common.errors import UsageError
 from weighbridge.conductor import Conductor
 from weighbridge.facts import facts_of_machine
 from weighbridge.pace import Pace, show_duration
-from weighbridge.results.manifest import Sheet
+from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.metrics import METRICS
-from weighbridge.results.run_data import RunData
+from weighbridge.results.record.manifest import Sheet
+from weighbridge.results.record.store import RunStore
 from weighbridge.results.statistics import LEVEL, smallest_ratio
-from weighbridge.results.store import RunStore
 from weighbridge.spread import ASSUMED, Spread, spread_here
-from weighbridge.testing import FAKE_DRIVER, SUITE, Run
 
 ASSUME = Spread(share=ASSUMED)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from fake_run import WORKLOADS, fake_run
 from weighbridge.command import weighbridge
 from weighbridge.common.errors import UsageError
-from weighbridge.results.fake_run import WORKLOADS, fake_run
-from weighbridge.results.rendering import RenderingError
+from weighbridge.results.charts.pictures import RenderingError
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,11 @@ import pytest
 from click import Command
 from click.testing import CliRunner
 
+from stub_run import Run
 from weighbridge.command import Verbs
 from weighbridge.common.errors import MissingMeans, UsageError
 from weighbridge.drivers.cosbench import installation
 from weighbridge.surroundings import place
-from weighbridge.testing import Run
 from weighbridge.topologies.deployment import Stands, deploy
 from weighbridge.topologies.lab.daemons import keep
 from weighbridge.topologies.lab.program import Process
@@ -30,7 +30,7 @@ def weighbridge(*arguments: str, folder: Path, **env: str) -> subprocess.Complet
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
         env={**os.environ, "WEIGHBRIDGE_HOME": str(folder / "home"), "WEIGHBRIDGE_STATE": str(folder / "state"), **env},
     )
 

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from fake_run import WORKLOADS, fake_run
+from made_up import fake_measurement
 from weighbridge.command import weighbridge
 from weighbridge.results import derive
-from weighbridge.results.attestation import Attested
+from weighbridge.results.charts.pictures import RenderingError
 from weighbridge.results.derivation import Derived
-from weighbridge.results.fake_run import WORKLOADS, fake_run
-from weighbridge.results.rendering import RenderingError
-from weighbridge.results.step import StepKey, StepResult
-from weighbridge.results.testing import fake_measurement
+from weighbridge.results.record.attestation import Attested
+from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.verbs.compare import exit_code
 
 KEY = StepKey(layout="rgw-a", api="swift", workload="small", workers=4, repeat=0)

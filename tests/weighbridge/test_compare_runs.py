@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from fake_run import WORKLOADS, Spoilt, fake_run
+from made_up import fake_measurement
 from weighbridge.command import weighbridge
 from weighbridge.common.errors import UsageError
-from weighbridge.results.attestation import Attested, Kind, Unit
-from weighbridge.results.fake_run import WORKLOADS, Spoilt, fake_run
-from weighbridge.results.store import RunStore
-from weighbridge.results.testing import fake_measurement
+from weighbridge.results.record.attestation import Attested, Kind, Unit
+from weighbridge.results.record.store import RunStore
 
 SMALL = WORKLOADS[0].model_copy(update={"workers": (1, 32), "runtime": 10.0})
 BETTER = "swift=rgw-beast"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from stub_run import FAKE_DRIVER, SUITE, Run
 from weighbridge import conductor
 from weighbridge.common.errors import DriverError, ServiceFailed, TargetError
 from weighbridge.conductor import Conductor
@@ -14,11 +15,10 @@ from weighbridge.drivers import fake
 from weighbridge.drivers.order import Cleanup, Prepare, Progress, Setup, Step, Target
 from weighbridge.measuring import Measuring
 from weighbridge.opening import Opened
-from weighbridge.results.attestation import Attested
-from weighbridge.results.step import Pass, StepKey, StepResult
-from weighbridge.results.store import RunStore, StoreError
+from weighbridge.results.record.attestation import Attested
+from weighbridge.results.record.step import Pass, StepKey, StepResult
+from weighbridge.results.record.store import RunStore, StoreError
 from weighbridge.suites import Suite
-from weighbridge.testing import FAKE_DRIVER, SUITE, Run
 from weighbridge.topologies.fake import FakeHosts
 
 DIED = "stub on gateway-1 has died (its log: stub.out)"
@@ -53,7 +53,7 @@ def conduct(run: Run, *driver: str) -> tuple[RunStore, Seen]:
 def test_a_deployment_whose_storage_hosts_do_not_share_the_reads_is_written_down(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("weighbridge.testing.StubStanding.uneven", ("osd.0 answers all",))
+    monkeypatch.setattr("stub_run.StubStanding.uneven", ("osd.0 answers all",))
     store, seen = conduct(Run(tmp_path, repeats=2))
     told = [event for event in store.events() if event.kind == "uneven"]
     assert {(event.layout, event.repeat) for event in told} == {(step.key.layout, step.key.repeat) for step in store.steps()}

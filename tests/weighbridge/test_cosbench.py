@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from swiftclient.client import Connection
 
-from weighbridge.results.store import RunStore
+from weighbridge.results.record.store import RunStore
 
 pytestmark = pytest.mark.long
 
@@ -69,7 +69,7 @@ settings:
 
 def weighbridge(*arguments: str) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "weighbridge", *arguments]
-    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120, cwd=ROOT)
+    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=600, cwd=ROOT)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from swiftclient.client import Connection
 
 from weighbridge.gateways.existing import made
 from weighbridge.gateways.gateway import Endpoint
-from weighbridge.results.store import RunStore
+from weighbridge.results.record.store import RunStore
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "gateways"))
 from tls_proxy import authority, terminated
@@ -101,7 +101,7 @@ def test_two_gateways_that_already_run_are_compared_one_of_them_behind_tls_and_k
     with null_target() as place, terminated(certificate, place) as port:
         before = containers(place, make="theirs")
         command = write(tmp_path, {"plain": f"http://127.0.0.1:{place[1]}", "secure": f"https://localhost:{port}"}, ca=ca)
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600, check=False)
         assert done.returncode in (0, 4), done.stdout + done.stderr  # on a busy machine a step may be too short to be valid
         assert containers(place) == before == ["theirs"]
     (run,) = (tmp_path / "runs").iterdir()
@@ -135,7 +135,7 @@ def test_a_run_that_is_ended_in_the_middle_of_a_step_leaves_nothing_in_the_gatew
                 assert line, said
             assert len(containers(place)) == 3
             process.send_signal(signal.SIGTERM)
-            said += process.communicate(timeout=60)[0]
+            said += process.communicate(timeout=600)[0]
         finally:
             process.kill()
             process.wait()
@@ -159,7 +159,7 @@ def test_a_run_that_is_killed_in_the_middle_of_a_step_is_gone_on_with_and_leaves
                 said += (line := process.stdout.readline())
                 assert line, said
             process.kill()
-            said += process.communicate(timeout=60)[0]
+            said += process.communicate(timeout=600)[0]
         finally:
             process.kill()
             process.wait()
@@ -167,12 +167,12 @@ def test_a_run_that_is_killed_in_the_middle_of_a_step_is_gone_on_with_and_leaves
         (first,) = RunStore.open(run).steps()
         assert containers(place) != before
         go_on = [sys.executable, "-m", "weighbridge", "resume", "--no-charts", str(run)]
-        done = subprocess.run(go_on, capture_output=True, text=True, env=environment, timeout=120, check=False)
+        done = subprocess.run(go_on, capture_output=True, text=True, env=environment, timeout=600, check=False)
         assert done.returncode in (0, 4), done.stdout + done.stderr  # on a busy machine a step may be too short to be valid
         assert "step 2/2" in done.stdout
         assert "step 1/2" not in done.stdout
         assert containers(place) == before
-        again = subprocess.run(go_on, capture_output=True, text=True, env=environment, timeout=120, check=False)
+        again = subprocess.run(go_on, capture_output=True, text=True, env=environment, timeout=600, check=False)
         assert again.returncode == 0
         assert "every step is measured" in again.stdout
     steps = RunStore.open(run).steps()
@@ -184,7 +184,7 @@ def test_a_run_that_is_killed_in_the_middle_of_a_step_is_gone_on_with_and_leaves
 def test_what_is_missing_is_told_before_a_run_is_begun(tmp_path: Path, environment: dict[str, str]) -> None:
     command = write(tmp_path, {"plain": "http://127.0.0.1:9"})
     lacking = {**environment, "ST_KEY": "", "AWS_SECRET_ACCESS_KEY": ""}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=lacking)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=lacking)
     assert done.returncode == 2
     assert "swift: not set: $ST_KEY" in done.stderr
     assert "AWS_SECRET_ACCESS_KEY" in done.stderr

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pptx import Presentation
 
-from weighbridge.results.fake_influx import FakeInflux
+from fake_influx import FakeInflux
 from weighbridge.verbs.sql import EXAMPLES
 
 Told = tuple[int, str, str]

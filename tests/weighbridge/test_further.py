@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
+from stub_run import FAKE_DRIVER, SUITE, Run
 from weighbridge import further
 from weighbridge.budget import Allowance
 from weighbridge.conductor import FURTHER, Conductor
 from weighbridge.further import STRICT, clear, unclear
 from weighbridge.plan import Plan
-from weighbridge.results.comparison import Comparison, Effect
-from weighbridge.results.resolved import ResolvedPlan
-from weighbridge.results.run_data import RunData
+from weighbridge.results.analysis.comparison import Comparison, Effect
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.record.resolved import ResolvedPlan
+from weighbridge.results.record.store import RunStore
 from weighbridge.results.statistics import Ratio
-from weighbridge.results.store import RunStore
-from weighbridge.testing import FAKE_DRIVER, SUITE, Run
 
 
 def effect(q: float | None, **changes: Any) -> Effect:

@@ -8,15 +8,15 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+from fake_influx import Answer, FakeInflux
+from stub_run import FAKE_DRIVER, SUITE, Run, StubGateway
 from weighbridge import run as running
 from weighbridge.common.errors import UsageError
 from weighbridge.display import PlainDisplay
 from weighbridge.interruption import Interrupted
-from weighbridge.results.fake_influx import Answer, FakeInflux
-from weighbridge.results.influx_points import RunPoints
-from weighbridge.results.influx_server import InfluxServer
-from weighbridge.results.store import RunStore
-from weighbridge.testing import FAKE_DRIVER, SUITE, Run, StubGateway
+from weighbridge.results.influx.points import RunPoints
+from weighbridge.results.influx.server import InfluxServer
+from weighbridge.results.record.store import RunStore
 from weighbridge.topologies import loader
 from weighbridge.verbs import compare, resume, study
 

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from fake_influx import Answer, FakeInflux
+from fake_run import WORKLOADS, fake_run
 from weighbridge import influx_writer
 from weighbridge.drivers.order import Progress
 from weighbridge.influx_display import InfluxDisplay, sending
 from weighbridge.influx_writer import InfluxWriter
-from weighbridge.results import influx_spool
-from weighbridge.results.fake_influx import Answer, FakeInflux
-from weighbridge.results.fake_run import WORKLOADS, fake_run
-from weighbridge.results.influx_export import send_run
-from weighbridge.results.influx_points import RunPoints
-from weighbridge.results.influx_server import InfluxServer
-from weighbridge.results.influx_spool import REFUSED, SPOOL, Spool
-from weighbridge.results.step import StepResult
-from weighbridge.results.store import RunStore
+from weighbridge.results.influx import spool as influx_spool
+from weighbridge.results.influx.export import send_run
+from weighbridge.results.influx.points import RunPoints
+from weighbridge.results.influx.server import InfluxServer
+from weighbridge.results.influx.spool import REFUSED, SPOOL, Spool
+from weighbridge.results.record.step import StepResult
+from weighbridge.results.record.store import RunStore
 
 SMALL = (WORKLOADS[0].model_copy(update={"workers": (1, 4, 16), "runtime": 3.0}),)
 

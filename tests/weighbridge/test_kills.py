@@ -15,16 +15,16 @@ from typing import Any
 
 import pytest
 
+from stub_run import FAKE_DRIVER, StubGateway
 from weighbridge import telemetry
 from weighbridge.command import main
 from weighbridge.results import derivation
-from weighbridge.results import store as storing
-from weighbridge.results.chart_theme import LIGHT
-from weighbridge.results.gallery import Gallery
-from weighbridge.results.resource_chart import resource_chart
-from weighbridge.results.store import RunStore
+from weighbridge.results.charts.chart_theme import LIGHT
+from weighbridge.results.charts.gallery import Gallery
+from weighbridge.results.charts.resource_chart import resource_chart
+from weighbridge.results.record import store as storing
+from weighbridge.results.record.store import RunStore
 from weighbridge.run import Doing
-from weighbridge.testing import FAKE_DRIVER, StubGateway
 from weighbridge.topologies import loader
 from weighbridge.topologies.fake import FakeHost, FakeHosts
 

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
+from made_up import fake_measurement
+from stub_run import SUITE, Run
 from weighbridge import conductor
 from weighbridge.conductor import Conductor
 from weighbridge.drivers import fake
 from weighbridge.drivers.order import Cleanup, Order, Prepare, Setup, Step, Target
 from weighbridge.opening import Opened
-from weighbridge.results.measurement import Measurement
-from weighbridge.results.step import Pass, StepResult
-from weighbridge.results.testing import fake_measurement
+from weighbridge.results.record.measurement import Measurement
+from weighbridge.results.record.step import Pass, StepResult
 from weighbridge.suites import Suite
-from weighbridge.testing import SUITE, Run
 
 WORKLOAD = {**SUITE["workloads"][0], "workers": [1, 4]}
 

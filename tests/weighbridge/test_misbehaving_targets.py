@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.results.histogram import Histogram
-from weighbridge.results.step import StepResult
-from weighbridge.results.store import RunStore
+from weighbridge.results.record.histogram import Histogram
+from weighbridge.results.record.step import StepResult
+from weighbridge.results.record.store import RunStore
 
 pytestmark = pytest.mark.long
 
@@ -127,7 +127,7 @@ class Ended:
 
 def ended(process: subprocess.Popen[str], folder: Path, url: str = "") -> Ended:
     try:
-        said = process.communicate(timeout=120)[0]
+        said = process.communicate(timeout=600)[0]
     finally:
         process.kill()
     assert "Traceback" not in said, said

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from weighbridge import opening
 from weighbridge.drivers.order import Setup, Target
-from weighbridge.results.step import Pass
+from weighbridge.results.record.step import Pass
 from weighbridge.suites import loader
 from weighbridge.topologies.deployment import Deployment
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from fake_run import WORKLOADS, Spoilt, fake_run
 from weighbridge.outcome import print_outcome
 from weighbridge.results import derive
+from weighbridge.results.analysis.reasons import reasons
 from weighbridge.results.derivation import Derived
-from weighbridge.results.fake_run import WORKLOADS, Spoilt, fake_run
-from weighbridge.results.reasons import reasons
 from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.talk import talk
 

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
+from stub_run import Run
 from weighbridge.pace import Pace, Unit, show_duration, units
 from weighbridge.plan import Plan, Visit
-from weighbridge.results.step import StepKey
-from weighbridge.testing import Run
+from weighbridge.results.record.step import StepKey
 from weighbridge.topologies.hardware import Hardware
 
 FIRST, SECOND = Visit(layout="rgw-a", repeat=0), Visit(layout="swift-b", repeat=0)

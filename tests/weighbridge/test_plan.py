@@ -4,11 +4,11 @@ from typing import get_args
 
 import pytest
 
+from stub_run import SUITE, Run
 from weighbridge.common.errors import UsageError
 from weighbridge.passes import left_out
 from weighbridge.plan import Plan, make_plan, twin_of
 from weighbridge.suites import Layer
-from weighbridge.testing import SUITE, Run
 from weighbridge.verbs.compare import LAYERS
 
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from stub_run import FAKE_DRIVER, Run
 from weighbridge import profiling
 from weighbridge.conductor import Conductor
 from weighbridge.drivers.order import Progress
 from weighbridge.profiling import Able, Profiler, able
-from weighbridge.results.profile import Chosen, read_profiles
-from weighbridge.results.step import StepKey, StepResult
-from weighbridge.testing import FAKE_DRIVER, Run
+from weighbridge.results.record.profile import Chosen, read_profiles
+from weighbridge.results.record.step import StepKey, StepResult
 
 
 class Unseen:

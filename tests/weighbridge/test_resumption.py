@@ -14,6 +14,7 @@ from typing import Any, Self, cast
 import pytest
 from rich.console import Console
 
+from stub_run import Run, StubGateway
 from weighbridge import conductor as conducting
 from weighbridge import further, resumption
 from weighbridge import run as running
@@ -28,17 +29,16 @@ from weighbridge.gateways.gateway import Image
 from weighbridge.interruption import Interrupted
 from weighbridge.opening import Opened
 from weighbridge.plan import Plan, make_plan, twin_of
-from weighbridge.results.attestation import Attested
-from weighbridge.results.hold import Holder, holding
-from weighbridge.results.manifest import Sheet
-from weighbridge.results.step import Pass, StepKey, StepResult
-from weighbridge.results.store import RunStore, StoreError
+from weighbridge.results.record.attestation import Attested
+from weighbridge.results.record.hold import Holder, holding
+from weighbridge.results.record.manifest import Sheet
+from weighbridge.results.record.step import Pass, StepKey, StepResult
+from weighbridge.results.record.store import RunStore, StoreError
 from weighbridge.resumption import Begun
 from weighbridge.run import Doing, resume
 from weighbridge.selection import hardware_named, layout_named
 from weighbridge.suites import Suite
 from weighbridge.suites.loader import load, shipped
-from weighbridge.testing import Run, StubGateway
 from weighbridge.topologies import images, loader
 from weighbridge.topologies.deployment import Deployment, Place
 from weighbridge.topologies.hardware import Hardware
@@ -258,7 +258,7 @@ def test_buckets_of_a_resumed_run_carry_the_same_names_and_are_cleared_before_it
         cleared.append(tuple(buckets))
         return ()
 
-    monkeypatch.setattr("weighbridge.testing.StubStanding.clear", clear, raising=False)
+    monkeypatch.setattr("stub_run.StubStanding.clear", clear, raising=False)
     monkeypatch.setattr(StubGateway, "already_runs", True)
     go_on(store, run)
     assert len(cleared) == 3  # what rgw-a was left with, and swift-b before and after

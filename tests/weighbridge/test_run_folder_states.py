@@ -15,17 +15,17 @@ import pytest
 from hypothesis import Phase, settings, strategies
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
+from fake_run import WORKLOADS, fake_run
 from weighbridge.common.errors import UsageError
 from weighbridge.results import derivation, derive
-from weighbridge.results.chart_theme import LIGHT
-from weighbridge.results.fake_run import WORKLOADS, fake_run
-from weighbridge.results.gallery import Gallery
-from weighbridge.results.gaps import gaps
-from weighbridge.results.hold import holding
-from weighbridge.results.resource_chart import resource_chart
-from weighbridge.results.run_data import RunData
-from weighbridge.results.step import StepResult
-from weighbridge.results.store import RunStore
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.charts.chart_theme import LIGHT
+from weighbridge.results.charts.gallery import Gallery
+from weighbridge.results.charts.resource_chart import resource_chart
+from weighbridge.results.record.gaps import gaps
+from weighbridge.results.record.hold import holding
+from weighbridge.results.record.step import StepResult
+from weighbridge.results.record.store import RunStore
 
 CALLS: Final = ("write", "fsync", "rename", "ftruncate", "mkdir")
 """What of the folder changes by: a process may be killed between any two of them, or in the middle of a write."""

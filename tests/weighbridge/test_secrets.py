@@ -21,7 +21,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from weighbridge.results.fake_influx import FakeInflux
+from fake_influx import FakeInflux
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from command_lines import CommandLines
@@ -117,7 +117,7 @@ class Planted:
     def __call__(self, *arguments: str, **more: str) -> int:
         argv = [sys.executable, "-m", "weighbridge", *arguments]
         environment = {**self.environment, **more}
-        done = subprocess.run(argv, capture_output=True, env=environment, timeout=120, check=False, cwd=self.folder)
+        done = subprocess.run(argv, capture_output=True, env=environment, timeout=600, check=False, cwd=self.folder)
         self.said += done.stdout + done.stderr
         return done.returncode
 

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from stub_run import Run
 from weighbridge import selection
 from weighbridge.common.errors import UsageError
-from weighbridge.testing import Run
 
 
 def test_what_the_programs_of_all_layouts_refuse_is_told_at_once_and_nothing_stays(tmp_path: Path) -> None:

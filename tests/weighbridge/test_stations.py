@@ -13,6 +13,7 @@ import psutil
 import pytest
 from botocore.config import Config
 
+from stub_run import Run
 from tests.weighbridge.odd_locust import ANSWER_S
 from weighbridge.common.errors import DriverError
 from weighbridge.conductor import Conductor
@@ -20,9 +21,8 @@ from weighbridge.drivers.order import Cleanup, Prepare, Progress, Step
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.gateways.null.null import Null, Place, Settings
 from weighbridge.opening import Opened, opened
-from weighbridge.results.step import Pass, StepKey, StepResult
-from weighbridge.results.validity import judge
-from weighbridge.testing import Run
+from weighbridge.results.analysis.steps.validity import judge
+from weighbridge.results.record.step import Pass, StepKey, StepResult
 from weighbridge.topologies.deployment import Deployment, deploy
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.layout import Layout

@@ -13,7 +13,7 @@ import pytest
 
 from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import UsageError
-from weighbridge.results.study import study_of
+from weighbridge.results.analysis.study.study import study_of
 from weighbridge.study import DEPLOYMENT_S, ready
 from weighbridge.suites.studies import loader
 

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from fake_run import WORKLOADS, fake_run
 from weighbridge.common.errors import TargetError
 from weighbridge.drivers.order import Progress
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.host import Counters, DiskCounters, Host
 from weighbridge.gateways.probe import Probe
-from weighbridge.results.fake_run import WORKLOADS, fake_run
-from weighbridge.results.step import StepKey
-from weighbridge.results.store import RunStore
-from weighbridge.results.telemetry import HostLimits, Telemetry
+from weighbridge.results.record.step import StepKey
+from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.telemetry import HostLimits, Telemetry
 from weighbridge.telemetry import Recording, Watch, limits_of
 from weighbridge.topologies.fake import FakeHost
 from weighbridge.topologies.hardware import Hardware

@@ -7,13 +7,13 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+from fake_run import WORKLOADS, fake_run
+from fake_tuning import OBJECTIVES, Course, fake_tuning
+from fake_tuning import WORKLOADS as STEPS
 from weighbridge.command import weighbridge
 from weighbridge.outcome import print_outcome
 from weighbridge.results.derivation import Derived, derive
-from weighbridge.results.fake_run import WORKLOADS, fake_run
-from weighbridge.results.fake_tuning import OBJECTIVES, Course, fake_tuning
-from weighbridge.results.fake_tuning import WORKLOADS as STEPS
-from weighbridge.results.store import RunStore
+from weighbridge.results.record.store import RunStore
 from weighbridge.tuning_outcome import print_tuning
 
 

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
+from stub_tuning import HARDWARE, Bed, Tunable
 from weighbridge.common.document import Document, DocumentError
 from weighbridge.common.errors import UsageError
 from weighbridge.gateways.existing.existing import Existing
 from weighbridge.gateways.gateway import Gateway
-from weighbridge.results.store import RunStore
-from weighbridge.results.trial import TuningRun
+from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.trial import TuningRun
 from weighbridge.suites.tuning import Tuning
 from weighbridge.suites.tuning import loader as tuning_files
 from weighbridge.topologies import loader
@@ -21,7 +22,6 @@ from weighbridge.tuning import preparation
 from weighbridge.tuning.course import Course
 from weighbridge.tuning.preparation import Changes
 from weighbridge.tuning.space import differing, scope_between
-from weighbridge.tuning.testing import HARDWARE, Bed, Tunable
 
 
 @pytest.fixture(autouse=True)

@@ -12,20 +12,20 @@ from typing import Any
 
 import pytest
 
+from stub_tuning import Bed, Tunable, TunableStanding, opened
 from weighbridge import conductor
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.display import PlainDisplay
 from weighbridge.gateways.gateway import Gateway
 from weighbridge.interruption import Interrupted
-from weighbridge.results.ledger import Entry, Ledger
-from weighbridge.results.store import RunStore
-from weighbridge.results.trial import CONFIRMATION, Trial
-from weighbridge.results.trial_book import TrialBook
+from weighbridge.results.analysis.tuning.ledger import Entry, Ledger
+from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.trial import CONFIRMATION, Trial
+from weighbridge.results.record.trial_book import TrialBook
 from weighbridge.topologies import loader
 from weighbridge.tuning import bench, session, tuner
 from weighbridge.tuning.bench import Bench
 from weighbridge.tuning.course import Course
-from weighbridge.tuning.testing import Bed, Tunable, TunableStanding, opened
 
 
 @pytest.fixture(autouse=True)

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from weighbridge.results.ledger import Entry, Ledger
-from weighbridge.results.trial import Arm, EntryVerdict, Trial
+from stub_tuning import TUNING
+from weighbridge.results.analysis.tuning.ledger import Entry, Ledger
+from weighbridge.results.record.trial import Arm, EntryVerdict, Trial
 from weighbridge.suites.tuning import Tuning
-from weighbridge.tuning.testing import TUNING
 from weighbridge.tuning.turns import Judge, Tried, Turn, rounds
 
 BASELINE = Arm(name="base")

@@ -17,11 +17,11 @@ from weighbridge.measuring import Measuring
 from weighbridge.opening import LOCUST, opened
 from weighbridge.passes import asked_of_hosts, passes_of, wants_tools
 from weighbridge.plan import Visit, keys_of
-from weighbridge.results.attestation import Attested
-from weighbridge.results.manifest import Sheet
-from weighbridge.results.step import Pass, StepKey
-from weighbridge.results.store import RunStore
-from weighbridge.results.trial import Arm
+from weighbridge.results.record.attestation import Attested
+from weighbridge.results.record.manifest import Sheet
+from weighbridge.results.record.step import Pass, StepKey
+from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.trial import Arm
 from weighbridge.suites import Workload
 from weighbridge.topologies.deployment import Deployment, Place, deploy
 from weighbridge.tuning.preparation import Ready

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from weighbridge.common.document import DocumentError
-from weighbridge.results.ledger import Entry, Ledger
-from weighbridge.results.trial import Fragment, Winner
+from weighbridge.results.analysis.tuning.ledger import Entry, Ledger
+from weighbridge.results.record.trial import Fragment, Winner
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.reference import LONGEST_NAME
 from weighbridge.topologies.sites import sites

@@ -12,8 +12,8 @@ from weighbridge.common.scope import Scope
 from weighbridge.gateways.gateway import Say
 from weighbridge.passes import asked_of_hosts, wants_tools
 from weighbridge.plan import Plan, make_plan, step_seconds
-from weighbridge.results.store import RunStore
-from weighbridge.results.trial import Arm, TuningRun
+from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.trial import Arm, TuningRun
 from weighbridge.suites import Suite
 from weighbridge.suites.tuning import Strategy, Tuning
 from weighbridge.suites.tuning import loader as tuning_files

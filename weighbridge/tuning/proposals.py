@@ -13,8 +13,8 @@ from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING
 
 from weighbridge.common.document import DocumentError
-from weighbridge.results.ledger import Entry
-from weighbridge.results.trial import Arm, Trial
+from weighbridge.results.analysis.tuning.ledger import Entry
+from weighbridge.results.record.trial import Arm, Trial
 from weighbridge.suites.tuning import Level
 from weighbridge.tuning.space import Candidate, Choice, Space
 from weighbridge.tuning.turns import Judge, Tried, Turn, Turns, rounds, settled

@@ -25,16 +25,16 @@ from weighbridge.measuring import Measuring
 from weighbridge.pace import show_duration
 from weighbridge.plan import make_plan
 from weighbridge.results import derive
-from weighbridge.results.confirmation import confirmation_folder
+from weighbridge.results.analysis.steps.visit import Visit, closed_loops, read_visit, read_visits
+from weighbridge.results.analysis.tuning.confirmation import confirmation_folder
+from weighbridge.results.analysis.tuning.ledger import Ledger
 from weighbridge.results.derivation import Derived
-from weighbridge.results.hold import holding
-from weighbridge.results.ledger import Ledger
-from weighbridge.results.manifest import Sheet
-from weighbridge.results.step import StepKey, StepResult
-from weighbridge.results.store import RunStore
-from weighbridge.results.trial import CONFIRMATION, Winner
-from weighbridge.results.trial_book import TrialBook
-from weighbridge.results.visit import Visit, closed_loops, read_visit, read_visits
+from weighbridge.results.record.hold import holding
+from weighbridge.results.record.manifest import Sheet
+from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.trial import CONFIRMATION, Winner
+from weighbridge.results.record.trial_book import TrialBook
 from weighbridge.run import Doing, alone
 from weighbridge.suites.tuning import Tuning
 from weighbridge.topologies.deployment import preflight_all

@@ -15,7 +15,7 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.scope import SCOPES, Scope, widest
 from weighbridge.gateways.gateway import Say
 from weighbridge.pace import show_duration
-from weighbridge.results.trial import Arm, Settings
+from weighbridge.results.record.trial import Arm, Settings
 from weighbridge.suites.tuning import Level, Setting, Tuning, show_setting
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned, changed_layout

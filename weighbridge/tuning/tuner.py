@@ -15,12 +15,12 @@ from weighbridge.common.errors import DriverError, TargetError, UsageError, Weig
 from weighbridge.conductor import BUDGET
 from weighbridge.display import Display
 from weighbridge.pace import show_duration
-from weighbridge.results.ledger import Ledger, ledger
-from weighbridge.results.step import StepKey
-from weighbridge.results.store import RunStore
-from weighbridge.results.trial import Trial
-from weighbridge.results.trial_book import TrialBook
-from weighbridge.results.visit import Visit
+from weighbridge.results.analysis.steps.visit import Visit
+from weighbridge.results.analysis.tuning.ledger import Ledger, ledger
+from weighbridge.results.record.step import StepKey
+from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.trial import Trial
+from weighbridge.results.record.trial_book import TrialBook
 from weighbridge.tuning.bench import Bench, Brought
 from weighbridge.tuning.course import Course
 from weighbridge.tuning.preparation import Ready

@@ -11,8 +11,8 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from weighbridge.results.ledger import Ledger
-from weighbridge.results.trial import Arm, Trial
+from weighbridge.results.analysis.tuning.ledger import Ledger
+from weighbridge.results.record.trial import Arm, Trial
 from weighbridge.suites.tuning import Tuning
 
 Judge = Callable[[], Ledger]

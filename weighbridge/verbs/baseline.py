@@ -13,7 +13,7 @@ from weighbridge.verbs.options import shown
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from weighbridge.results.baseline import Baseline
+    from weighbridge.results.analysis.baseline import Baseline
 
 
 @click.command("baseline")
@@ -38,9 +38,9 @@ def baseline(hardware: str, sizes: str, out: Path, *, as_json: bool = False) -> 
     from weighbridge.facts import facts_of_machine  # noqa: PLC0415
     from weighbridge.interruption import interruptible  # noqa: PLC0415
     from weighbridge.means import require  # noqa: PLC0415
-    from weighbridge.results.baseline import Baseline, Figure, baseline_csv  # noqa: PLC0415
-    from weighbridge.results.baseline_chart import baseline_chart  # noqa: PLC0415
-    from weighbridge.results.store import make_folder, write_whole  # noqa: PLC0415
+    from weighbridge.results.analysis.baseline import Baseline, Figure, baseline_csv  # noqa: PLC0415
+    from weighbridge.results.charts.baseline_chart import baseline_chart  # noqa: PLC0415
+    from weighbridge.results.record.store import make_folder, write_whole  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
     from weighbridge.topologies.attestation import tools_of  # noqa: PLC0415
@@ -114,7 +114,7 @@ def show(baseline: Baseline, screen: Console) -> None:
     from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
-    from weighbridge.results.baseline import TITLES, oddities  # noqa: PLC0415
+    from weighbridge.results.analysis.baseline import TITLES, oddities  # noqa: PLC0415
     from weighbridge.results.figures import UNKNOWN  # noqa: PLC0415
 
     for group, title in TITLES.items():

@@ -13,7 +13,7 @@ from weighbridge.verbs.options import named, seconds
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from weighbridge.results.pictures import Drawing
+    from weighbridge.results.charts.pictures import Drawing
 
 
 @click.command("charts")
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 def command(run: Path, dark: bool, only: str | None, slo: float | None, out: Path | None, listed: bool) -> None:
     """Draw the charts of a RUN folder as PNG (2x), SVG and PDF, each with its data as CSV and its finding as text."""
     # The heavy rooms are imported here, so that `weighbridge --help` need not wait for them.
-    from weighbridge.results.chart_theme import DARK, LIGHT  # noqa: PLC0415
-    from weighbridge.results.gallery import gallery_of  # noqa: PLC0415
-    from weighbridge.results.pictures import write_charts  # noqa: PLC0415
-    from weighbridge.results.store import RunStore  # noqa: PLC0415
+    from weighbridge.results.charts.chart_theme import DARK, LIGHT  # noqa: PLC0415
+    from weighbridge.results.charts.gallery import gallery_of  # noqa: PLC0415
+    from weighbridge.results.charts.pictures import write_charts  # noqa: PLC0415
+    from weighbridge.results.record.store import RunStore  # noqa: PLC0415
 
     drawings = gallery_of(run, DARK if dark else LIGHT, slo_ms=None if slo is None else slo * 1000).drawings
     chosen = choose(drawings, only)

@@ -17,8 +17,8 @@ from weighbridge.verbs.options import archive_place, console_url, hardware, infl
 
 if TYPE_CHECKING:
     from weighbridge.drivers.order import CosbenchSite
-    from weighbridge.results.influx_server import InfluxServer
-    from weighbridge.results.step import StepResult
+    from weighbridge.results.influx.server import InfluxServer
+    from weighbridge.results.record.step import StepResult
 
 
 LAYERS = ("disk", "network", "osd", "rados", "object-server", "gateway", "rbd", "cephfs")
@@ -146,7 +146,7 @@ def compare(
     from weighbridge.budget import fit, sentences  # noqa: PLC0415
     from weighbridge.conclusion import conclude  # noqa: PLC0415
     from weighbridge.plan import make_plan, twin_of  # noqa: PLC0415
-    from weighbridge.results.profile import choose  # noqa: PLC0415
+    from weighbridge.results.record.profile import choose  # noqa: PLC0415
     from weighbridge.run import Doing, run  # noqa: PLC0415
     from weighbridge.spread import spread_here  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415

@@ -15,9 +15,9 @@ from weighbridge.verbs.options import named
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from weighbridge.results.comparison import Comparison
-    from weighbridge.results.guard import Guarded
-    from weighbridge.results.weighed import Weighed
+    from weighbridge.results.analysis.across_runs.guard import Guarded
+    from weighbridge.results.analysis.across_runs.weighed import Weighed
+    from weighbridge.results.analysis.comparison import Comparison
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
@@ -60,9 +60,9 @@ def command(
     nothing could be compared, or where A has a throughput or a p90 of which nothing could be said of B.
     """
     from weighbridge.comparison_outcome import print_comparison  # noqa: PLC0415
-    from weighbridge.results.guard import guard  # noqa: PLC0415 - heavy rooms are imported by what needs them
-    from weighbridge.results.runs_comparison import compare_runs, hold_history, lost, match  # noqa: PLC0415
-    from weighbridge.results.weighed import weighed  # noqa: PLC0415
+    from weighbridge.results.analysis.across_runs.guard import guard  # noqa: PLC0415 - heavy rooms are imported by what needs them
+    from weighbridge.results.analysis.across_runs.runs_comparison import compare_runs, hold_history, lost, match  # noqa: PLC0415
+    from weighbridge.results.analysis.across_runs.weighed import weighed  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
 
     before, after = weighed(a), weighed(b)
@@ -83,8 +83,8 @@ def command(
 
 def _exit_code(comparison: Comparison, a: Weighed, earlier: int, *, fail_on: bool, screen: Console) -> int:
     """0, 1 of a regression that was asked about, 4 where there is nothing to go by: what could not fail has not passed."""
-    from weighbridge.results.run_scatter import RUNS  # noqa: PLC0415 - as above
-    from weighbridge.results.runs_comparison import claims, regressions, unjudged  # noqa: PLC0415
+    from weighbridge.results.analysis.across_runs.run_scatter import RUNS  # noqa: PLC0415 - as above
+    from weighbridge.results.analysis.across_runs.runs_comparison import claims, regressions, unjudged  # noqa: PLC0415
     from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM  # noqa: PLC0415
 
     def say(text: str) -> None:
@@ -123,10 +123,10 @@ def _exit_code(comparison: Comparison, a: Weighed, earlier: int, *, fail_on: boo
 
 def _write(comparison: Comparison, guarded: Guarded, out: Path) -> tuple[Path, ...]:
     from weighbridge.conclusion import draw  # noqa: PLC0415
-    from weighbridge.results.effects import effects_csv  # noqa: PLC0415 - as above
-    from weighbridge.results.guard import differences_csv  # noqa: PLC0415
-    from weighbridge.results.recap_map import recap_maps  # noqa: PLC0415
-    from weighbridge.results.store import make_folder, write_whole  # noqa: PLC0415
+    from weighbridge.results.analysis.across_runs.guard import differences_csv  # noqa: PLC0415
+    from weighbridge.results.charts.recap_map import recap_maps  # noqa: PLC0415
+    from weighbridge.results.export.effects import effects_csv  # noqa: PLC0415 - as above
+    from weighbridge.results.record.store import make_folder, write_whole  # noqa: PLC0415
 
     make_folder(out)
     texts = {

@@ -18,7 +18,7 @@ def _print_schema(context: click.Context, _parameter: click.Parameter, asked: bo
         return
     import json  # noqa: PLC0415 - heavy rooms are imported by what needs them
 
-    from weighbridge.results.exports.json_format import json_schema  # noqa: PLC0415
+    from weighbridge.results.export.json_format import json_schema  # noqa: PLC0415
 
     click.echo(json.dumps(json_schema(), indent=1, ensure_ascii=False))
     context.exit()
@@ -63,7 +63,7 @@ def command(run: Path, form: str, tables: tuple[str, ...], out: str | None, forc
     effects what differs from the first layout, with the tests behind it. Of a tuning, ledger has a line for each setting and
     objective, and trials one for each trial. What the run's folder lacks is said.
     """  # noqa: D301 - \b is click's mark for text that keeps its lines
-    from weighbridge.results.exports.export import export, produce, single  # noqa: PLC0415 - heavy rooms are imported by what needs them
+    from weighbridge.results.export.export import export, produce, single  # noqa: PLC0415 - heavy rooms are imported by what needs them
 
     if (form == INFLUX) != (influx is not None):
         raise UsageError("--to influx and --influx URL go together", advice="The URL says where the points are sent.")
@@ -87,8 +87,8 @@ def command(run: Path, form: str, tables: tuple[str, ...], out: str | None, forc
 
 def _sent(run: Path, url: str) -> str:
     """Send a run to an InfluxDB; how much, in a sentence."""
-    from weighbridge.results.influx_export import send_run  # noqa: PLC0415 - as above
-    from weighbridge.results.influx_server import InfluxServer  # noqa: PLC0415
-    from weighbridge.results.store import RunStore  # noqa: PLC0415
+    from weighbridge.results.influx.export import send_run  # noqa: PLC0415 - as above
+    from weighbridge.results.influx.server import InfluxServer  # noqa: PLC0415
+    from weighbridge.results.record.store import RunStore  # noqa: PLC0415
 
     return send_run(RunStore.open(run), InfluxServer.parse(url)).words

@@ -12,7 +12,7 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.plain_url import folder_or_ssh_place, without_query
 
 if TYPE_CHECKING:
-    from weighbridge.results.influx_server import InfluxServer
+    from weighbridge.results.influx.server import InfluxServer
 
 Callback = Callable[[click.Context, click.Parameter, str | None], str | None]
 
@@ -46,7 +46,7 @@ def influx_server(_context: click.Context, _parameter: click.Parameter, value: s
     """The callback of an option that names an InfluxDB; its token is in the environment. Raises UsageError."""
     if value is None:
         return None
-    from weighbridge.results.influx_server import InfluxServer  # noqa: PLC0415 - as above
+    from weighbridge.results.influx.server import InfluxServer  # noqa: PLC0415 - as above
 
     return InfluxServer.parse(value)
 

@@ -16,8 +16,8 @@ def command(run: Path, *, pictures: bool) -> None:
     """Make derived/ of a RUN folder again: summary.csv, charts, report.html; print the table, and what the folder lacks."""
     from weighbridge.conclusion import conclude  # noqa: PLC0415
     from weighbridge.results import derive  # noqa: PLC0415
-    from weighbridge.results.gaps import gaps  # noqa: PLC0415
-    from weighbridge.results.store import RunStore  # noqa: PLC0415
+    from weighbridge.results.record.gaps import gaps  # noqa: PLC0415
+    from weighbridge.results.record.store import RunStore  # noqa: PLC0415
     from weighbridge.terminal import console  # noqa: PLC0415
 
     conclude(derive(run, pictures=False), console(), pictures=pictures)

@@ -10,7 +10,7 @@ import click
 from weighbridge.verbs.options import archive_place, console_url, influx, pictures, seconds
 
 if TYPE_CHECKING:
-    from weighbridge.results.influx_server import InfluxServer
+    from weighbridge.results.influx.server import InfluxServer
 
 
 @click.command("resume")
@@ -77,8 +77,8 @@ def resume(
     Raises as `weighbridge.run.resume` does.
     """
     from weighbridge.conclusion import conclude  # noqa: PLC0415
-    from weighbridge.results.store import RunStore  # noqa: PLC0415 - heavy rooms are imported by what needs them
-    from weighbridge.results.trial_book import TrialBook  # noqa: PLC0415
+    from weighbridge.results.record.store import RunStore  # noqa: PLC0415 - heavy rooms are imported by what needs them
+    from weighbridge.results.record.trial_book import TrialBook  # noqa: PLC0415
     from weighbridge.run import Doing  # noqa: PLC0415
     from weighbridge.run import resume as go_on  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415

@@ -20,12 +20,12 @@ import click
 def command(run: Path, out: Path | None, markdown: Path | None, *, force: bool, dark: bool) -> None:
     """Make a talk of a RUN folder: slides with charts and tables that can be edited, and notes with every figure."""
     from weighbridge.common.errors import UsageError  # noqa: PLC0415
-    from weighbridge.results.chart_theme import DARK, LIGHT  # noqa: PLC0415
+    from weighbridge.results.charts.chart_theme import DARK, LIGHT  # noqa: PLC0415
+    from weighbridge.results.record.store import RunStore, write_whole  # noqa: PLC0415
     from weighbridge.results.slides.evidence import evidence  # noqa: PLC0415
     from weighbridge.results.slides.markdown import write_markdown  # noqa: PLC0415
     from weighbridge.results.slides.powerpoint import powerpoint  # noqa: PLC0415
     from weighbridge.results.slides.talk import talk  # noqa: PLC0415
-    from weighbridge.results.store import RunStore, write_whole  # noqa: PLC0415
 
     store = RunStore.open(run)
     path = store.derived / "slides.pptx" if out is None else out

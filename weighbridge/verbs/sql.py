@@ -59,7 +59,7 @@ def _epilog() -> str:
 def _print_schema(context: click.Context, _parameter: click.Parameter, asked: bool) -> None:
     if not asked or context.resilient_parsing:
         return
-    from weighbridge.results.query import schema_words  # noqa: PLC0415 - heavy rooms are imported by what needs them
+    from weighbridge.results.export.query import schema_words  # noqa: PLC0415 - heavy rooms are imported by what needs them
 
     click.echo(schema_words())
     context.exit()
@@ -80,7 +80,7 @@ def command(query: str, runs: tuple[Path, ...], form: str) -> None:
     is read from the folders when it is named; nothing can be changed, and no file is reached.
     """
     from weighbridge.answer import ANSWERS  # noqa: PLC0415
-    from weighbridge.results.query import ask, read_runs  # noqa: PLC0415 - heavy rooms are imported by what needs them
+    from weighbridge.results.export.query import ask, read_runs  # noqa: PLC0415 - heavy rooms are imported by what needs them
 
     found, left_out = read_runs(runs or _all_runs())
     for sentence in left_out:

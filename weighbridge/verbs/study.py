@@ -12,8 +12,8 @@ from weighbridge.verbs.options import influx, named, shown
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from weighbridge.results.influx_server import InfluxServer
-    from weighbridge.results.store import RunStore
+    from weighbridge.results.influx.server import InfluxServer
+    from weighbridge.results.record.store import RunStore
     from weighbridge.study import Ready
 
 
@@ -74,8 +74,8 @@ def command(
 def replay(chosen: Ready, screen: Console, *, attest: bool, influx: InfluxServer | None = None, out: Path) -> int:
     """Run a study and print what it came to; returns the exit code. Raises as `weighbridge.run.run` does."""
     from weighbridge.conclusion import conclude  # noqa: PLC0415
-    from weighbridge.results.store import write_whole  # noqa: PLC0415 - as above
-    from weighbridge.results.study import FILE, StudyRun  # noqa: PLC0415
+    from weighbridge.results.analysis.study.study import FILE, StudyRun  # noqa: PLC0415
+    from weighbridge.results.record.store import write_whole  # noqa: PLC0415 - as above
     from weighbridge.run import Doing, run  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.verbs.compare import exit_code  # noqa: PLC0415

@@ -79,7 +79,7 @@ pub struct Failed {
 /// Bands that a second's latencies are counted in: four an octave, up to 2^32 us.
 const BANDS: usize = 128;
 
-/// The band of a latency: its power of two, and the quarter of that octave it lies in, as results.bands has it.
+/// The band of a latency: its power of two, and the quarter of that octave it lies in, as results.record.bands has it.
 fn band(us: u64) -> usize {
     let octave = us.max(1).ilog2();
     let quarter = if octave < 2 { us << (2 - octave) } else { us >> (octave - 2) } & 3;
@@ -288,7 +288,7 @@ impl Recorder {
         self.behind_us = self.behind_us.max(other.behind_us);
     }
 
-    /// The counts as the records `Tally` and `Second` of results.measurement.
+    /// The counts as the records `Tally` and `Second` of results.record.measurement.
     #[must_use]
     pub fn show(&self) -> (Vec<ShownTally>, Vec<ShownSecond>) {
         let tallies = self.tallies.iter().map(|(&operation, tally)| ShownTally::of(operation, tally)).collect();

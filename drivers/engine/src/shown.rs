@@ -6,7 +6,7 @@ use crate::workload::Operation;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// `Tally` of results.measurement.
+/// `Tally` of results.record.measurement.
 #[derive(Debug, Serialize)]
 pub struct ShownTally {
     pub(crate) operation: Operation,
@@ -47,7 +47,7 @@ impl ShownTally {
     }
 }
 
-/// `Second` of results.measurement.
+/// `Second` of results.record.measurement.
 #[derive(Debug, Serialize)]
 pub struct ShownSecond {
     pub(crate) second: usize,

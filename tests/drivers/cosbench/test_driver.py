@@ -18,7 +18,7 @@ from weighbridge.common.errors import DriverError
 from weighbridge.drivers.driver import GaveUp
 from weighbridge.drivers.order import Age, Cleanup, CosbenchSite, Kept, Prepare, Progress, Setup, Step, Target
 from weighbridge.drivers.process import DriverProcess
-from weighbridge.results.validity import judge
+from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.suites import Bounds, Workload
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -16,7 +16,7 @@ from weighbridge.drivers.cosbench.controller import Controller, java_date
 from weighbridge.drivers.cosbench.figures import bins, rows
 from weighbridge.drivers.cosbench.weighing import Circumstances, measured
 from weighbridge.drivers.order import Step
-from weighbridge.results.measurement import Measurement
+from weighbridge.results.record.measurement import Measurement
 from weighbridge.suites import Objects, Workload
 
 HEAD: Final = (

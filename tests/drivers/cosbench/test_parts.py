@@ -29,7 +29,7 @@ from weighbridge.drivers.cosbench.selectors import HISTOGRAM_WEIGHT, sizes
 from weighbridge.drivers.cosbench.weighing import Circumstances, measured
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.order import Step, Target
-from weighbridge.results.measurement import Load
+from weighbridge.results.record.measurement import Load
 from weighbridge.suites import Api, Workload
 from weighbridge.suites.workload import Bar, Histogram, Uniform
 

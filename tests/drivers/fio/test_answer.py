@@ -8,7 +8,7 @@ import pytest
 from tests.drivers.rados.conftest import DATA
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.fio.answer import tally_of
-from weighbridge.results.histogram import Histogram
+from weighbridge.results.record.histogram import Histogram
 
 
 def recorded(name: str) -> tuple[str, dict[str, Any]]:

@@ -10,8 +10,8 @@ import pytest
 from tests.mutation import Dice, cases, tried, wrong_json
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.fio.answer import tally_of
-from weighbridge.results.histogram import Histogram
-from weighbridge.results.measurement import Tally
+from weighbridge.results.record.histogram import Histogram
+from weighbridge.results.record.measurement import Tally
 
 LATENCIES = {"min": 130000, "max": 6725945, "mean": 152200.716094, "N": 9, "bins": {"130560": 4, "152576": 4, "6717440": 1}}
 SIDE = {"io_bytes": 589824, "iops": 2682.21, "runtime": 3002, "total_ios": 9, "lat_ns": LATENCIES}

@@ -25,7 +25,7 @@ from swiftclient.client import Connection
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.order import Cleanup, Prepare, Progress, Setup, Step, Target
 from weighbridge.drivers.process import DriverProcess
-from weighbridge.results.measurement import Measurement, Tally
+from weighbridge.results.record.measurement import Measurement, Tally
 from weighbridge.suites import Objects, Operation, Workload
 
 ROOT = Path(__file__).parents[3]
@@ -528,7 +528,7 @@ def test_a_line_that_is_no_order_is_answered_and_ends_the_driver(tmp_path: Path)
             stderr=log,
             cwd=ROOT,
             check=False,
-            timeout=60,
+            timeout=600,
         )
     # It may see the end of stdin first, which means Quit; the answer is there all the same when it does not.
     assert done.returncode in (0, 3)

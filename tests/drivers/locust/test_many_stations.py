@@ -16,8 +16,8 @@ from weighbridge.drivers.locust.floor import dealing_order
 from weighbridge.drivers.locust.merge import merged
 from weighbridge.drivers.locust.recorder import Recorder
 from weighbridge.drivers.locust.station import Begin
-from weighbridge.results.histogram import Histogram
-from weighbridge.results.measurement import Tally
+from weighbridge.results.record.histogram import Histogram
+from weighbridge.results.record.measurement import Tally
 from weighbridge.suites import Objects, Operation, Workload
 
 WINDOW_S = 3.0

@@ -29,7 +29,7 @@ from weighbridge.drivers.locust.recorder import Recorder
 from weighbridge.drivers.locust.sdk import way_class
 from weighbridge.drivers.locust.station import Begin
 from weighbridge.drivers.order import Target
-from weighbridge.results.histogram import Histogram
+from weighbridge.results.record.histogram import Histogram
 from weighbridge.suites import Objects, Workload
 
 

@@ -15,7 +15,7 @@ from weighbridge.drivers.engine._native import content
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.locust.sdk import SdkCrew
 from weighbridge.drivers.order import Setup, Target
-from weighbridge.results.histogram import Histogram
+from weighbridge.results.record.histogram import Histogram
 from weighbridge.suites import Objects, Workload
 
 SIZE, SEED = 1000, 11

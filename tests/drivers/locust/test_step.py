@@ -17,7 +17,7 @@ from weighbridge.drivers.locust.recorder import Recorder
 from weighbridge.drivers.locust.station import Begin, Cut, Nothing
 from weighbridge.drivers.locust.step import StepRun
 from weighbridge.drivers.order import Progress, Setup, Step, Target
-from weighbridge.results.measurement import Measurement
+from weighbridge.results.record.measurement import Measurement
 from weighbridge.suites import Objects, Workload
 
 SETUP = Setup(

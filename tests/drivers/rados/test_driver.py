@@ -10,7 +10,7 @@ from weighbridge.common.errors import DriverError
 from weighbridge.drivers.driver import GaveUp
 from weighbridge.drivers.order import Cleanup, Prepare, Progress, Step
 from weighbridge.drivers.rados import Cluster, RadosBench
-from weighbridge.results.validity import judge
+from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.suites import Bounds, Workload
 from weighbridge.suites import RadosBench as Settings
 

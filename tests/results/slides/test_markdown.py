@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from fake_run import WORKLOADS, fake_run
 from weighbridge.common.errors import UsageError
-from weighbridge.results.chart_theme import DARK
-from weighbridge.results.fake_run import WORKLOADS, fake_run
+from weighbridge.results.charts.chart_theme import DARK
 from weighbridge.results.slides.evidence import Evidence, evidence
 from weighbridge.results.slides.markdown import markdown, write_markdown
 from weighbridge.results.slides.slide import Cell, Deck, Grid, Slide

@@ -11,15 +11,15 @@ import pytest
 from pptx import Presentation
 from pptx.util import Pt
 
-from weighbridge.results.chart_theme import DARK, LIGHT
-from weighbridge.results.fake_run import WORKLOADS, Spoilt, fake_run
+from fake_run import WORKLOADS, Spoilt, fake_run
+from weighbridge.results.charts.chart_theme import DARK, LIGHT
+from weighbridge.results.record.store import RunStore
 from weighbridge.results.slides import deck as deck_of
 from weighbridge.results.slides.evidence import Evidence, evidence
 from weighbridge.results.slides.fitting import bound
 from weighbridge.results.slides.powerpoint import powerpoint
 from weighbridge.results.slides.slide import Deck, LineChart, ScatterChart
 from weighbridge.results.slides.talk import talk
-from weighbridge.results.store import RunStore
 
 SHORT = tuple(workload.model_copy(update={"runtime": 2.0, "workers": (1, 16)}) for workload in WORKLOADS)
 CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"

@@ -4,21 +4,21 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.results.attestation import Attested
-from weighbridge.results.chart_theme import DARK, LIGHT, styles
-from weighbridge.results.comparison import Verdict
+from fake_run import WORKLOADS, Spoilt, fake_run
+from weighbridge.results.analysis.comparison import Verdict
+from weighbridge.results.analysis.findings import headline
+from weighbridge.results.charts.chart_theme import DARK, LIGHT, styles
 from weighbridge.results.doubt import Doubt
-from weighbridge.results.fake_run import WORKLOADS, Spoilt, fake_run
 from weighbridge.results.figures import show_ratio
-from weighbridge.results.findings import headline
-from weighbridge.results.manifest import Sheet
-from weighbridge.results.resolved import PlannedLayout, PlannedVisit
+from weighbridge.results.record.attestation import Attested
+from weighbridge.results.record.manifest import Sheet
+from weighbridge.results.record.resolved import PlannedLayout, PlannedVisit
+from weighbridge.results.record.store import RunStore
 from weighbridge.results.slides.evidence import Evidence, evidence
 from weighbridge.results.slides.slide import BarChart, Deck, LineChart, ScatterChart, Slide
 from weighbridge.results.slides.talk import talk
 from weighbridge.results.slides.tuning import one_setting_each
 from weighbridge.results.statistics import Ratio
-from weighbridge.results.store import RunStore
 from weighbridge.suites import Workload
 
 SHORT = tuple(workload.model_copy(update={"runtime": 2.0, "workers": (1, 16)}) for workload in WORKLOADS)

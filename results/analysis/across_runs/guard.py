@@ -1,0 +1,308 @@
+"""Guard facts: what two runs must have in common for a difference between their figures to say anything.
+
+What is asked is what reviewers of storage figures ask for (Traeger, Zadok and others 2008) and pyperf checks before it compares two
+files. A fact that is known of one run only differs; one that is known of neither is said to be unknown. What two runs are compared
+for, releases and settings, is no guard fact: it is listed beside the result.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from types import MappingProxyType
+from typing import Any, Final
+
+from weighbridge.common import csv_text
+from weighbridge.common.document import did_you_mean
+from weighbridge.common.errors import UsageError
+from weighbridge.common.quantities import show_bytes
+from weighbridge.common.record import Record
+from weighbridge.results.analysis.across_runs.weighed import Weighed
+from weighbridge.results.figures import UNKNOWN, show_figure
+
+ALL: Final = "all"
+NOT_KNOWN: Final = "not known"
+
+Facts = dict[str, str]
+"""What a guard fact is of a run, by what it is of: a host, a setting; by nothing where it is one of the whole run."""
+
+
+class Difference(Record):
+    """One thing that is not the same in two runs."""
+
+    fact: str
+    """The guard fact, or what kind of setting it is."""
+    of: str = ""
+    """What it is of: a host, a layout, a setting; empty where it is of the whole run."""
+    a: str
+    b: str
+
+    @property
+    def text(self) -> str:
+        """`kernel: 6.1 in A, 6.12 in B`; what it is of in brackets."""
+        return f"{self.fact}{f' ({self.of})' if self.of else ''}: {self.a} in A, {self.b} in B"
+
+
+class Guarded(Record):
+    """What two runs have in common, and what not."""
+
+    same: tuple[str, ...]
+    """Guard facts that are known and the same."""
+    unknown: tuple[str, ...]
+    """Guard facts that neither run tells."""
+    unlike: tuple[Difference, ...]
+    """Guard facts that differ; empty, or those that were let pass."""
+    differs: tuple[Difference, ...]
+    """What may differ, and is the point of comparing."""
+
+
+def guard(a: Weighed, b: Weighed, pairs: Sequence[tuple[str, str]], despite: Sequence[str] = ()) -> Guarded:
+    """Hold the guard facts of two runs against each other, with pairs of layouts of A and of B.
+
+    `despite` names guard facts that may differ all the same, or `all`. Raises UsageError when others do, or names are not known.
+    """
+    names = (*_OF_RUNS, *_OF_LAYOUTS)
+    strange = [name for name in despite if name not in (*names, ALL)]
+    if strange:
+        hints = ", ".join(f"no guard fact {name!r}{did_you_mean(name, [*names, ALL])}" for name in strange)
+        raise UsageError(hints, advice=f"Guard facts are {', '.join(names)}; `all` is every one of them.")
+    shared = [one.name for one in a.plan.suite.workloads if one.name in {other.name for other in b.plan.suite.workloads}]
+    told: dict[str, tuple[Facts, Facts]] = {name: (read(a, shared), read(b, shared)) for name, read in _OF_RUNS.items()}
+    for name, of_layout in _OF_LAYOUTS.items():
+        told[name] = ({}, {})
+        for one, other in pairs:
+            label = one if one == other else f"{one} and {other}"
+            for side, fact in zip(told[name], (of_layout(a, one), of_layout(b, other)), strict=True):
+                side.update({} if fact is None else {label: fact})
+    unlike = tuple(chain.from_iterable(_differences(name, *sides) for name, sides in told.items()))
+    refused = [one for one in unlike if ALL not in despite and one.fact not in despite]
+    if refused:
+        lines = "\n".join(f"  {one.text}" for one in refused)
+        facts = ",".join(dict.fromkeys(one.fact for one in refused))
+        raise UsageError(
+            f"the two runs are not alike in what decides their figures:\n{lines}",
+            advice=f"A difference between them would say nothing of the gateways. To compare them all the same: --despite {facts}",
+        )
+    differing = {one.fact for one in unlike}
+    return Guarded(
+        same=tuple(name for name, sides in told.items() if any(sides) and name not in differing),
+        unknown=tuple(name for name, sides in told.items() if not any(sides)),
+        unlike=unlike,
+        differs=tuple(_settings(a, b, pairs)),
+    )
+
+
+def planned_differences(a: Weighed, b: Weighed, pairs: Sequence[tuple[str, str]]) -> tuple[Difference, ...]:
+    """In what layouts of A and of B differ as they were planned: release, places and settings."""
+    return tuple(
+        chain.from_iterable(
+            _differences(one if one == other else f"{one} → {other}", _planned(a, one), _planned(b, other), missing=UNKNOWN)
+            for one, other in pairs
+        )
+    )
+
+
+def differences_csv(guarded: Guarded) -> str:
+    """What is not alike, as CSV: guard facts that were let pass first."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("guard", "fact", "of", "a", "b"))
+    for guards, found in (("yes", guarded.unlike), ("no", guarded.differs)):
+        writer.writerows((guards, *map(csv_text.inert, (one.fact, one.of, one.a, one.b))) for one in found)
+    return out.getvalue()
+
+
+def _differences(fact: str, one: Mapping[str, str], other: Mapping[str, str], missing: str = NOT_KNOWN) -> list[Difference]:
+    names = dict.fromkeys((*one, *other))
+    return [
+        Difference(fact=fact, of=name, a=one.get(name, missing), b=other.get(name, missing))
+        for name in names
+        if one.get(name) != other.get(name)
+    ]
+
+
+# ---- guard facts of a whole run
+
+
+def _machine(name: str) -> Callable[[Weighed, Sequence[str]], Facts]:
+    def read(run: Weighed, _shared: Sequence[str]) -> Facts:
+        fact = run.facts(title="machine").get(name)
+        return {} if fact is None else {"": fact}
+
+    return read
+
+
+def _memory(run: Weighed, _shared: Sequence[str]) -> Facts:
+    """In GiB with one decimal: what a kernel keeps for itself differs from boot to boot."""
+    text = run.facts(title="machine").get("memory", "")
+    found = re.fullmatch(r"(\d+) kB", text)
+    return {"": f"{int(found[1]) / 2**20:.1f} GiB"} if found else {"": text} if text else {}
+
+
+def _kernel(run: Weighed, _shared: Sequence[str]) -> Facts:
+    facts = run.facts(title="machine")
+    fact = facts.get("sysctl kernel.osrelease") or facts.get("kernel")
+    return {"": fact} if fact else {}
+
+
+def _sysctl(run: Weighed, _shared: Sequence[str]) -> Facts:
+    facts = run.facts(title="machine").items()
+    return {name.removeprefix("sysctl "): text for name, text in facts if re.match(r"sysctl (net|vm)\.", name)}
+
+
+def _hosts(run: Weighed, _shared: Sequence[str]) -> Facts:
+    limits = {
+        name: ", ".join(
+            (
+                "any CPU" if host.cpus is None else f"{host.cpus:g} CPU{_period(run.plan.hardware.cpu_period)}",
+                "any memory" if host.memory is None else show_bytes(host.memory),
+            )
+        )
+        for name, host in run.plan.hardware.hosts.items()
+    }
+    return {"": run.plan.hardware.kind or run.plan.hardware.name, **limits}
+
+
+def _period(seconds: float | None) -> str:
+    return "" if seconds is None else f" in periods of {seconds * 1e3:g} ms"
+
+
+def _network(run: Weighed, _shared: Sequence[str]) -> Facts:
+    found = {name: f"{bits / 1e9:g} Gbit/s" for name, bits in run.plan.hardware.nics_bit_s.items()}
+    mtus = {fact for layout in run.layouts if (fact := run.facts(layout).get("mtu"))}
+    return {**found, **({"the MTU": ", ".join(sorted(mtus))} if mtus else {})}
+
+
+def _disks(run: Weighed, _shared: Sequence[str]) -> Facts:
+    return {
+        name: ", ".join(
+            f"{'any rate' if disk.bandwidth is None else f'{show_figure(disk.bandwidth / 1e6)} MB/s'}"
+            f"{'' if disk.iops is None else f' and {disk.iops:g} IOPS'}"
+            for disk in host.disks
+        )
+        for name, host in run.plan.hardware.hosts.items()
+        if host.disks
+    }
+
+
+def _workloads(run: Weighed, shared: Sequence[str]) -> Facts:
+    """What the workloads are that both runs have, but for their worker counts: those that both have are compared."""
+    told = {
+        one.name: one.model_dump(mode="json", exclude={"name", "workers"}, exclude_none=True)
+        for one in run.plan.suite.workloads
+        if one.name in shared
+    }
+    return {f"{workload}, {key}": text for workload, key, text in _flat(told)}
+
+
+def _driver(run: Weighed, _shared: Sequence[str]) -> Facts:
+    suite = run.plan.suite
+    return {"": suite.driver, "users": suite.users, "processes": str(suite.processes)}
+
+
+def _suite(name: str) -> Callable[[Weighed, Sequence[str]], Facts]:
+    def read(run: Weighed, _shared: Sequence[str]) -> Facts:
+        value = run.plan.suite.model_dump(mode="json")[name]
+        text = value if isinstance(value, str) else "none" if value is None else json.dumps(value).replace('"', "")
+        return {"": text}
+
+    return read
+
+
+_OF_RUNS: Final[Mapping[str, Callable[[Weighed, Sequence[str]], Facts]]] = MappingProxyType(
+    {
+        "cpu": _machine("cpu"),
+        "cpus": _machine("cpus"),
+        "memory": _memory,
+        "kernel": _kernel,
+        "sysctl": _sysctl,
+        "hosts": _hosts,
+        "network": _network,
+        "disks": _disks,
+        "api": _suite("api"),
+        "workloads": _workloads,
+        "cache": _suite("cache"),
+        "age": _suite("age"),
+        "driver": _driver,
+        "driver-version": lambda run, _shared: run.facts(title="driver"),
+        "seed": _suite("seed"),
+    }
+)
+"""Guard facts of a run, and how each is read."""
+
+
+# ---- guard facts of a layout
+
+
+def _replicas(run: Weighed, layout: str) -> str | None:
+    structure = run.plan.structures.get(layout)
+    return str(structure.replicas) if structure is not None else run.facts(layout).get("replicas")
+
+
+_OF_LAYOUTS: Final[Mapping[str, Callable[[Weighed, str], str | None]]] = MappingProxyType(
+    {
+        "replicas": _replicas,
+        "acknowledgement": lambda run, layout: run.facts(layout).get("acknowledgement"),
+    }
+)
+
+GUARD_FACTS: Final = (*_OF_RUNS, *_OF_LAYOUTS)
+"""Names of all guard facts."""
+
+
+# ---- what may differ
+
+_GUARDED_BELOW: Final = ("replicas", "acknowledgement", "mtu", "kernel", "machine", "verified")
+"""Facts of layouts that are guarded, or that say what was done and not what was set."""
+_PASSING: Final = ("load before", "hardware", "cpu", "cpus", "memory", "kernel")
+"""Facts of the machine that are guarded, or that are of the moment."""
+
+
+def _settings(a: Weighed, b: Weighed, pairs: Sequence[tuple[str, str]]) -> list[Difference]:
+    """Everything else that is known of both and not the same."""
+    general = [
+        ("weighbridge", a.manifest.weighbridge_version, b.manifest.weighbridge_version),
+        ("begun at", a.manifest.created_at, b.manifest.created_at),
+        ("suite", a.plan.suite.name, b.plan.suite.name),
+        ("repeats", str(a.plan.suite.repeats), str(b.plan.suite.repeats)),
+        ("layouts", ", ".join(a.layouts), ", ".join(b.layouts)),
+        (
+            "workloads",
+            *(", ".join(f"{one.name} at {'/'.join(map(str, one.workers))}" for one in run.plan.suite.workloads) for run in (a, b)),
+        ),
+    ]
+    found = [Difference(fact=name, a=one or NOT_KNOWN, b=other or NOT_KNOWN) for name, one, other in general if one != other]
+    found += _differences("machine", _passing(a), _passing(b))
+    for one, other in pairs:
+        label = one if one == other else f"{one} → {other}"
+        of_a, of_b = ({**_planned(run, name), **_deployed(run, name)} for run, name in ((a, one), (b, other)))
+        found += _differences(label, of_a, of_b, missing=UNKNOWN)
+    return found
+
+
+def _passing(run: Weighed) -> Facts:
+    facts = run.facts(title="machine").items()
+    return {name: text for name, text in facts if name not in _PASSING and not name.startswith("sysctl ")}
+
+
+def _planned(run: Weighed, name: str) -> Facts:
+    layout = run.layouts[name]
+    told = {"release": layout.release} if layout.release else {}
+    return {**told, **{f"{part}.{key}": text for part, key, text in _flat({"place": layout.place, **layout.settings})}}
+
+
+def _flat(settings: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    return [
+        (part, str(key), json.dumps(value, ensure_ascii=False).replace('"', ""))
+        for part, values in settings.items()
+        for key, value in (values.items() if isinstance(values, dict) else [("is", values)])
+    ]
+
+
+def _deployed(run: Weighed, name: str) -> Facts:
+    facts = run.facts(name).items()
+    return {fact: text for fact, text in facts if fact not in _GUARDED_BELOW and not fact.startswith(("limits ", "image "))}

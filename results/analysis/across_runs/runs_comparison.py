@@ -1,0 +1,213 @@
+"""Comparing two runs: the layouts of B each against its own in A, cell by cell, with the verdicts that `results.analysis.comparing`
+gives.
+
+The repeats of one run are interleaved with each other, never with those of another: what changed on the machine between the two
+runs is in every difference, and no test can tell it from the gateways. Guard facts, and what the hosts could do, keep out what is
+known to have changed; by how much runs of the same thing differ besides is known from earlier ones
+(`results.analysis.across_runs.run_scatter`). Without these all is provisional.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from weighbridge.common.document import did_you_mean
+from weighbridge.common.errors import UsageError
+from weighbridge.results.analysis.across_runs.guard import Guarded, planned_differences
+from weighbridge.results.analysis.across_runs.guard import guard as hold
+from weighbridge.results.analysis.across_runs.run_scatter import RUNS, across_runs
+from weighbridge.results.analysis.across_runs.weighed import Weighed
+from weighbridge.results.analysis.comparing import contrasts, effect, judge
+from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
+from weighbridge.results.analysis.contrast import ALWAYS, Contrast, at_workers, comparable, reason, workers_words
+from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
+from weighbridge.results.analysis.noise import floors
+from weighbridge.results.analysis.sameness import between
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.doubt import Doubt, PairDoubt, graves
+from weighbridge.results.metrics import METRICS
+
+Place = tuple[Kind, str, int | None, str]
+"""What runs of the same thing have in common: kind of requests, layout, worker count (None: all), key of the metric."""
+
+OPEN: Final[tuple[Verdict, ...]] = ("provisional", "not comparable")
+"""Verdicts with which nothing is claimed and nothing ruled out."""
+
+
+def match(a: Weighed, b: Weighed, asked: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
+    """Pairs of layouts, of A and of B: those asked for as `A=B` or as one name, else all that are in both by name.
+
+    Raises UsageError when there is none, or one is not in its run.
+    """
+    if not asked:
+        pairs = tuple((name, name) for name in a.layouts if name in b.layouts)
+        if not pairs:
+            raise UsageError(
+                f"no layout is in both runs: A has {', '.join(a.layouts)}; B has {', '.join(b.layouts)}",
+                advice="Say which of A is to be compared with which of B: --layouts A=B,...",
+            )
+        return pairs
+    pairs = tuple((one, other or one) for one, _, other in (text.partition("=") for text in asked))
+    sides = (("A", a, [one for one, _ in pairs]), ("B", b, [other for _, other in pairs]))
+    strange = [
+        f"{side} has no layout {name!r}{did_you_mean(name, list(run.layouts))}"
+        for side, run, names in sides
+        for name in names
+        if name not in run.layouts
+    ]
+    if strange:
+        raise UsageError("; ".join(strange), advice="Layouts are named as in the tables of their runs.")
+    if len(set(pairs)) < len(pairs):
+        raise UsageError("a pair of layouts is named twice", advice="Name each once: --layouts A=B,...")
+    return pairs
+
+
+def hold_history(
+    a: Weighed, b: Weighed, history: Sequence[Weighed], pairs: Sequence[tuple[str, str]], despite: Sequence[str] = ()
+) -> None:
+    """Hold earlier runs against A: they must be of the same thing, alike in guard facts, in what its layouts are set to and in what
+    their hosts could do.
+
+    Raises UsageError where one is not, lacks a layout of A that is compared, or is there twice.
+    """
+    seen = {a.manifest.run_id: "A", b.manifest.run_id: "B"}
+    layouts = dict.fromkeys(one for one, _ in pairs)
+    for run in history:
+        name = run.manifest.run_id
+        if name in seen:
+            raise UsageError(
+                f"{name} is {seen[name]}, and earlier runs as well", advice="A scatter from run to run is that of different runs."
+            )
+        seen[name] = "one of the earlier runs"
+        lacking = [layout for layout in layouts if layout not in run.layouts]
+        if lacking:
+            raise UsageError(f"{name} has no layout {lacking[0]!r}", advice="Name earlier runs of the same suite as A.")
+        same = [(layout, layout) for layout in layouts]
+        unlike = [one.text for one in planned_differences(a, run, same)]
+        if unlike:
+            listed = "\n".join(f"  {text}" for text in unlike)
+            raise UsageError(
+                f"{name} is no earlier run of the same thing as A:\n{listed}", advice="Name runs of the same suite and settings."
+            )
+        try:
+            hold(a, run, same, despite)
+        except UsageError as error:
+            raise UsageError(f"{name} is no earlier run of the same thing as A: {error}", advice=error.advice) from error
+        apart = graves(one.doubt for one in _hosts(a, run, "earlier", same))
+        if apart:
+            raise UsageError(
+                f"{name} is no earlier run of the same thing as A: its hosts were not the same: {apart[0].words}",
+                advice="Name earlier runs whose hosts could do what those of A could.",
+            )
+
+
+def compare_runs(
+    a: Weighed, b: Weighed, pairs: Sequence[tuple[str, str]], guarded: Guarded, history: Sequence[Weighed] = ()
+) -> Comparison:
+    """Each layout of B against its own of A, in what both measured; thresholds are those of the suite of A.
+
+    `history` are earlier runs of the same thing as A (`hold_history`): what they and A scatter by is in every interval. Where there
+    are not enough of them, verdicts are provisional. Names of layouts have their run in brackets. The noise floor is that of either
+    run that made an A/A trial, the larger of two.
+    """
+    rows = [*_rows(a, "A"), *_rows(b, "B")]
+    noise = tuple(floor for run in (a, b) for floor in floors(run.rows, run.plan.twins))
+    sides = [(called(one, "A"), called(other, "B")) for one, other in pairs]
+    known = _figures(a, history, [one for one, _ in pairs])
+    found = [_across(one, known.get(_place(one), ())) for one in contrasts(rows, sides, _hosts(a, b, "B", pairs))]
+    judged, tests = judge(found, a.plan.suite.bounds, noise)
+    # What B calls differently it does not measure alike: the guard facts say so.
+    names = subjects(rows[::-1])
+    return Comparison(
+        baseline="A",
+        subjects=tuple(dict.fromkeys(subject for _, subject in sides)),
+        effects=tuple(effect(names[kind_of(one.contrast.baseline)], one) for one in judged),
+        noise=noise,
+        tests=tests,
+        unlike=tuple(one.text for one in guarded.unlike),
+    )
+
+
+def _rows(run: Weighed, side: str) -> Iterator[Row]:
+    for row in run.rows:
+        if row.layout not in run.plan.twins:
+            yield row.model_copy(update={"layout": called(row.layout, side)})
+
+
+def _hosts(a: Weighed, other: Weighed, side: str, pairs: Sequence[tuple[str, str]]) -> tuple[PairDoubt, ...]:
+    """What there is to doubt of pairs of layouts, of A and of the run on the other side, for what their hosts could do."""
+    sides = [(called(one, "A"), called(another, side)) for one, another in pairs]
+    attested = [
+        figure.model_copy(update={"layout": called(figure.layout, name)})
+        for run, name in ((a, "A"), (other, side))
+        for figure in run.attested
+        # What an OSD does is of the store, which may be what changed, as much as of its host.
+        if figure.kind != "osd"
+    ]
+    found = between(attested, list(dict.fromkeys(name for names in sides for name in names)))
+    return tuple(doubt for doubt in found if any(doubt.about(*names) for names in sides))
+
+
+def _figures(a: Weighed, history: Sequence[Weighed], layouts: Sequence[str]) -> Mapping[Place, Sequence[float]]:
+    """Of everything that is compared, the logarithms of how many times each run's figure is A's: of A, 0; of each of `history`."""
+    found: dict[Place, list[float]] = {}
+    for run in history:
+        sides = [(called(layout, "A"), called(layout, "earlier")) for layout in dict.fromkeys(layouts)]
+        for one in contrasts([*_rows(a, "A"), *_rows(run, "earlier")], sides):
+            if one.ratio is not None:
+                found.setdefault(_place(one), [0.0]).append(math.log(one.ratio.value))
+    return found
+
+
+def _place(one: Contrast) -> Place:
+    return kind_of(one.baseline), one.baseline.layout, one.workers, one.metric.key
+
+
+def _across(one: Contrast, runs: Sequence[float]) -> Contrast:
+    """A contrast of A and B with what runs of the same thing scatter by; where that is not known, in doubt."""
+    if one.ratio is None:
+        return one
+    if one.welch is None or len(runs) < RUNS:
+        words = f"how far runs of the same thing differ takes {RUNS} of them to know, A among them"
+        return replace(one, doubts=(*one.doubts, Doubt(what="runs apart", grade="mild", words=words)))
+    tested = across_runs(one.welch, runs)
+    return replace(one, welch=tested, p=tested.p, ratio=tested.ratio)
+
+
+def called(layout: str, side: str) -> str:
+    """A layout with the run that it is of: `swift (A)`."""
+    return f"{layout} ({side})"
+
+
+def regressions(comparison: Comparison) -> tuple[Effect, ...]:
+    """Where B is worse than A, beyond threshold and noise."""
+    return tuple(one for one in comparison.effects if one.verdict == "worse")
+
+
+def claims(comparison: Comparison) -> bool:
+    """Whether any verdict was possible at all: somewhere both sides were ranked, with enough repeats for a claim."""
+    return any(one.verdict not in OPEN for one in comparison.effects)
+
+
+def lost(a: Weighed, b: Weighed, pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """What can be compared in A and was measured in B as well, but cannot be compared there: where, and why not."""
+    of_b = {(row.layout, kind_of(row), row.workers): row for row in b.rows}
+    found = []
+    for one, other in pairs:
+        for row in a.rows:
+            after = of_b.get((other, kind_of(row), row.workers))
+            if row.layout == one and comparable(row) and after is not None and not comparable(after):
+                found.append(f"{called(other, 'B')}, {row.workload}, {workers_words(row.workers)}: {reason(after)}")
+    return tuple(dict.fromkeys(found))
+
+
+def unjudged(a: Weighed, comparison: Comparison) -> tuple[Effect, ...]:
+    """Cells of throughput and p90 in which A has a figure to compare with, and in which no regression could have been shown."""
+    rows: dict[tuple[str, Kind, int | None], Row] = {(row.layout, kind_of(row), row.workers): row for row in _rows(a, "A")}
+    left = [one for one in comparison.effects if one.verdict in OPEN and one.metric in ALWAYS and one.workers is not None]
+    cells = [(one, rows[one.baseline, kind_of(one), one.workers]) for one in left]
+    # Where A cannot even be set against itself, B loses nothing.
+    return tuple(one for one, row in cells if at_workers(METRICS[one.metric], row, row).ratio is not None)

@@ -1,0 +1,183 @@
+"""A baseline as it is kept: what the hosts of a hardware file can do, beside what the file promises, and what is odd about it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.common.record import Record
+from weighbridge.results.analysis.sameness import BOUNDS, FREE_BOUND, show
+from weighbridge.results.figures import UNKNOWN
+from weighbridge.results.record.attestation import Kind, Unit
+
+Group = Literal["cpu", "disk", "disks", "network", "fabric"]
+
+TITLES: Final[dict[Group, str]] = {
+    "cpu": "CPU",
+    "disk": "Each disk alone",
+    "disks": "Disks at once",
+    "network": "The network, pair by pair",
+    "fabric": "The network, all hosts at once",
+}
+COLUMNS: Final = (
+    *("host", "group", "what", "value", "unit", "promised", "share_of_promised"),
+    *("operation", "pick", "request_bytes", "sender", "receiver"),
+)
+
+
+class Figure(Record):
+    """One figure about one host, better when it is higher; those of the same `job` about things `like` one another compare."""
+
+    host: str
+    kind: Kind
+    group: Group
+    what: str
+    job: str
+    like: str = ""
+    value: Annotated[float, Field(gt=0)]
+    unit: Unit
+    promised: Annotated[float, Field(gt=0)] | None = None
+    operation: Literal["read", "write"] | None = None
+    pick: Literal["sequential", "random"] | None = None
+    request_bytes: int | None = None
+    sender: str | None = None
+    receiver: str | None = None
+
+    @property
+    def share(self) -> float | None:
+        """The figure as a part of what was promised; None without a promise."""
+        return None if self.promised is None else self.value / self.promised
+
+    @property
+    def bound(self) -> float:
+        """How far apart or short is still called the same."""
+        return FREE_BOUND if self.promised is None else BOUNDS[self.kind]
+
+    @property
+    def shown(self) -> str:
+        """Such as `197 MB/s`."""
+        return show(self.value, self.unit)
+
+    @property
+    def promise_shown(self) -> str:
+        """What was promised, or that nothing was."""
+        return UNKNOWN if self.promised is None else show(self.promised, self.unit)
+
+
+class Baseline(Record):
+    """`baseline.json`."""
+
+    hardware: str
+    about: str
+    measured_at: str
+    """UTC, ISO 8601."""
+    took_s: float
+    tools: dict[str, str]
+    machine: dict[str, str]
+    figures: Annotated[tuple[Figure, ...], Field(min_length=1)]
+
+
+def read_baseline(path: Path) -> Baseline:
+    """The baseline of a `baseline.json`. Raises InvalidMeasurement when it is none."""
+    try:
+        return Baseline.model_validate_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise InvalidMeasurement(f"{path} is no baseline: {error}", advice="`weighbridge baseline` makes one.") from error
+
+
+def baseline_csv(figures: Sequence[Figure]) -> str:
+    """A line for each figure. What is not known is empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for one in figures:
+        share = None if one.share is None else f"{one.share:.4f}"
+        writer.writerow(
+            [
+                *(one.host, one.group, one.what, f"{one.value:.6g}", one.unit, one.promised, share),
+                *(one.operation, one.pick, one.request_bytes, one.sender, one.receiver),
+            ]
+        )
+    return text.getvalue()
+
+
+def oddities(figures: Sequence[Figure]) -> tuple[str, ...]:
+    """What is odd, a sentence each: promises that were not kept, things that differ from their kin, links slower one way.
+
+    The bounds are those by which deployments are compared (results.record.attestation).
+    """
+    return (*_short(figures), *_unlike(figures), *_lopsided(figures), *_crowded(figures))
+
+
+def _short(figures: Sequence[Figure]) -> list[str]:
+    return [
+        f"{_about(one)} gave {one.shown}, {_percent(1 - one.share)} less than the {one.promise_shown} that are promised"
+        for one in figures
+        # What all hosts do at once is told of by a sentence of its own.
+        if one.group != "fabric" and one.share is not None and 1 - one.share > one.bound
+    ]
+
+
+def _unlike(figures: Sequence[Figure]) -> list[str]:
+    """Of three and more that ought to be the same, those that are not; of two nobody knows which it is."""
+    kin: dict[tuple[str, str, str], list[Figure]] = {}
+    for one in figures:
+        if one.group in ("cpu", "disk"):
+            kin.setdefault((one.group, one.job, one.like), []).append(one)
+    told = []
+    for same in kin.values():
+        if len(same) == 2:
+            low, high = sorted(same, key=lambda one: one.value)
+            if 1 - low.value / high.value > low.bound:
+                told.append(f"{_about(low)} gave {low.shown}, and its like on {high.host} {high.shown}")
+            continue
+        median = statistics.median(one.value for one in same)
+        for one in same:
+            if abs(1 - one.value / median) > one.bound:
+                word = "less" if one.value < median else "more"
+                apart = f"{_percent(abs(1 - one.value / median))} {word}"
+                told.append(
+                    f"{_about(one)} gave {one.shown}, {apart} than the median of the {len(same)} ({show(median, one.unit)})"
+                )
+    return told
+
+
+def _lopsided(figures: Sequence[Figure]) -> list[str]:
+    ways = {(one.sender, one.receiver): one for one in figures if one.group == "network"}
+    told = []
+    for (sender, receiver), one in ways.items():
+        back = ways.get((receiver, sender))
+        if back is not None and 1 - one.value / back.value > one.bound:
+            less = _percent(1 - one.value / back.value)
+            told.append(f"{sender} sends {one.shown} to {receiver}, {less} less than the {back.shown} the other way")
+    return told
+
+
+def _crowded(figures: Sequence[Figure]) -> list[str]:
+    """What all hosts pass at once, of what their NICs would let through."""
+    sent = [one for one in figures if one.group == "fabric" and one.job == "sent"]
+    promises = [one.promised for one in sent if one.promised is not None]
+    if not sent or len(promises) < len(sent):
+        return []
+    total, promised = sum(one.value for one in sent), sum(promises)
+    if 1 - total / promised <= BOUNDS["network"]:
+        return []
+    passed = f"{show(total, 'bit/s')} pass of the {show(promised, 'bit/s')} that their NICs would let through"
+    return [f"when all {len(sent)} hosts send at once, {passed} ({_percent(total / promised)})"]
+
+
+def _about(one: Figure) -> str:
+    if one.group == "network":
+        return f"the network from {one.sender} to {one.receiver}"
+    return f"{one.what} on {one.host}"
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.0f} %"

@@ -1,0 +1,67 @@
+"""Kinds of requests: what rows must have in common to be compared, and what such requests are called in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from weighbridge.common.quantities import show_bytes
+from weighbridge.results.analysis.steps.summary import WITH_BODIES, Row
+from weighbridge.suites import Api, DriverName, Operation
+
+if TYPE_CHECKING:
+    from weighbridge.results.analysis.comparison import Effect
+    from weighbridge.results.analysis.findings import Finding
+
+_NOUNS: Final[dict[Operation, str]] = {
+    "read": "reads",
+    "write": "writes",
+    "delete": "deletes",
+    "list": "listings",
+    "head": "HEAD requests",
+}
+_APIS: Final[dict[Api, str]] = {
+    "swift": "the Swift API",
+    "s3": "the S3 API",
+    "rados": "RADOS",
+    "object-server": "Swift’s object servers",
+    "rbd": "RBD",
+    "cephfs": "CephFS",
+}
+DRIVERS: Final[dict[DriverName, str]] = {"locust": "Locust", "cosbench": "COSBench", "rados": "Ceph’s benches", "fio": "fio"}
+
+Kind = tuple[str, Operation, Api, DriverName]
+"""A kind of requests: workload, operation, API, and the driver that makes them."""
+
+
+def kind_of(one: Row | Effect | Finding) -> Kind:
+    """The kind of requests that a row, an effect or a finding is about."""
+    return one.workload, one.operation, one.api, one.driver
+
+
+def subjects(rows: Sequence[Row]) -> dict[Kind, str]:
+    """What each kind of requests is called: `1 MB reads`, `listings`.
+
+    API and driver are named where there are two, and the workload where two would be called the same.
+    """
+    apis, drivers = (
+        len({row.api for row in rows}) > 1,
+        len({(row.api, row.driver) for row in rows}) > len({row.api for row in rows}),
+    )
+    names = {kind_of(row): _subject(row, api=apis, driver=drivers) for row in rows}
+    called = list(names.values())
+    return {kind: f"{name} of {kind[0]}" if called.count(name) > 1 else name for kind, name in names.items()}
+
+
+def requests_of(operation: Operation, object_size_bytes: float | None) -> str:
+    """`64 kB reads`, `listings`: the size is that of bodies, and not named where it is not known."""
+    noun = _NOUNS[operation]
+    if operation in WITH_BODIES and object_size_bytes is not None:
+        return f"{show_bytes(object_size_bytes)} {noun}"
+    return noun
+
+
+def _subject(row: Row, *, api: bool, driver: bool) -> str:
+    noun = requests_of(row.operation, row.object_size_bytes)
+    noun = f"{noun} over {_APIS[row.api]}" if api else noun
+    return f"{noun} by {DRIVERS[row.driver]}" if driver else noun

@@ -1,0 +1,252 @@
+"""Making staircases: which steps a layout has for a kind of requests, where each figure comes from, and what it is a share of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, cast
+
+from weighbridge.results import doubt as doubts
+from weighbridge.results.analysis.findings import kind_of, subjects
+from weighbridge.results.analysis.layers.ceiling import Asked, Ceiling, Gap, HardwareKind, Transfer, ceiling
+from weighbridge.results.analysis.layers.staircase import HARDWARE, NAMES, Doubt, Level, Staircase, Step, above
+from weighbridge.results.analysis.steps.summary import NOT_STEADY, NOT_VALID, WITH_BODIES, Row
+from weighbridge.results.analysis.steps.use import limit_brief
+from weighbridge.results.figures import show_figure
+from weighbridge.results.record.attestation import Attested
+from weighbridge.results.record.resolved import PlannedLayout, PlannedStructure, ResolvedPlan
+from weighbridge.suites import Api, Operation
+
+STORES: Final[dict[str, Level]] = {"rgw": "rados", "swift": "object-server"}
+"""The store below a kind of gateway."""
+BENCHED: Final[tuple[Level, ...]] = ("rados", "rbd", "cephfs")
+"""What Ceph's benches and fio ask, on the gateway's host."""
+
+
+def staircases(
+    plan: ResolvedPlan, rows: Sequence[Row], layers: Sequence[Row], attested: Sequence[Attested]
+) -> tuple[Staircase, ...]:
+    """A staircase for each layout and kind of requests with bodies; none where the suite asks for no layer.
+
+    `rows` and `layers` are what `summarize` and `summarize_layers` give.
+    """
+    if not plan.suite.layers:
+        return ()
+    names = subjects(rows)
+    heads = dict.fromkeys((*kind_of(row), row.layout) for row in rows if row.operation in WITH_BODIES)
+    made = []
+    for *kind, name in heads:
+        mine = [row for row in rows if (*kind_of(row), row.layout) == (*kind, name)]
+        if mine[0].object_size_bytes:
+            own = [
+                row for row in layers if (row.layout, row.workload, row.operation) == (name, mine[0].workload, mine[0].operation)
+            ]
+            made.append(_staircase(plan, mine, own, [one for one in attested if one.layout == name], names[kind_of(mine[0])]))
+    return tuple(made)
+
+
+def beside(layers: Sequence[Row]) -> tuple[Row, ...]:
+    """What stands beside the gateways on the same store: RBD and CephFS."""
+    return tuple(row for row in layers if row.layer in ("rbd", "cephfs"))
+
+
+def doubted(rows: Sequence[Row], stairs: Iterable[Staircase]) -> tuple[Row, ...]:
+    """The rows, with a note on each that is above a layer below it; what is not believable before it is explained is not ranked."""
+    known = {(stair.kind, stair.layout): stair for stair in stairs}
+    made = []
+    for row in rows:
+        stair = known.get((kind_of(row), row.layout))
+        doubt = None
+        if stair is not None and row.ranked and row.throughput_ops_s:
+            doubt = above(row.throughput_ops_s, stair.steps[:-1], row.operation, stair.daemons)
+        if doubt is not None:
+            told = {"notes": (*row.notes, f"{doubt.verdict}: {doubt.text}")}
+            above_it = doubts.Doubt(what="above its ceiling", grade="grave", words=f"not believable: {doubt.text}")
+            more = {"doubts": (*row.doubts, above_it)} if doubt.verdict == "not believable" else {}
+            row = row.model_copy(update=told | more)  # noqa: PLW2901 - the same row, more of it known
+        made.append(row)
+    return tuple(made)
+
+
+def _staircase(
+    plan: ResolvedPlan, rows: Sequence[Row], layers: Sequence[Row], attested: Sequence[Attested], about: str
+) -> Staircase:
+    head = rows[0]
+    layout = next(one for one in plan.layouts if one.name == head.layout)
+    (workload,) = (one for one in plan.suite.workloads if one.name == head.workload)
+    structure = plan.structures.get(layout.name)
+    size = head.object_size_bytes or 0.0
+    asked = Asked(
+        operation=cast("Transfer", head.operation),
+        size_bytes=size,
+        in_order=workload.pick == "sequential",
+        clients=plan.hardware.clients,
+        nics_bit_s=plan.hardware.nics_bit_s,
+    )
+    benched = STORES.get(layout.gateway) == "rados" and "osd" in plan.suite.layers and head.operation == "write"
+    wanted = [one for one in HARDWARE if one != "osd" or benched]
+    steps = [_hardware(kind, ceiling(kind, attested, structure, asked), size, plan) for kind in wanted]
+    mix = len(workload.operations) > 1
+    for level in _levels(layout, structure, head.api):
+        if level == _top(structure, head.api):
+            step = _best(rows, level, structure)
+        else:
+            own = [row for row in layers if row.layer == level and (level != "gateway" or row.api == head.api)]
+            step = _layer(plan, own, level, structure)
+        steps.append(step.model_copy(update={"note": _joined(step.note, "a mix: other operations shared it")}) if mix else step)
+    daemons = structure.daemons if structure is not None else 1
+    return Staircase(
+        layout=head.layout,
+        workload=head.workload,
+        operation=head.operation,
+        api=head.api,
+        driver=head.driver,
+        about=about,
+        object_size_bytes=size,
+        daemons=daemons,
+        steps=_shared(steps, head.operation, daemons, _beneath(structure, attested, asked)),
+    )
+
+
+def _top(structure: PlannedStructure | None, api: Api) -> Level:
+    """What a layout's own steps are of."""
+    if api in ("swift", "s3"):
+        return "front" if structure is not None and structure.front is not None else "gateway"
+    return cast("Level", api)
+
+
+def _levels(layout: PlannedLayout, structure: PlannedStructure | None, api: Api) -> list[Level]:
+    """The layers above the hardware, from the bottom up."""
+    top = _top(structure, api)
+    store = STORES.get(layout.gateway)
+    levels: list[Level] = [] if store is None or store == top else [store]
+    levels += ["gateway"] if top == "front" else []
+    return [*levels, top]
+
+
+def _hardware(kind: HardwareKind, found: Ceiling | Gap, size_bytes: float, plan: ResolvedPlan) -> Step:
+    if isinstance(found, Gap):
+        # The network is attested in any case, with one figure of each pair of hosts that talk.
+        why = found.why if kind == "network" or kind not in plan.suite.layers else found.why.replace(f": --layers {kind}", "")
+        return Step(level=kind, name=NAMES[kind], note=why)
+    return _rated(kind, found, size_bytes)
+
+
+def _rated(kind: HardwareKind, found: Ceiling, size_bytes: float) -> Step:
+    return Step(
+        level=kind,
+        name=NAMES[kind],
+        throughput_ops_s=found.bytes_s / size_bytes,
+        bandwidth_mb_s=found.bytes_s / 1e6,
+        bound=found.bound,
+        note=found.how,
+    )
+
+
+def _best(rows: Sequence[Row], level: Level, structure: PlannedStructure | None) -> Step:
+    """The best of the worker counts of what the suite itself is about."""
+    name = structure.front if level == "front" and structure is not None and structure.front else NAMES[level]
+    ranked = [row for row in rows if row.ranked and row.throughput_ops_s]
+    if not ranked:
+        return Step(level=level, name=name, note=_why_not(rows))
+    best = max(ranked, key=lambda row: row.throughput_ops_s or 0.0)
+    return _measured(best, level, name, structure, 1)
+
+
+def _layer(plan: ResolvedPlan, rows: Sequence[Row], level: Level, structure: PlannedStructure | None) -> Step:
+    """A layer that was replayed by itself."""
+    ranked = [row for row in rows if row.ranked and row.throughput_ops_s]
+    if not ranked:
+        unasked = "cannot be asked this" if level in plan.suite.layers else f"not measured: --layers {level}"
+        why = _why_not(rows) if rows else unasked
+        return Step(level=level, name=NAMES[level], note=why)
+    times = 1
+    if level == "object-server" and ranked[0].operation == "write":
+        if structure is None:
+            return Step(level=level, name=NAMES[level], note="how often a write is kept is not known")
+        times = structure.replicas
+    step = _measured(ranked[0], level, NAMES[level], structure, times)
+    if level == "gateway" and structure is not None and structure.daemons > 1:
+        return step.model_copy(update={"note": _joined(step.note, f"one of {structure.daemons} daemons")})
+    return step
+
+
+def _measured(row: Row, level: Level, name: str, structure: PlannedStructure | None, times: int) -> Step:
+    assert row.throughput_ops_s is not None  # noqa: S101 - rows without it are gaps
+    mb_s = row.bandwidth_mb_s
+    replicas = f"{show_figure(row.throughput_ops_s)} writes to single disks a second, by {times} replicas" if times > 1 else ""
+    return Step(
+        level=level,
+        name=name,
+        throughput_ops_s=row.throughput_ops_s / times,
+        bandwidth_mb_s=None if mb_s is None else mb_s / times,
+        workers=row.workers,
+        saturated=limit_brief(row.resources),
+        held=_held(row, level, structure),
+        note=replicas,
+    )
+
+
+def _held(row: Row, level: Level, structure: PlannedStructure | None) -> str:
+    """The CPU that ran out where the load is made: by Ceph's benches and fio on the gateway's own host, else on the clients."""
+    hosts = structure.gateways if level in BENCHED and structure is not None else ()
+    full = [one for one in row.resources if one.what == "CPU" and one.saturated and (one.tier == "client" or one.host in hosts)]
+    return ", ".join(one.words for one in full)
+
+
+def _why_not(rows: Sequence[Row]) -> str:
+    """Why none of the rows has a figure."""
+    notes = [next((note for note in row.notes if note not in (NOT_VALID, NOT_STEADY)), NOT_VALID) for row in rows]
+    return notes[0] if notes else "not measured"
+
+
+def _beneath(structure: PlannedStructure | None, attested: Sequence[Attested], asked: Asked) -> dict[Level, Step]:
+    """The network as those layers have it whose load is not made where the gateway's is, by layer; none where it is not known."""
+    if structure is None:
+        return {}
+    nearby = structure.model_copy(update={"entrances": structure.gateways})
+    benches = ceiling("network", attested, nearby, asked.model_copy(update={"clients": structure.gateways}))
+    direct = structure.model_copy(update={"entrances": asked.clients, "gateways": asked.clients, "copied_by": "gateway"})
+    engine = ceiling("network", attested, direct, asked)
+    found = {**dict.fromkeys(BENCHED, benches), "object-server": engine}
+    return {level: _rated("network", one, asked.size_bytes) for level, one in found.items() if isinstance(one, Ceiling)}
+
+
+def _shared(steps: Sequence[Step], operation: Operation, daemons: int, beneath: Mapping[Level, Step]) -> tuple[Step, ...]:
+    """The steps with their shares of what is below them, and what is to be said of them."""
+    made: list[Step] = []
+    for step in steps:
+        rate = step.throughput_ops_s
+        if rate is not None:
+            below = list(made)
+            if step.level in (*BENCHED, "object-server"):
+                own = beneath.get(step.level)
+                below = [one for one in made if one.level != "network"] + ([] if own is None else [own])
+            lower = _under(step, below)
+            disks = next((one.throughput_ops_s for one in made if one.level == "disk"), None)
+            doubt = None if step.level == "network" else above(rate, below, operation, daemons)
+            if step.held and (doubt is None or doubt.verdict != "not believable"):
+                where = f"{step.held} ran out where its load is made: it can do more"
+                doubt = doubt or Doubt(verdict="at least", text=where)
+            step = step.model_copy(  # noqa: PLW2901 - the same step, more of it known
+                update={
+                    "below": None if lower is None else lower.level,
+                    "of_below": None if lower is None or not lower.throughput_ops_s else rate / lower.throughput_ops_s,
+                    "of_disks": rate / disks if disks and step.level != "disk" else None,
+                    "doubt": doubt,
+                }
+            )
+        made.append(step)
+    return tuple(made)
+
+
+def _under(step: Step, made: Sequence[Step]) -> Step | None:
+    """What a step is a share of: the layer next below that is known; of disks, OSDs and network the smallest."""
+    if step.level in ("disk", "network"):
+        return None
+    known = [one for one in made if one.throughput_ops_s is not None]
+    layers = [one for one in known if one.level not in HARDWARE]
+    return layers[-1] if layers else min(known, key=lambda one: one.throughput_ops_s or 0.0, default=None)
+
+
+def _joined(*notes: str) -> str:
+    return "; ".join(note for note in notes if note)

@@ -1,0 +1,234 @@
+"""Ceilings: what disks, OSDs and network let a layout do at most for its clients, from what its hosts were attested to do.
+
+The bottom-up method (F. Wang and others, "Performance and Scalability Evaluation of the Ceph Parallel File System", PDSW 2013):
+establish what each layer can do before the one above it is judged. In bytes of objects a second:
+
+- Disks: the sum over those that objects are kept on. A write goes to as many as there are replicas, and twice to each where a
+  journal is on it; a read comes from one. Of writes, and of reads in the order of the writes, the better of sequential and random
+  requests counts, since it is the store that places data; of other reads random ones.
+- OSDs (`ceph tell osd.N bench`): the sum over them, by the replicas. It knows writes alone; a journal is in it.
+- Network: at each end of each leg between clients, front, gateway and stores, the sum over its hosts of what each sent, or was
+  sent, at best, by how often an object crosses there; the smallest of these. Where a host's own NIC may carry more than that of
+  any host it was measured with, it is the NIC's limit. Headers and everything else on the wire are left out.
+
+Figures are of requests of the size of an object. Where that was not measured they are of the nearest size that was, which is said;
+nothing is made up between two sizes. Over deployments it is the median.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from statistics import median
+from typing import Final, Literal
+
+from pydantic import Field, PositiveFloat
+
+from weighbridge.common.quantities import show_bytes
+from weighbridge.common.record import Record
+from weighbridge.results.analysis.sameness import BOUNDS, FREE_BOUND
+from weighbridge.results.record.attestation import Attested
+from weighbridge.results.record.resolved import PlannedStructure
+
+HardwareKind = Literal["disk", "osd", "network"]
+Transfer = Literal["read", "write"]
+
+
+class Asked(Record):
+    """What a ceiling is asked of: requests of one kind on one layout, from these client hosts."""
+
+    operation: Transfer
+    size_bytes: float
+    """Of an object, or the expected mean."""
+    in_order: bool
+    """Whether objects are picked in the order in which they were written."""
+    clients: tuple[str, ...]
+    nics_bit_s: dict[str, float] = Field(default_factory=dict)
+    """Limits of the NICs of those hosts that have one."""
+
+
+class Ceiling(Record):
+    """The most that one kind of hardware lets through, in bytes of objects a second, after replication."""
+
+    kind: HardwareKind
+    bytes_s: PositiveFloat
+    bound: float
+    """How far a result may be above it, as a part of it: by how much attestations of the same hosts differ."""
+    how: str
+    """What it is made of, in words."""
+
+
+class Gap(Record):
+    """Why a figure is not there, and what to do, in words."""
+
+    why: str
+
+
+class Found(Record):
+    """What one deployment gave."""
+
+    bytes_s: float
+    limited: bool
+    how: str
+
+
+def ceiling(kind: HardwareKind, attested: Iterable[Attested], structure: PlannedStructure | None, asked: Asked) -> Ceiling | Gap:
+    """The ceiling of a layout's deployments, from the `attested` that are its own."""
+    if structure is None:
+        return Gap(why="not known: nobody here knows what it is made of")
+    if kind == "disk" and not structure.disks:
+        return Gap(why="objects are kept in memory, on no disk")
+    told = sorted((one for one in attested if one.kind == kind), key=lambda one: one.repeat)
+    deployments = [list(mine) for _, mine in groupby(told, key=lambda one: one.repeat)]
+    parts = [_MEASURES[kind](mine, structure, asked) for mine in deployments]
+    known = [part for part in parts if isinstance(part, Found)]
+    if not known:
+        return next((part for part in parts if isinstance(part, Gap)), Gap(why=f"not measured: --layers {kind}"))
+    over = f", median of {len(known)} deployments" if len(known) > 1 else ""
+    bound = BOUNDS[kind] if all(part.limited for part in known) else FREE_BOUND
+    return Ceiling(kind=kind, bytes_s=median(part.bytes_s for part in known), bound=bound, how=f"{known[0].how}{over}")
+
+
+# disks and OSDs --------------------------------------------------------------------------------------------------------------
+
+
+def _disks(told: Sequence[Attested], structure: PlannedStructure, asked: Asked) -> Found | Gap:
+    names: dict[str, list[str]] = {}
+    for one in told:
+        mine = names.setdefault(one.host, [])
+        if _disk_of(one) not in mine:
+            mine.append(_disk_of(one))
+    picks = ("random",) if asked.operation == "read" and not asked.in_order else ("sequential", "random")
+    fit = [one for one in told if one.operation == asked.operation and one.pick in picks and one.unit == "B/s"]
+    nearest = _nearest(fit, asked.size_bytes)
+    if nearest is None:
+        return Gap(why="not measured: --layers disk")
+    # The better last, so that it is the one that stays.
+    ranked = sorted((one for one in fit if one.request_bytes == nearest), key=lambda one: one.value)
+    figures = {(one.host, _disk_of(one)): one for one in ranked}
+
+    def total(places: Mapping[str, Sequence[int]]) -> list[Attested] | None:
+        """The figures of the disks with these numbers, or None where one of them is lacking."""
+        found = []
+        for host, numbers in places.items():
+            for number in numbers:
+                known = names.get(host, [])
+                one = figures.get((host, known[number])) if number < len(known) else None
+                if one is None:
+                    return None
+                found.append(one)
+        return found or None
+
+    kept = total(structure.disks)
+    journals = total(structure.journals) if structure.journals else []
+    if kept is None or journals is None:
+        return Gap(why="not measured on every disk that objects are kept on")
+    times = structure.replicas * structure.writes if asked.operation == "write" else 1
+    rate, of = sum(one.value for one in kept), kept
+    if asked.operation == "write" and journals and sum(one.value for one in journals) < rate:
+        rate, of = sum(one.value for one in journals), journals
+    what = "disk" if of is kept else "disk of journals"
+    words = f"{len(of)} {what.replace('disk', 'disks', len(of) > 1)}, {' or '.join(picks)} requests of {_size(nearest)}"
+    words += "" if nearest == asked.size_bytes else f", the nearest measured to {_size(asked.size_bytes)}"
+    words += f", by {structure.replicas} replicas" if asked.operation == "write" and structure.replicas > 1 else ""
+    words += ", each written twice (journal and data)" if asked.operation == "write" and structure.writes > 1 else ""
+    return Found(bytes_s=rate / times, limited=all(one.promised is not None for one in of), how=words)
+
+
+def _disk_of(one: Attested) -> str:
+    """`wb0` of `disk wb0 random read`."""
+    return one.what.split()[1]
+
+
+def _osds(told: Sequence[Attested], structure: PlannedStructure, asked: Asked) -> Found | Gap:
+    if asked.operation != "write":
+        return Gap(why="the OSDs' own bench writes only")
+    fit = [one for one in told if one.operation == "write" and one.unit == "B/s"]
+    nearest = _nearest(fit, asked.size_bytes)
+    mine = [one for one in fit if one.request_bytes == nearest]
+    if nearest is None or {one.host for one in mine} != set(structure.stores):
+        return Gap(why="not measured: --layers osd" if nearest is None else "not measured on every host of OSDs")
+    words = f"{len(mine)} OSDs, each alone, requests of {_size(nearest)}"
+    words += "" if nearest == asked.size_bytes else f", the nearest measured to {_size(asked.size_bytes)}"
+    words += f", by {structure.replicas} replicas" if structure.replicas > 1 else ""
+    return Found(bytes_s=sum(one.value for one in mine) / structure.replicas, limited=False, how=words)
+
+
+def _nearest(told: Sequence[Attested], size_bytes: float) -> int | None:
+    """The size of requests nearest to this one by ratio, the smaller of two as near; None where there is none."""
+    sizes = sorted({one.request_bytes for one in told if one.request_bytes is not None})
+    return min(sizes, key=lambda size: abs(math.log(size / size_bytes)), default=None) if size_bytes > 0 else None
+
+
+def _size(size_bytes: float) -> str:
+    return show_bytes(size_bytes)
+
+
+# network ---------------------------------------------------------------------------------------------------------------------
+
+
+class Crossing(Record):
+    """One end of a leg: hosts that send, or are sent, `times` what a client's requests carry."""
+
+    hosts: tuple[str, ...]
+    sends: bool
+    times: int = 1
+
+    @property
+    def words(self) -> str:
+        """`what store-1, store-2, store-3 receive, 3 times`."""
+        does = ("sends" if self.sends else "receives") if len(self.hosts) == 1 else "send" if self.sends else "receive"
+        return f"what {', '.join(self.hosts)} {does}{f', {self.times} times' if self.times > 1 else ''}"
+
+
+def _network(told: Sequence[Attested], structure: PlannedStructure, asked: Asked) -> Found | Gap:
+    found: list[Found] = []
+    for crossing in _crossings(structure, asked):
+        rates = [_carried(told, host, asked.nics_bit_s.get(host), sends=crossing.sends) for host in crossing.hosts]
+        if None in rates:
+            lacking = ", ".join(host for host, one in zip(crossing.hosts, rates, strict=True) if one is None)
+            return Gap(why=f"not measured: what {lacking} {'sends' if crossing.sends else 'is sent'} (--layers network)")
+        known = [one for one in rates if one is not None]
+        rate = sum(bit_s for bit_s, _ in known) / 8 / crossing.times
+        if math.isfinite(rate):
+            found.append(Found(bytes_s=rate, limited=all(limited for _, limited in known), how=crossing.words))
+    return min(found, key=lambda part: part.bytes_s, default=Gap(why="not known: no host's own link was seen at its limit"))
+
+
+def _carried(told: Sequence[Attested], host: str, nic_bit_s: float | None, *, sends: bool) -> tuple[float, bool] | None:
+    """What a host sends, or is sent, at most, and whether a limit holds it; None where nobody measured it.
+
+    Of what it was measured at, with one other host or among all of them, the best is what its own link can do.
+    """
+    mine = [one for one in told if (one.sender if sends else one.receiver) == host and one.sender and one.receiver]
+    best = max(mine, key=lambda one: one.value, default=None)
+    if best is None:
+        return None
+    if best.promised is not None and (nic_bit_s is None or nic_bit_s > best.promised):
+        # It was the other host's NIC that was the limit.
+        return (math.inf, True) if nic_bit_s is None else (nic_bit_s, True)
+    return best.value, best.promised is not None
+
+
+def _crossings(structure: PlannedStructure, asked: Asked) -> list[Crossing]:
+    """Where bodies cross links, from the clients to the stores; hosts that are both ends of a leg have none there."""
+    reads = asked.operation == "read"
+    legs = [(asked.clients, structure.entrances, 1, 1)]
+    legs += [(structure.entrances, structure.gateways, 1, 1)]
+    sent = structure.replicas if structure.copied_by == "gateway" and not reads else 1
+    kept = 1 if reads else structure.replicas
+    legs += [(structure.gateways, structure.stores, sent, kept)]
+    found = []
+    for near, far, left, arrived in legs:
+        if not set(near) & set(far):
+            found.append(Crossing(hosts=near, sends=not reads, times=left))
+            found.append(Crossing(hosts=far, sends=reads, times=arrived))
+    return found
+
+
+_MEASURES: Final[Mapping[HardwareKind, Callable[[Sequence[Attested], PlannedStructure, Asked], Found | Gap]]] = {
+    "disk": _disks,
+    "osd": _osds,
+    "network": _network,
+}

@@ -1,0 +1,227 @@
+"""The efficiency staircase: what each layer of a layout does for the same requests, from its disks to the gateway's front.
+
+Every figure is what clients get or could get, after replication, so that each step can be divided by the one below. Of the
+gateway and its front it is the best over the worker counts; of RADOS, object servers and a gateway behind its front it is their
+figure at the workload's largest worker count, the only one that they are asked. A write to an object server goes to one disk: by
+the replicas it is what clients get. Disks and network do not stand on one another: the store above them is a share of the smaller
+of the two, of the network that its own load crosses: Ceph's benches run on the gateway's host, the engine that asks object servers
+on the client's. What is not known is a gap with its reason and is passed over, never guessed.
+
+A figure above one below it is looked at. Reads above their disks came from memory. A layer whose load ran out of CPU on its own
+host could do more than its figure says. Anything else is not believable before it is explained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Literal
+
+from pydantic import PositiveInt
+
+from weighbridge.common.csv_text import csv_lines
+from weighbridge.common.record import Record
+from weighbridge.results.analysis.findings import Kind
+from weighbridge.results.analysis.layers.ceiling import HardwareKind
+from weighbridge.results.figures import show_figure
+from weighbridge.suites import Api, DriverName, Operation
+
+Level = Literal["disk", "osd", "network", "rados", "object-server", "gateway", "front", "rbd", "cephfs"]
+
+HARDWARE: Final[tuple[HardwareKind, ...]] = ("disk", "osd", "network")
+NAMES: Final[dict[Level, str]] = {
+    "disk": "Disks",
+    "osd": "OSDs alone",
+    "network": "Network",
+    "rados": "RADOS",
+    "object-server": "Object servers",
+    "gateway": "Gateway",
+    "front": "Front",
+    "rbd": "RBD",
+    "cephfs": "CephFS",
+}
+PLAIN: Final[dict[Level, str]] = NAMES | {
+    "disk": "disks",
+    "network": "network",
+    "object-server": "object servers",
+    "gateway": "gateway",
+}
+"""What they are called where no sentence begins."""
+INSIDE: Final[dict[Level, str]] = NAMES | {
+    "disk": "its disks",
+    "osd": "its OSDs alone",
+    "network": "its network",
+    "object-server": "its object servers",
+    "gateway": "one gateway",
+}
+"""What they are called inside a sentence."""
+
+LAYER_BOUND: Final = 0.10
+"""How far one measured layer may be above another: as far as the same limited disks and links differ between deployments
+(`results.record.attestation.BOUNDS`), which is below what two steps of few repeats on one machine differ by."""
+
+Verdict = Literal["from memory", "at least", "held below", "not believable"]
+"""`at least`: its own load ran out of CPU; `held below`: that of the layer below did."""
+
+
+_VERDICTS: Final[tuple[Verdict, ...]] = ("not believable", "from memory", "held below", "at least")
+"""The gravest first."""
+
+
+class Doubt(Record):
+    """What is to be said of a figure that is above one below it, or that its own load held back. `text` says why."""
+
+    verdict: Verdict
+    text: str
+
+
+class Step(Record):
+    """One layer. Rates are None where there is a gap, and `note` says why; else it says how the figure came about."""
+
+    level: Level
+    name: str
+    throughput_ops_s: float | None = None
+    bandwidth_mb_s: float | None = None
+    workers: PositiveInt | None = None
+    """Of what was replayed."""
+    bound: float = LAYER_BOUND
+    """How far a figure above this one may be beyond it, as a part of it."""
+    below: Level | None = None
+    """The layer that it is a share of."""
+    of_below: float | None = None
+    of_disks: float | None = None
+    saturated: str | None = None
+    held: str = ""
+    """What ran out on the host that made the load: then the layer can do at least this."""
+    doubt: Doubt | None = None
+    note: str = ""
+
+    @property
+    def believable(self) -> bool:
+        """Whether the figure may be taken as it is."""
+        return self.doubt is None or self.doubt.verdict != "not believable"
+
+
+class Staircase(Record):
+    """The steps of one layout for one kind of requests, from the bottom up."""
+
+    layout: str
+    workload: str
+    operation: Operation
+    api: Api
+    driver: DriverName
+    about: str
+    """What the requests are called, such as `64 kB reads`."""
+    object_size_bytes: float
+    daemons: PositiveInt = 1
+    steps: tuple[Step, ...]
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of requests, as rows and panels have it."""
+        return self.workload, self.operation, self.api, self.driver
+
+    @property
+    def top(self) -> Step:
+        """What clients get."""
+        return self.steps[-1]
+
+    @property
+    def known(self) -> tuple[Step, ...]:
+        """The steps without gaps."""
+        return tuple(step for step in self.steps if step.throughput_ops_s is not None)
+
+    def step(self, level: Level) -> Step | None:
+        """The step of a layer, where it is known."""
+        return next((step for step in self.known if step.level == level), None)
+
+    @property
+    def words(self) -> str:
+        """The whole staircase in one line: `disks 9,370 op/s → RADOS 3,210 (34 % of its disks) → gateway 594 (19 % of RADOS)`."""
+        parts = []
+        for number, step in enumerate(self.known):
+            share = f" ({percent(step.of_below)} of {INSIDE[step.below]})" if step.of_below is not None and step.below else ""
+            least = "at least " if step.held and step is not self.top else ""
+            name = step.name if step.level == "front" else PLAIN[step.level]
+            parts.append(f"{name} {least}{show_figure(step.throughput_ops_s)}{' op/s' if not number else ''}{share}")
+        return f"{self.layout}, {self.about}: {' → '.join(parts) or 'nothing is known'}"
+
+
+def staircase_csv(stairs: Iterable[Staircase]) -> str:
+    """All steps as CSV: empty where a figure is not known, with the reason in the last column. Shares are of 1."""
+    head = (
+        *("layout", "api", "driver", "workload", "operation", "object_size_bytes", "level", "workers"),
+        *("throughput_ops_s", "bandwidth_mb_s", "below", "share_of_below", "share_of_disks", "saturated"),
+        *("held_by_its_load", "believable", "doubt", "note"),
+    )
+    lines = [
+        (
+            *(stair.layout, stair.api, stair.driver, stair.workload, stair.operation, stair.object_size_bytes),
+            *(step.level, step.workers, step.throughput_ops_s, step.bandwidth_mb_s, step.below, step.of_below, step.of_disks),
+            *(step.saturated, bool(step.held), step.believable if step.throughput_ops_s is not None else None),
+            *(None if step.doubt is None else f"{step.doubt.verdict}: {step.doubt.text}", step.note),
+        )
+        for stair in stairs
+        for step in stair.steps
+    ]
+    return csv_lines(head, lines)
+
+
+def gaps(stairs: Iterable[Staircase]) -> tuple[str, ...]:
+    """What is not known, each thing once: `RADOS of rgw-beast: not measured: --layers rados`."""
+    told: dict[tuple[str, str], list[str]] = {}
+    for stair in stairs:
+        for step in stair.steps:
+            if step.throughput_ops_s is None:
+                layouts = told.setdefault((step.name, step.note), [])
+                layouts += [stair.layout] * (stair.layout not in layouts)
+    return tuple(f"{name} of {', '.join(layouts)}: {note}" for (name, note), layouts in told.items())
+
+
+def doubts(stairs: Iterable[Staircase]) -> tuple[str, ...]:
+    """What is to be said of figures, in sentences, those that are not believable first."""
+    told = [
+        (
+            _VERDICTS.index(step.doubt.verdict),
+            f"{step.name} of {stair.layout}, {stair.about}: {step.doubt.verdict} ({step.doubt.text})",
+        )
+        for stair in stairs
+        for step in stair.steps
+        if step.doubt is not None
+    ]
+    return tuple(dict.fromkeys(text for _, text in sorted(told, key=lambda one: one[0])))
+
+
+def percent(share: float | None) -> str:
+    """`34 %`, `0.52 %`: two significant digits below 10 %."""
+    if share is None:
+        return ""
+    return f"{show_figure(share * 100, 2) if share < 0.1 else f'{share * 100:,.0f}'} %"
+
+
+def above(rate: float, below: Iterable[Step], operation: Operation, daemons: int) -> Doubt | None:
+    """What is to be said of a rate that is above a layer below it, the gravest first; None where it is above none."""
+    said: list[Doubt] = []
+    for one in below:
+        ops_s = one.throughput_ops_s
+        if ops_s is None or rate <= ops_s * (1 + one.bound):
+            continue
+        times = f"{show_figure(rate / ops_s, 2)} times what {INSIDE[one.level]} can do"
+        if one.level == "gateway" and daemons > 1:
+            continue
+        if one.level in ("disk", "osd") and operation == "read":
+            said.append(Doubt(verdict="from memory", text=times))
+        elif one.held:
+            why = "whose figure is a least, since its load ran out of CPU"
+            said.append(Doubt(verdict="held below", text=f"{times}, {why}"))
+        else:
+            said.append(Doubt(verdict="not believable", text=f"{times}: {_causes(one.level)}"))
+    return min(said, key=lambda doubt: _VERDICTS.index(doubt.verdict), default=None)
+
+
+def _causes(level: Level) -> str:
+    """How a result can come to be above a layer that it stands on."""
+    if level in ("disk", "osd"):
+        return "acknowledged before it was on all disks (a quorum, a cache), or the attestation was too short"
+    if level == "network":
+        return "the attestation was too short, or not all of it went by these links"
+    return "it was answered from a cache above that layer, or the layer was not asked for all it can do"

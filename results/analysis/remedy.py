@@ -1,0 +1,114 @@
+"""What of a comparison claims nothing, why, and the one command that would have it claimed."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from weighbridge.common.record import Record
+from weighbridge.results.analysis.comparison import Comparison, Effect
+from weighbridge.results.analysis.contrast import ALWAYS
+from weighbridge.results.metrics import METRICS
+from weighbridge.results.record.resolved import ResolvedPlan
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
+from weighbridge.suites import Bounds
+
+MOST_REPEATS: Final = 30
+"""More repeats than this are not advised: a difference that needs them is small, and so is what it matters."""
+LONG_SUITE: Final = "gateways-lab"
+"""A suite whose windows are long enough to be judged one by one."""
+_QUIET: Final = ("hosts differ", "machine busy")
+_SHORT: Final = ("steadiness not known", "repeats left out", "few repeats")
+"""What longer windows are against, where enough repeats were made."""
+
+
+class Remedy(Record):
+    """`says` is one sentence; `command` what to run, empty where no command would help."""
+
+    says: str
+    command: str = ""
+
+
+def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -> Remedy | None:
+    """What would have claimed what is not; None where all that was compared is claimed, or nothing was to be compared.
+
+    `command` is the argv that the run was made by.
+    """
+    cells = [one for one in comparison.effects if one.workers is not None and one.metric in ALWAYS]
+    open_ones = [one for one in cells if not one.claimed]
+    if not open_ones:
+        return None
+    counts = Counter(one.verdict for one in open_ones)
+    names = " and ".join(METRICS[key].name for key in ALWAYS)
+    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    head = f"{len(open_ones)} of {len(cells)} comparisons of {names} claim nothing ({told})"
+    whats = {doubt.what for one in open_ones for doubt in one.doubts}
+    # Of cells that a busy machine spoilt nobody knows what else they lack.
+    quiet = {doubt.what for one in open_ones if not _noisy(one) for doubt in one.doubts}
+    changes: dict[str, str] = {}
+    needs = []
+    wanted = _wanted(open_ones, plan.suite.bounds)
+    if whats & set(_QUIET):
+        needs.append("a quiet machine")
+    if "hosts not attested" in whats:
+        needs.append("all hosts attested")
+    if "few repeats" in whats and plan.suite.repeats < REPEATS_FOR_A_CLAIM:
+        changes["--repeats"] = str(REPEATS_FOR_A_CLAIM)
+        needs.append(f"{REPEATS_FOR_A_CLAIM} repeats")
+    elif quiet & set(_SHORT) and plan.suite.name != LONG_SUITE:
+        changes["--suite"] = LONG_SUITE
+        needs.append("longer windows")
+    elif wanted and min(wanted) <= MOST_REPEATS:
+        repeats = max(one for one in wanted if one <= MOST_REPEATS)
+        changes["--repeats"] = str(repeats)
+        needs.append(f"about {repeats} repeats")
+    if not needs and wanted:
+        return Remedy(says=f"{head}; it would take more than {MOST_REPEATS} repeats to show what is not shown.")
+    if not needs:
+        return Remedy(says=f"{head}; neither more repeats nor a quieter machine would change that: see the reasons above.")
+    return Remedy(says=f"{head}. What would: {' and '.join(needs)}", command=shlex.join(_changed(plan, command, changes)))
+
+
+def _noisy(one: Effect) -> bool:
+    return any(doubt.what in _QUIET for doubt in one.doubts)
+
+
+def _wanted(effects: Sequence[Effect], bounds: Bounds) -> list[float]:
+    """How many repeats would settle each of the cells that are not shown; infinite where none would.
+
+    Errors fall with the root of the repeats. A difference beyond the threshold is to be as far beyond it as the smallest that is
+    shown 8 times in 10; one within it is to have all of its interval there.
+    """
+    wanted: list[float] = []
+    for one in effects:
+        ratio = one.ratio
+        if one.verdict != "not shown" or ratio is None or ratio.low is None or ratio.high is None or one.smallest is None:
+            continue
+        bound = math.log(METRICS[one.metric].bound_of(bounds))
+        far = abs(math.log(ratio.value)) - bound
+        now = max(math.log(one.smallest) - bound, 0.0) if far > 0 else math.log(ratio.high / ratio.low) / 2
+        repeats = math.ceil(ratio.repeats * (now / abs(far)) ** 2) if far else math.inf
+        wanted.append(max(repeats, ratio.repeats + 1))
+    return wanted
+
+
+def _changed(plan: ResolvedPlan, command: Sequence[str], changes: dict[str, str]) -> list[str]:
+    """The command with these options in place of its own; of another verb than compare or study, a comparison of the same."""
+    argv = list(command)
+    if len(argv) < 2 or argv[1] not in ("compare", "study"):
+        layouts = ",".join(layout.name for layout in plan.layouts if layout.name not in plan.twins)
+        argv = ["weighbridge", "compare", "--suite", plan.suite.name, "--layouts", layouts, "--hardware", plan.hardware.name]
+    dropped = {*changes, *(["--budget"] if "--repeats" in changes else [])}
+    kept: list[str] = []
+    skip = False
+    for word in argv:
+        if skip:
+            skip = False
+        elif word in dropped:
+            skip = True
+        elif word.split("=")[0] not in dropped:
+            kept.append(word)
+    return [*kept, *(word for item in changes.items() for word in item)]

@@ -1,0 +1,112 @@
+"""Intervals: what is known of a latency that a driver told in bins. COSBench's are 10 ms wide: `(10, 20]` is all that can be said.
+
+Over repeats the interval that holds the median runs from the median of the lower to the median of the upper edges: a median
+never falls when one of its values rises, so that of the latencies themselves lies between those of their bounds. The same
+holds for a maximum. A latency that lies on an edge may have been counted on either side of it, since drivers differ in how they
+round; intervals that touch are therefore told apart no more than those that overlap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from statistics import median
+
+from pydantic import NonNegativeFloat, model_validator
+
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.common.record import Record
+from weighbridge.results.figures import show_ms
+from weighbridge.results.record.histogram import rank_of
+from weighbridge.results.record.measurement import Bins
+
+
+class Interval(Record):
+    """More than `low_ms` and up to `high_ms`. None: a last bin has no upper edge."""
+
+    low_ms: NonNegativeFloat
+    high_ms: NonNegativeFloat | None
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Interval:
+        if self.high_ms is not None and self.high_ms <= self.low_ms:
+            raise ValueError(f"an interval from {self.low_ms} to {self.high_ms} ms holds nothing")
+        return self
+
+    @property
+    def top_ms(self) -> float:
+        """The upper end for comparing and sorting: infinite where there is none."""
+        return math.inf if self.high_ms is None else self.high_ms
+
+    def holds(self, value_ms: float) -> bool:
+        """Whether a latency lies in it."""
+        return self.low_ms < value_ms <= self.top_ms
+
+    def touches(self, other: Interval) -> bool:
+        """Whether the two overlap or share an edge: then neither latency can be called the higher."""
+        return self.low_ms <= other.top_ms and other.low_ms <= self.top_ms
+
+    def bins_off(self, value_ms: float) -> int | None:
+        """How many bins of its own width a latency lies below (less than 0) or above it; 0 inside, None where it has no width."""
+        if self.holds(value_ms):
+            return 0
+        if self.high_ms is None:
+            return None
+        width_ms = self.high_ms - self.low_ms
+        if value_ms > self.high_ms:
+            return math.ceil((value_ms - self.high_ms) / width_ms)
+        return -(math.floor((self.low_ms - value_ms) / width_ms) + 1)
+
+    def __str__(self) -> str:
+        high = "∞)" if self.high_ms is None else f"{_plain(self.high_ms)}]"
+        return f"({_plain(self.low_ms)}, {high}"
+
+
+def percentile(bins: Bins, percent: float) -> Interval:
+    """The bin of the latency at rank ceil(n * percent / 100), the same rank as of histograms.
+
+    Raises InvalidMeasurement when nothing was counted, and ValueError outside 0 < percent <= 100.
+    """
+    if not bins.count:
+        raise InvalidMeasurement("a percentile of no samples was asked for")
+    rank, seen = rank_of(bins.count, percent), 0
+    for number, count in bins.counts:
+        seen += count
+        if seen >= rank:
+            return Interval(low_ms=number * bins.width_us / 1000, high_ms=(number + 1) * bins.width_us / 1000)
+    return Interval(low_ms=bins.beyond_us / 1000, high_ms=None)
+
+
+def summed(found: Sequence[Bins]) -> Bins:
+    """What one set of bins of all the samples would be: counts are added. Raises InvalidMeasurement where widths or ends differ."""
+    first, *others = found
+    if any((one.width_us, one.beyond_us) != (first.width_us, first.beyond_us) for one in others):
+        raise InvalidMeasurement("bins of different widths cannot be added")
+    counts: Counter[int] = Counter()
+    for one in found:
+        counts.update(dict(one.counts))
+    beyond = sum(one.beyond for one in found)
+    return Bins(width_us=first.width_us, counts=tuple(sorted(counts.items())), beyond_us=first.beyond_us, beyond=beyond)
+
+
+def middle(found: Sequence[Interval]) -> Interval:
+    """The interval that holds the median of latencies that lie in these. Raises StatisticsError of none."""
+    high_ms = median(one.top_ms for one in found)
+    return Interval(low_ms=median(one.low_ms for one in found), high_ms=None if math.isinf(high_ms) else high_ms)
+
+
+def highest(found: Sequence[Interval]) -> Interval:
+    """The interval that holds the highest of latencies that lie in these. Raises ValueError of none."""
+    high_ms = max(one.top_ms for one in found)
+    return Interval(low_ms=max(one.low_ms for one in found), high_ms=None if math.isinf(high_ms) else high_ms)
+
+
+def show_latency(value_ms: float | None, within: Interval | None) -> str:
+    """A latency as it is known: its figure, else the interval that it lies in, else UNKNOWN."""
+    return show_ms(value_ms) if within is None else str(within)
+
+
+def _plain(value: float) -> str:
+    """Without thousands apart: a comma in an interval is the one between its ends."""
+    return f"{value:.3f}".rstrip("0").rstrip(".")

@@ -1,0 +1,1 @@
+"""What a replayed study came to, beside its published figures and conclusions."""

@@ -1,0 +1,221 @@
+"""The recap of a study: a map of per cent change from one level of a factor to another, all else being the same.
+
+As the study of 2012 had it (M. Nelson, Argonaut vs Bobtail Performance Preview): a cell for each kind of requests, object size
+and number of operations under way. A cell makes a claim only with enough repeats on both sides that nothing puts in doubt, an
+interval that lies beyond the practical threshold, and a test that still shows it after Benjamini and Hochberg's correction over
+all cells of its map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal
+
+from pydantic import PositiveInt
+
+from weighbridge.common.csv_text import csv_lines
+from weighbridge.common.quantities import show_bytes
+from weighbridge.common.record import Record
+from weighbridge.results.analysis.comparison import Share
+from weighbridge.results.analysis.findings import NEAR
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.doubt import doubt_words, touching
+from weighbridge.results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, Ratio, corrected, ratio, welch
+from weighbridge.suites import Workload
+from weighbridge.suites.studies import Comparison, Study, Variant
+
+SAME: Final = "~"
+"""No change that matters: below the practical threshold, or not shown by the repeats."""
+
+_PICKS: Final = {"sequential": "sequential", "uniform": "random"}
+
+Verdict = Literal["changed", "same", "provisional", "missing"]
+"""What may be said of a cell. `provisional`: fewer repeats than a claim needs, or a doubt, whatever was measured."""
+
+
+class RecapCell(Record):
+    """How the throughput of one kind of requests changed. `ratio` is None where a side was not measured or is not valid."""
+
+    down: str
+    across: str
+    baseline: str
+    """Layout of the baseline."""
+    layout: str
+    workload: str
+    workers: PositiveInt
+    ratio: Ratio | None
+    verdict: Verdict
+    p: Share | None = None
+    """Of Welch's test on the logarithms; None where a side has one repeat."""
+    q: Share | None = None
+    """The same, corrected for the number of cells of the map."""
+    why: str = ""
+    """Why it is missing."""
+
+    @property
+    def percent(self) -> float | None:
+        """The change in per cent."""
+        return None if self.ratio is None else (self.ratio.value - 1) * 100
+
+    @property
+    def text(self) -> str:
+        """`+34 %`, `~`, or a cross where it is missing; in brackets where it makes no claim."""
+        if self.ratio is None or self.percent is None:
+            return "×"
+        if self.verdict == "same":
+            return SAME
+        words = SAME if abs(self.percent) < NEAR * 100 else _signed(self.ratio.value)
+        return words if self.verdict == "changed" else f"({words})"
+
+
+class Recap(Record):
+    """The map of one level against the baseline of its factor. Cells are in the order in which they are drawn."""
+
+    title: str
+    factor: str
+    baseline: str
+    level: str
+    down: tuple[str, ...]
+    across: tuple[str, ...]
+    cells: tuple[RecapCell, ...]
+
+    def cell(self, down: str, across: str) -> RecapCell | None:
+        """The cell at a place; None where nothing was to be compared."""
+        return next((one for one in self.cells if (one.down, one.across) == (down, across)), None)
+
+
+def recaps(study: Study, rows: Sequence[Row], workloads: Sequence[Workload]) -> tuple[Recap, ...]:
+    """The maps that a study compares, of all variants that the rows are of; those without any cell are left out."""
+    here = {row.layout for row in rows}
+    variants = [variant for variant in study.variants if variant.name in here]
+    picks = {workload.name: _PICKS.get(str(workload.pick), "") for workload in workloads}
+    made = [_recap(study, one, level, variants, rows, picks) for one in study.compares for level in one.against]
+    return tuple(one for one in made if one.cells)
+
+
+def change(after: Sequence[float], before: Sequence[float]) -> tuple[Ratio, Verdict]:
+    """The ratio of two sets of repeats, all above 0, and what may be said of it. Raises ValueError where `ratio` does."""
+    found = ratio(after, before)
+    if found.repeats < REPEATS_FOR_A_CLAIM:
+        return found, "provisional"
+    low, high = found.low, found.high
+    clear = low is not None and high is not None and (low > 1 + NEAR or high < 1 / (1 + NEAR))
+    return found, "changed" if clear else "same"
+
+
+def corrected_cells(cells: Sequence[RecapCell]) -> tuple[RecapCell, ...]:
+    """The cells of one map, with p-values corrected for their number: what is not shown any more has not changed."""
+    tested = [number for number, cell in enumerate(cells) if cell.p is not None]
+    made = list(cells)
+    for number, q in zip(tested, corrected([p for cell in cells if (p := cell.p) is not None]), strict=True):
+        still = cells[number].verdict if q <= LEVEL or cells[number].verdict != "changed" else "same"
+        made[number] = cells[number].model_copy(update={"q": q, "verdict": still})
+    return tuple(made)
+
+
+def _recap(
+    study: Study, one: Comparison, level: str, variants: Sequence[Variant], rows: Sequence[Row], picks: dict[str, str]
+) -> Recap:
+    pairs = [(a, b) for a in variants for b in variants if _differ(a, b, one.factor, one.baseline, level)]
+    varying = [factor for factor in study.factors if factor != one.factor and len({a.factors.get(factor) for a, _ in pairs}) > 1]
+    of = {(row.layout, _kind(row)): row for row in rows}
+    matched = [(a, row, of[key]) for a, b in pairs for row in rows if row.layout == a.name and (key := (b.name, _kind(row))) in of]
+    words = _operation_words([before for _, before, _ in matched], picks)
+    named = [" · ".join([*(study.label(a.factors[name]) for name in varying), words[_kind(before)]]) for a, before, _ in matched]
+    places = [(name, *_across(before)) for name, (_, before, _) in zip(named, matched, strict=True)]
+    if len(set(places)) < len(places):  # two workloads of one operation and size: their names tell them apart
+        named = [f"{name} · {before.workload}" for name, (_, before, _) in zip(named, matched, strict=True)]
+    cells = corrected_cells([_cell(name, before, after) for name, (_, before, after) in zip(named, matched, strict=True)])
+    across = {_column(before): _across(before) for _, before, _ in matched}
+    return Recap(
+        title=f"{one.factor}: {study.label(one.baseline)} → {study.label(level)}",
+        factor=one.factor,
+        baseline=one.baseline,
+        level=level,
+        down=tuple(dict.fromkeys(cell.down for cell in cells)),
+        across=tuple(sorted(across, key=lambda text: across[text])),
+        cells=cells,
+    )
+
+
+def _differ(a: Variant, b: Variant, factor: str, baseline: str, level: str) -> bool:
+    """Whether two variants differ in a factor, as is asked for, and in nothing else."""
+    rest_a, rest_b = ({name: value for name, value in one.factors.items() if name != factor} for one in (a, b))
+    return a.factors.get(factor) == baseline and b.factors.get(factor) == level and rest_a == rest_b
+
+
+def _kind(row: Row) -> tuple[object, ...]:
+    """What two rows must have in common to be compared."""
+    return row.workload, row.operation, row.api, row.driver, row.layer, row.workers
+
+
+def _across(row: Row) -> tuple[float, int]:
+    return row.object_size_bytes or 0.0, row.workers
+
+
+def _column(row: Row) -> str:
+    size = "" if row.object_size_bytes is None else show_bytes(row.object_size_bytes)
+    return f"{size} × {row.workers}" if size else f"{row.workers}"
+
+
+def _operation_words(rows: Sequence[Row], picks: dict[str, str]) -> dict[tuple[object, ...], str]:
+    """What the requests of each kind are called: `write`; `read, random` beside sequential ones; the API where several."""
+    apis = {(row.api, row.layer) for row in rows}
+    words = {}
+    for row in rows:
+        others = {picks.get(one.workload, "") for one in rows if one.operation == row.operation}
+        text = f"{row.operation}, {picks[row.workload]}" if len(others) > 1 and picks.get(row.workload) else str(row.operation)
+        words[_kind(row)] = f"{text} ({row.layer or row.api})" if len(apis) > 1 else text
+    return words
+
+
+def _cell(down: str, before: Row, after: Row) -> RecapCell:
+    head = {
+        "down": down,
+        "across": _column(before),
+        "baseline": before.layout,
+        "layout": after.layout,
+        "workload": before.workload,
+        "workers": before.workers,
+    }
+    for row in (before, after):
+        if not row.ranked:
+            why = doubt_words(row.condemned) or "; ".join(row.notes) or "not measured"
+            return RecapCell(**head, ratio=None, verdict="missing", why=f"{row.layout}: {why}")
+    a, b = (_throughputs(row) for row in (after, before))
+    if not a or not b or min(*a, *b) <= 0:
+        return RecapCell(**head, ratio=None, verdict="missing", why="nothing was done in a repeat: there is no ratio")
+    found, verdict = change(a, b)
+    p = welch(a, b).p if found.repeats >= 2 else None
+    doubts = touching([*before.doubts, *after.doubts], "throughput")
+    if doubts:
+        return RecapCell(**head, ratio=found, verdict="provisional", p=p, why=doubt_words(doubts))
+    return RecapCell(**head, ratio=found, verdict=verdict, p=p)
+
+
+def _throughputs(row: Row) -> list[float]:
+    return [point.throughput_ops_s for point in row.used]
+
+
+def _signed(value: float) -> str:
+    """A change as a reader takes it in: whole per cent, and above threefold as a multiple."""
+    return f"{value:.1f}×" if value >= 3 else f"{(value - 1) * 100:+.0f} %".replace("-", "\N{MINUS SIGN}")
+
+
+def recap_csv(maps: Iterable[Recap]) -> str:
+    """All cells of all maps, a line each: change with its interval, repeats of the side that has fewer, and what may be said."""
+    head = (
+        *("factor", "baseline", "level", "kind", "column", "baseline_layout", "layout", "workload", "workers"),
+        *("change_percent", "low_percent", "high_percent", "repeats", "p", "q", "verdict", "why"),
+    )
+    lines = []
+    for one in maps:
+        for cell in one.cells:
+            told: list[float | None] = [None, None, None, None]
+            if cell.ratio is not None:
+                ends = (cell.ratio.value, cell.ratio.low, cell.ratio.high)
+                told = [*(None if end is None else (end - 1) * 100 for end in ends), cell.ratio.repeats]
+            place = (cell.down, cell.across, cell.baseline, cell.layout, cell.workload, cell.workers)
+            tests = ("" if value is None else f"{value:.3g}" for value in (cell.p, cell.q))
+            lines.append((one.factor, one.baseline, one.level, *place, *told, *tests, cell.verdict, cell.why))
+    return csv_lines(head, lines)

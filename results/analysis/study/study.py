@@ -1,0 +1,254 @@
+"""What a replayed study came to: its own tables with our figures, its recap, and its published figures beside ours."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from weighbridge.common.csv_text import csv_lines
+from weighbridge.common.errors import UsageError
+from weighbridge.common.quantities import show_bytes
+from weighbridge.common.record import Record
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.analysis.study.recap import Recap, recaps
+from weighbridge.results.analysis.study.study_conclusions import Held, conclusions
+from weighbridge.results.doubt import PairDoubt
+from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.record.reading import read_whole
+from weighbridge.results.record.resolved import ResolvedPlan
+from weighbridge.suites.studies import Published, Scale, ScaleName, Shape, Study, Told
+
+FILE: Final = "study.json"
+"""Name of the file of a run folder that says which study it replays."""
+
+NOT_VALID: Final = "not valid"
+NOT_RANKED: Final = "not ranked"
+"""Not steady, or above what it stands on."""
+SEVERAL: Final = "several"
+NOT_REPLAYED: Final = "not replayed"
+
+Value = str | int | float | None
+
+
+class StudyRun(Record):
+    """Which study a run replays, and at which scale."""
+
+    study: Study
+    scale: ScaleName
+
+    @property
+    def chosen(self) -> Scale:
+        """What the scale says."""
+        return self.study.scales[self.scale]
+
+
+class Grid(Record):
+    """A table of words and figures; the first `labels` cells of each line say what the others are of."""
+
+    title: str
+    note: str = ""
+    head: tuple[str, ...]
+    labels: int
+    lines: tuple[tuple[Value, ...], ...]
+
+    @property
+    def shown(self) -> tuple[tuple[str, ...], ...]:
+        """The lines as people read them."""
+        return tuple(tuple(show(value) for value in line) for line in self.lines)
+
+    def csv(self) -> str:
+        """The same with all digits; empty where nothing is known."""
+        return csv_lines(self.head, self.lines)
+
+
+class Outcome(Record):
+    """All of it."""
+
+    run: StudyRun
+    tables: tuple[Grid, ...]
+    recaps: tuple[Recap, ...]
+    published: tuple[Grid, ...]
+    conclusions: tuple[Held, ...] = ()
+    """The study's own conclusions, and what this run says to each."""
+
+    @property
+    def concluded(self) -> Grid | None:
+        """The conclusions as a table; None of a study that has none."""
+        if not self.conclusions:
+            return None
+        return Grid(
+            title="What the study concluded, and what this run says to it",
+            head=("The study", "This run", "Why"),
+            labels=3,
+            lines=tuple((one.says, one.verdict, one.why) for one in self.conclusions),
+        )
+
+
+def show(value: Value) -> str:
+    """A cell in words."""
+    if value is None:
+        return UNKNOWN
+    return show_figure(value) if isinstance(value, float) else str(value)
+
+
+def study_of(run_folder: Path) -> StudyRun | None:
+    """The study that a run replays; None where it replays none. Raises UsageError when its file cannot be read."""
+    path = run_folder / FILE
+    try:
+        return StudyRun.model_validate_json(read_whole(path))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    except ValidationError as error:
+        raise UsageError(f"{path}: cannot be read: {error}") from error
+
+
+def outcome(run: StudyRun, plan: ResolvedPlan, rows: Sequence[Row], between: Sequence[PairDoubt] = ()) -> Outcome:
+    """What a study came to. `rows` are those of the table and those of the layers beneath, `between` what there is to doubt of
+    layouts beside each other. Raises UsageError.
+    """
+    workloads = plan.suite.workloads
+    table = _Levels(run, [workload.name for workload in workloads])
+    return Outcome(
+        run=run,
+        tables=tuple(_table(shape, table, rows) for shape in run.study.tables),
+        recaps=recaps(run.study, rows, workloads),
+        published=tuple(_published(one, run, rows) for one in run.study.published),
+        conclusions=conclusions(run.study, run.chosen, rows, plan.suite.bounds, between),
+    )
+
+
+class _Levels:
+    """What a row is, dimension by dimension, and in which order and by which name levels are shown."""
+
+    def __init__(self, run: StudyRun, workloads: Sequence[str]) -> None:
+        self.run = run
+        self._variants = {variant.name: variant for variant in run.study.variants}
+        self._order: Mapping[str, Sequence[str]] = {
+            "variant": list(self._variants),
+            "workload": list(workloads),
+            **{factor: run.study.levels(factor) for factor in run.study.factors},
+        }
+
+    def level(self, row: Row, dimension: str) -> str:
+        """The level of a row in a dimension."""
+        if dimension in self.run.study.factors:
+            return self._variants[row.layout].factors[dimension]
+        own: dict[str, Callable[[], str]] = {
+            "variant": lambda: row.layout,
+            "workload": lambda: row.workload,
+            "operation": lambda: row.operation,
+            "size": lambda: "" if row.object_size_bytes is None else show_bytes(row.object_size_bytes),
+            "workers": lambda: str(row.workers),
+        }
+        return own[dimension]()
+
+    def place(self, row: Row, dimension: str) -> float:
+        """What to sort by."""
+        if dimension == "size":
+            return row.object_size_bytes or 0.0
+        if dimension == "workers":
+            return row.workers
+        level, order = self.level(row, dimension), self._order.get(dimension, ())
+        return order.index(level) if level in order else 0
+
+    def name(self, row: Row, dimension: str) -> str:
+        """What a level is called."""
+        level = self.level(row, dimension)
+        if dimension == "workers":
+            theirs = self.run.chosen.study_workers(row.workload, row.workers)
+            return level if theirs == row.workers else f"{level} (study: {theirs})"
+        return self.run.study.label(level)
+
+
+def _table(shape: Shape, levels: _Levels, rows: Sequence[Row]) -> Grid:
+    mine = [row for row in rows if all(levels.level(row, name) in wanted for name, wanted in shape.where.items())]
+    down = _keys(shape.down, levels, mine)
+    across = _keys(shape.across, levels, mine) if shape.across else {(): ()}
+    cells: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Row]] = {}
+    for row in mine:
+        place = tuple(levels.level(row, name) for name in shape.down), tuple(levels.level(row, name) for name in shape.across)
+        cells.setdefault(place, []).append(row)
+    head = [name.capitalize() for name in shape.down]
+    head += [" ".join([*names, title]) for names in across.values() for title in shape.cells.values()]
+    lines = [
+        (*names, *(_figure(cells.get((key, column), []), figure) for column in across for figure in shape.cells))
+        for key, names in down.items()
+    ]
+    return Grid(title=shape.title, head=tuple(head), labels=len(shape.down), lines=tuple(lines))
+
+
+def _keys(dimensions: Sequence[str], levels: _Levels, rows: Sequence[Row]) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """The combinations of levels that there are, in order, with their names."""
+    ordered = sorted(rows, key=lambda row: [levels.place(row, name) for name in dimensions])
+    keys = [tuple(levels.level(row, name) for name in dimensions) for row in ordered]
+    names = [tuple(levels.name(row, name) for name in dimensions) for row in ordered]
+    return dict(zip(keys, names, strict=True))
+
+
+def _figure(rows: Sequence[Row], figure: str) -> Value:
+    """A figure of the one row that there is."""
+    if not rows:
+        return None
+    if len(rows) > 1:
+        return SEVERAL
+    (row,) = rows
+    if not row.valid:
+        return NOT_VALID if row.points else None
+    if not row.ranked:
+        return NOT_RANKED
+    value: float | None = getattr(row, figure)
+    return None if value is None else float(value)
+
+
+def published_lines(file: str) -> tuple[dict[str, str], ...]:
+    """The lines of a file of published figures. Raises UsageError when there is none of that name."""
+    path = resources.files("weighbridge.results").joinpath("published", f"{file}.csv")
+    if not path.is_file():
+        raise UsageError(f"no published figures {file!r} in results/published")
+    return tuple(csv.DictReader(io.StringIO(path.read_text("utf-8"))))
+
+
+def _published(one: Published, run: StudyRun, rows: Sequence[Row]) -> Grid:
+    """Every published line, with ours where the replay has the like of it."""
+    lines = published_lines(one.file)
+    told = {figure.column for figure in one.figures}
+    own = [column for column in (lines[0] if lines else {}) if column not in told]
+    head = [column.replace("_", " ") for column in own]
+    head += [title for figure in one.figures for title in _titles(figure)]
+    body: list[tuple[Value, ...]] = []
+    for line in lines:
+        beside, found = _beside(one, run, rows, line)
+        figures = [value for figure in one.figures for value in _both(figure, line, found)]
+        body.append((*(line[column] or None for column in own), *figures, beside))
+    note = f"{run.study.source}. Other hardware and other releases: not comparable. {one.note}".strip()
+    return Grid(title=one.title, note=note, head=(*head, "beside"), labels=len(own), lines=tuple(body))
+
+
+def _beside(one: Published, run: StudyRun, rows: Sequence[Row], line: dict[str, str]) -> tuple[str, list[Row]]:
+    """What of the replay stands beside a published line, in words, and its row if it was to be measured in this run."""
+    place = one.beside(line)
+    if place.variant is None or place.workload is None or place.workers is None:
+        return NOT_REPLAYED, []
+    workers = run.chosen.our_workers(place.workload, place.workers)
+    wanted = (place.variant, place.workload, workers)
+    found = [row for row in rows if (row.layout, row.workload, row.workers) == wanted]
+    words = f"{place.variant}, {place.workload}, {workers} workers"
+    return (words if found else f"{NOT_REPLAYED} in this run ({words})"), found
+
+
+def _titles(figure: Told) -> tuple[str, ...]:
+    return (f"{figure.title}: published",) if figure.ours is None else (f"{figure.title}: published", "here")
+
+
+def _both(figure: Told, line: dict[str, str], found: Sequence[Row]) -> tuple[Value, ...]:
+    text = line.get(figure.column)
+    theirs = float(text) * figure.scale if text else None
+    return (theirs,) if figure.ours is None else (theirs, _figure(found, figure.ours))

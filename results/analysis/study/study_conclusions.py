@@ -1,0 +1,222 @@
+"""What a study concluded, held against what its replay measured: supported, contradicted, or not to be told, and why.
+
+A conclusion is made of checks, each of them of cells that are set against other cells (suites.studies.conclusion). It is supported
+where every cell agrees, contradicted where one says the opposite, and otherwise it cannot be told. Cells are judged by the very
+function that compares layouts (`results.analysis.comparing.compare`), all that the study's conclusions are about at once, so that
+p-values are corrected for no fewer than there are. A verdict that is not a claim (no difference found, provisional, not comparable)
+agrees with nothing and contradicts nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Final, Literal, NamedTuple
+
+from weighbridge.common.record import Record
+from weighbridge.results.analysis.comparing import compare
+from weighbridge.results.analysis.comparison import Effect
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.doubt import PairDoubt
+from weighbridge.results.figures import show_ratio
+from weighbridge.suites import Bounds
+from weighbridge.suites.studies import Cells, Check, Conclusion, Scale, Study
+
+Verdict = Literal["supports", "contradicts", "cannot tell"]
+"""What a replay says to a conclusion."""
+
+_NOT_SHOWN: Final = "no difference found, which is not the same as there being none"
+_FIGURES: Final = {"throughput": "throughput", "bandwidth": "bandwidth", "p90": "p90", "max": "longest request"}
+_OF: Final = "of"
+_THAN: Final = "than"
+
+
+class Seen(Record):
+    """A cell that a conclusion is about. `agrees` is None where it cannot be told; `text` says what was seen, or why not."""
+
+    agrees: bool | None
+    text: str
+    why: str = ""
+    """Why it cannot be told, without the cell's name: the same for all cells that lack the same."""
+
+
+class Held(Record):
+    """A conclusion held against a run."""
+
+    id: str
+    says: str
+    verdict: Verdict
+    why: str
+    """In one sentence."""
+    cells: tuple[Seen, ...]
+
+
+class _Place(NamedTuple):
+    """A cell by the names of this run; `workers` is our number."""
+
+    variant: str
+    workload: str
+    workers: int
+
+
+class _Pair(NamedTuple):
+    of: _Place
+    than: _Place
+    bandwidth: bool
+
+
+def conclusions(
+    study: Study, scale: Scale, rows: Sequence[Row], bounds: Bounds, between: Sequence[PairDoubt] = ()
+) -> tuple[Held, ...]:
+    """What a replay says to each of a study's conclusions. `rows` are those of gateways and of layers; `bounds` the suite's;
+    `between` what there is to doubt of layouts beside each other.
+    """
+    cells = _Cells(study, scale, rows, between)
+    asked = {pair: None for one in study.conclusions for check in one.checks for pair in cells.pairs(check)}
+    effects = _judged(cells, list(asked), bounds)
+    return tuple(_held(one, cells, effects) for one in study.conclusions)
+
+
+class _Cells:
+    """The cells of a replay by their places."""
+
+    def __init__(self, study: Study, scale: Scale, rows: Sequence[Row], between: Sequence[PairDoubt]) -> None:
+        self._study = study
+        self._between = between
+        self._scale = scale
+        self._rows: dict[_Place, list[Row]] = {}
+        for row in rows:
+            self._rows.setdefault(_Place(row.layout, row.workload, row.workers), []).append(row)
+
+    def pairs(self, check: Check) -> Iterator[_Pair]:
+        """Every two cells that a check sets against each other."""
+        for variant, workload, workers in product(check.of.variants, check.of.workloads, check.of.workers):
+            than = Cells(
+                variants=check.than.variants or (variant,),
+                workloads=check.than.workloads or (workload,),
+                workers=check.than.workers or (workers,),
+            )
+            one = self._place(variant, workload, workers)
+            for other in product(than.variants, than.workloads, than.workers):
+                yield _Pair(one, self._place(*other), check.metric == "bandwidth")
+
+    def _place(self, variant: str, workload: str, workers: int) -> _Place:
+        return _Place(variant, workload, self._scale.our_workers(workload, workers))
+
+    def row(self, place: _Place) -> Row | None:
+        """The one row of a place; None where there is none, or more than one to choose from."""
+        found = self._rows.get(place, [])
+        return found[0] if len(found) == 1 else None
+
+    def lacks(self, pair: _Pair) -> str:
+        """Why two cells cannot be compared at all; empty where they can be."""
+        for place in (pair.of, pair.than):
+            row = self.row(place)
+            if row is None:
+                return "several figures to choose from" if self._rows.get(place) else "not measured in this run"
+            if not row.ranked:
+                doubted = ", ".join(one.what for one in row.condemned)
+                return f"{self._study.label(place.variant)}: {doubted or (row.notes or ('not ranked',))[0].splitlines()[0]}"
+            if pair.bandwidth and (row.bandwidth_mb_s is None or any(point.bandwidth_mb_s is None for point in row.points)):
+                return "no bandwidth is known"
+        return next((one.doubt.what for one in self._between if one.about(pair.of.variant, pair.than.variant)), "")
+
+    def words(self, pair: _Pair) -> tuple[str, str]:
+        """What the two cells are called: the first whole, the second by what it differs in."""
+        of, than = pair.of, pair.than
+        named = f"{self._study.label(of.variant)} in {of.workload} at {self._workers(of)}"
+        differs = [self._study.label(than.variant)] if than.variant != of.variant else []
+        differs += [than.workload] if than.workload != of.workload else []
+        differs += [self._workers(than)] if than.workers != of.workers else []
+        return named, " ".join(differs)
+
+    def _workers(self, place: _Place) -> str:
+        theirs = self._scale.study_workers(place.workload, place.workers)
+        count = f"{place.workers} worker{'s' * (place.workers != 1)}"
+        return count if theirs == place.workers else f"{count} (study: {theirs})"
+
+
+def _judged(cells: _Cells, pairs: Sequence[_Pair], bounds: Bounds) -> dict[tuple[_Pair, str], Effect]:
+    """Every pair's effects by metric, of one comparison of all of them: each pair is made a kind of requests of its own."""
+    rows = []
+    number_of = {f"cell-{number}": pair for number, pair in enumerate(pairs) if not cells.lacks(pair)}
+    for name, pair in number_of.items():
+        of, than = cells.row(pair.of), cells.row(pair.than)
+        if of is None or than is None:
+            continue
+        kind = {"workload": name, "workers": of.workers, "api": of.api, "driver": of.driver, "operation": of.operation}
+        for side, row in ((_THAN, than), (_OF, of)):
+            own = _by_bandwidth(row) if pair.bandwidth else row
+            rows.append(own.model_copy(update={**kind, "layout": side, "object_size_bytes": None}))
+    if not rows:
+        return {}
+    found = compare(sorted(rows, key=lambda row: row.layout != _THAN), bounds=bounds).effects
+    return {(number_of[one.workload], str(one.metric)): one for one in found if one.workers is not None}
+
+
+def _by_bandwidth(row: Row) -> Row:
+    """The row with its MB/s where its operations a second are, so that requests of different sizes can be compared."""
+    points = tuple(point.model_copy(update={"throughput_ops_s": point.bandwidth_mb_s}) for point in row.points)
+    return row.model_copy(update={"throughput_ops_s": row.bandwidth_mb_s, "points": points})
+
+
+def _held(one: Conclusion, cells: _Cells, effects: Mapping[tuple[_Pair, str], Effect]) -> Held:
+    seen = tuple(_seen(check, pair, cells, effects) for check in one.checks for pair in cells.pairs(check))
+    agree = [cell for cell in seen if cell.agrees is True]
+    against = [cell for cell in seen if cell.agrees is False]
+    untold = Counter(cell.why for cell in seen if cell.agrees is None)
+    verdict: Verdict = "contradicts" if against else "cannot tell" if untold else "supports"
+    if against:
+        why = f"{_share(len(against), len(seen))} the opposite: {against[0].text}"
+    elif untold:
+        reasons = "; ".join(f"{reason} ({count})" if len(untold) > 1 else reason for reason, count in untold.most_common())
+        why = f"{_share(sum(untold.values()), len(seen))} nothing: {reasons}"
+        why += f"; {len(agree)} would support it" if agree else ""
+    else:
+        why = f"{_share(len(agree), len(seen))} so: {agree[0].text}"
+    return Held(id=one.id, says=one.says, verdict=verdict, why=" ".join(filter(None, (f"{why}.", one.note))), cells=seen)
+
+
+def _share(count: int, all_of: int) -> str:
+    """`3 of 8 cells say`, `all 8 cells say`, `its one cell says`."""
+    if all_of == 1:
+        return "its one cell says"
+    if count == all_of:
+        return "both cells say" if count == 2 else f"all {count} cells say"
+    return f"{count} of {all_of} cells say{'s' * (count == 1)}"
+
+
+def _seen(check: Check, pair: _Pair, cells: _Cells, effects: Mapping[tuple[_Pair, str], Effect]) -> Seen:
+    of, than = cells.words(pair)
+    lack = cells.lacks(pair)
+    metric = "throughput" if check.metric == "bandwidth" else check.metric
+    effect = effects.get((pair, metric))
+    if lack or effect is None:
+        return _untold(f"{of} and {than}", lack or f"no {_FIGURES[check.metric]} to compare")
+    if not effect.claimed or effect.ratio is None:
+        doubted = ", ".join(dict.fromkeys(doubt.what for doubt in effect.doubts))
+        return _untold(f"{of} and {than}", doubted or (_NOT_SHOWN if effect.verdict == "not shown" else effect.verdict))
+    text = f"{of} has {show_ratio(effect.ratio.value)} the {_FIGURES[check.metric]} of {than}"
+    agrees = _agrees(check, effect)
+    if agrees is None:
+        return _untold(text, f"the interval has {show_ratio(check.factor)} in it")
+    return Seen(agrees=agrees, text=text)
+
+
+def _untold(text: str, why: str) -> Seen:
+    return Seen(agrees=None, text=f"{text}: {why}", why=why)
+
+
+def _agrees(check: Check, effect: Effect) -> bool | None:
+    """Whether a claim is what a check expects; None where the interval of the ratio leaves that open."""
+    if check.expect == "better":
+        return effect.verdict == "better"
+    if effect.verdict == "too small to matter" or (check.expect == "not-better" and effect.verdict == "worse"):
+        return True
+    if effect.ratio is None or effect.ratio.low is None or effect.ratio.high is None:
+        return None
+    low, high = effect.ratio.low, effect.ratio.high
+    if 1 / check.factor <= low and high <= check.factor:
+        return True
+    return False if low > check.factor or high < 1 / check.factor else None

@@ -1,0 +1,1 @@
+"""What the settings that a tuning tried do to each objective."""

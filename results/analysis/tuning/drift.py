@@ -1,0 +1,113 @@
+"""How the baseline of a tuning moved over the run: its line, its scatter and its range, for each objective."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Final
+
+from pydantic import NonNegativeFloat, NonNegativeInt
+
+from weighbridge.common.record import Record
+from weighbridge.results.analysis.tuning.readings import Reading
+from weighbridge.results.analysis.tuning.setting_words import objective_words
+from weighbridge.results.figures import show_p
+from weighbridge.results.percent import show_percent
+from weighbridge.results.record.trial import Trial, TuningRun
+from weighbridge.results.statistics import LEVEL
+
+HOUR_S: Final = 3600.0
+SPAN_S: Final = 360.0
+"""Trials that span less time tell nothing about an hour."""
+_FARTHEST: Final = 300.0
+_BESIDE: Final = "every trial is set against the baseline beside it"
+
+
+class Drift(Record):
+    """How the baseline moved over the run, for one objective."""
+
+    objective: NonNegativeInt
+    trials: NonNegativeInt
+    per_hour: float | None = None
+    """By which factor it changed in an hour, by the line through the logarithms of its trials; None where it cannot be told."""
+    p: float | None = None
+    """How often chance alone would make such a line, if trials scattered each by itself."""
+    spread: NonNegativeFloat | None = None
+    """Standard deviation of its logarithms: by how much trials of the same scatter, as a share."""
+    range: NonNegativeFloat | None = None
+    """Its highest trial over its lowest."""
+    words: str
+    """All that in one sentence, and that trials were set against the baseline beside them."""
+
+
+def drifts(run: TuningRun, trials: Sequence[Trial], found: Sequence[Reading]) -> tuple[Drift, ...]:
+    """The baseline's drift for each objective of a run, from all readings of it.
+
+    The line is of least squares, with one slope and, for each deployment, a height of its own; its p is of Student's t. The spread
+    is that of neighbours, which a slow drift leaves alone (J. von Neumann and others, Annals of Mathematical Statistics 12, 1941).
+    """
+    own = {trial.number: trial for trial in trials if trial.arm.is_baseline}
+    return tuple(
+        _drift(number, objective_words(run, objective), own, [one for one in found if one.objective == number and one.trial in own])
+        for number, objective in enumerate(run.objectives)
+    )
+
+
+def _drift(number: int, what: str, trials: Mapping[int, Trial], found: Sequence[Reading]) -> Drift:
+    known = [(trials[one.trial], math.log(one.value)) for one in found if one.value]
+    if not known:
+        return Drift(objective=number, trials=0, words=f"{what}: the baseline has no trial that counts")
+    by_deployment: dict[int, list[tuple[float, float]]] = {}
+    for trial, log in known:
+        by_deployment.setdefault(trial.deployment, []).append((trial.started_s, log))
+    steps = [after - before for each in by_deployment.values() for (_, before), (_, after) in pairwise(each)]
+    spread = math.sqrt(math.fsum(step**2 for step in steps) / len(steps) / 2) if steps else None
+    logs = [log for _, log in known]
+    far = math.exp(min(max(logs) - min(logs), _FARTHEST))
+    slope, p = _line(list(by_deployment.values()))
+    drift = Drift(
+        objective=number,
+        trials=len(known),
+        per_hour=None if slope is None else math.exp(max(-_FARTHEST, min(slope * HOUR_S, _FARTHEST))),
+        p=p,
+        spread=spread,
+        range=far,
+        words="",
+    )
+    return drift.model_copy(update={"words": _words(what, drift)})
+
+
+def _line(sets: Sequence[Sequence[tuple[float, float]]]) -> tuple[float | None, float | None]:
+    """Slope a second of one line through sets of (seconds, logarithm), each with its own height, and its p; None: not told."""
+    from scipy.special import stdtr  # noqa: PLC0415 - takes longer to import than all else that a command imports
+
+    freedom = sum(map(len, sets)) - len(sets) - 1
+    if freedom < 1 or sum(max(at)[0] - min(at)[0] for at in sets) < SPAN_S:
+        return None, None
+    centred = []
+    for each in sets:
+        middle_s, middle = (math.fsum(column) / len(each) for column in zip(*each, strict=True))
+        centred += [(at_s - middle_s, log - middle) for at_s, log in each]
+    across = math.fsum(at_s**2 for at_s, _ in centred)
+    slope = math.fsum(at_s * log for at_s, log in centred) / across
+    error = math.sqrt(math.fsum((log - slope * at_s) ** 2 for at_s, log in centred) / freedom / across)
+    if error == 0:
+        return slope, float(slope == 0)
+    return slope, min(1.0, 2 * float(stdtr(freedom, -abs(slope) / error)))
+
+
+def _words(what: str, drift: Drift) -> str:
+    head = f"{what}: "
+    trials = f"{drift.trials} trial{'s' * (drift.trials > 1)}"
+    if drift.trials == 1 or drift.range is None:
+        return f"{head}the baseline has {trials}, which tells no drift"
+    far = f"{show_percent(drift.range, signed=False)} from its lowest to its highest of {trials}; {_BESIDE}"
+    if drift.per_hour is None or drift.p is None:
+        return f"{head}too few trials of the baseline, or in too short a time, to tell a drift; {far}"
+    if drift.p > LEVEL:
+        return f"{head}no drift of the baseline shown (p = {show_p(drift.p)}); {far}"
+    way = "rose" if drift.per_hour > 1 else "fell"
+    by = show_percent(drift.per_hour, signed=False).lstrip("\N{MINUS SIGN}")
+    p = show_p(drift.p)
+    return f"{head}the baseline {way} by {by} an hour (p {p if p.startswith('<') else f'= {p}'}), {far}"

@@ -1,0 +1,171 @@
+"""The ledger of a tuning: each setting that was tried, how it differs from the baseline, and whether that is real."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from pydantic import NonNegativeInt
+
+from weighbridge.common.record import Record
+from weighbridge.results.analysis.comparison import Effect, Verdict
+from weighbridge.results.analysis.steps.visit import Visit
+from weighbridge.results.analysis.tuning.constraints import breaches
+from weighbridge.results.analysis.tuning.drift import Drift, drifts
+from weighbridge.results.analysis.tuning.readings import Reading, readings
+from weighbridge.results.analysis.tuning.setting_effects import Pairs, effects, gains, is_clear, pairs
+from weighbridge.results.analysis.tuning.setting_words import arm_words
+from weighbridge.results.analysis.tuning.trial_costs import cost_ratio, costs
+from weighbridge.results.record.step import StepKey
+from weighbridge.results.record.trial import Arm, EntryVerdict, Trial, TuningRun
+from weighbridge.results.statistics import Ratio, one_sample
+from weighbridge.suites.tuning import Objective
+
+__all__ = ["Drift", "Entry", "Ledger", "Reading", "ledger"]
+
+_NUMBER: Final = re.compile(r"\d+(\.\d+)?")
+
+
+class Entry(Record):
+    """One arm: what it sets, its trials, and what they came to. `effects` are in the order of the objectives."""
+
+    arm: Arm
+    name: str
+    """The setting in words: `radosgw.threads 512 → 64`; of several, all of them."""
+    trials: NonNegativeInt
+    """Those that count."""
+    effects: tuple[Effect, ...]
+    verdict: EntryVerdict
+    clear: bool
+    """Whether each objective's interval is clear of its threshold: beyond it, or within it to both sides. No more is learnt."""
+    gain: float | None
+    """Geometric mean over the objectives of how much better it is than the baseline: 1.1 is 10 % better. None: not known."""
+    gain_low: float | None = None
+    gain_high: float | None = None
+    """Its running 95 % interval as of one look, for pruning proposals; None with fewer than 2 trials."""
+    gateway_cpu: Ratio | None = None
+    storage_cpu: Ratio | None = None
+    """CPU seconds for 1000 operations as times the baseline's, over the objectives' steps; None where not recorded."""
+    notes: tuple[str, ...] = ()
+    """Why it is not allowed or failed, and what else must be known."""
+
+
+class Ledger(Record):
+    """All entries, better ones first and then the largest gain, and how the baseline did."""
+
+    baseline: Arm
+    objectives: tuple[Objective, ...]
+    entries: tuple[Entry, ...]
+    readings: tuple[Reading, ...]
+    drift: tuple[Drift, ...]
+    trials: NonNegativeInt
+    """All that were made, the baseline's and failed ones too."""
+    looks: NonNegativeInt
+    """How often a setting was judged at the most; intervals are corrected for it."""
+
+    @property
+    def without_effect(self) -> tuple[Entry, ...]:
+        """Settings that were tried often enough and show no effect that matters."""
+        return tuple(one for one in self.entries if one.verdict in ("no effect shown", "too small to matter"))
+
+    def entry(self, arm: Arm) -> Entry | None:
+        """The entry of an arm; None where it has no trial."""
+        return next((one for one in self.entries if one.arm.name == arm.name), None)
+
+
+def ledger(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, Visit]) -> Ledger:
+    """The ledger of the trials so far. `visits` are what is kept of their steps. A pure function: also called after each round.
+
+    Settings whose gain is not known come last, in the order in which they were first tried.
+    """
+    found = readings(run, trials, visits)
+    by_arm: dict[str, list[Trial]] = {}
+    for trial in trials:
+        if not trial.arm.is_baseline:
+            by_arm.setdefault(trial.arm.name, []).append(trial)
+    paired = {name: pairs(run, own, found) for name, own in by_arm.items()}
+    judged = iter(effects(run, [one for each in paired.values() for one in each]))
+    gateway, storage = costs(run, trials, visits, "gateway"), costs(run, trials, visits, "storage")
+    entries = []
+    for name, own in by_arm.items():
+        entry = _entry(run, own, paired[name], tuple(next(judged) for _ in paired[name]), breaches(run, own, visits))
+        arm = entry.arm
+        entries.append(
+            entry.model_copy(
+                update={"gateway_cpu": cost_ratio(arm, own, gateway), "storage_cpu": cost_ratio(arm, own, storage)},
+            )
+        )
+    return Ledger(
+        baseline=next((trial.arm for trial in trials if trial.arm.is_baseline), Arm(name=run.baseline)),
+        objectives=run.objectives,
+        entries=tuple(sorted(entries, key=_rank, reverse=True)),
+        readings=found,
+        drift=drifts(run, trials, found),
+        trials=len(trials),
+        looks=run.tuning.trials.looks,
+    )
+
+
+def _entry(
+    run: TuningRun, trials: Sequence[Trial], paired: Sequence[Pairs], own: tuple[Effect, ...], broken: tuple[str, ...]
+) -> Entry:
+    arm = trials[0].arm
+    counted = [trial for trial in trials if not trial.failed]
+    better = gains(run, {one.objective: one.found for one in paired})
+    tested = one_sample(better).ratio() if len(better) >= 2 else None
+    failures = [trial.failed for trial in trials if trial.failed]
+    notes = [*broken]
+    if failures:
+        notes.append(f"{len(failures)} of {len(trials)} trials could not be made: {Counter(failures).most_common(1)[0][0]}")
+    for one in paired:
+        notes += [f"{count} of {len(counted)} trials have no figure: {why}" for why, count in _grouped(one.lacking).items()]
+    unknown = [effect for effect in own if effect.verdict in ("not comparable", "provisional")]
+    verdict = _verdict([effect.verdict for effect in own], counted=bool(counted), allowed=not broken)
+    if verdict == "not comparable" and len(unknown) < len(own):
+        notes.append("an objective cannot be judged, so nothing is claimed by the others")
+    return Entry(
+        arm=arm,
+        name=arm_words(run, arm),
+        trials=len(counted),
+        effects=own,
+        verdict=verdict,
+        clear=all(is_clear(effect, run.tuning.threshold) for effect in own),
+        gain=math.exp(sum(better) / len(better)) if better else None,
+        gain_low=tested.low if tested is not None else None,
+        gain_high=tested.high if tested is not None else None,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _grouped(reasons: Sequence[str]) -> dict[str, int]:
+    """How often each reason is given, those together that differ in a number alone."""
+    groups: dict[str, list[str]] = {}
+    for reason in reasons:
+        groups.setdefault(_NUMBER.sub("0", reason), []).append(reason)
+    return {group[0]: len(group) for group in groups.values()}
+
+
+def _verdict(found: Sequence[Verdict], *, counted: bool, allowed: bool) -> EntryVerdict:
+    """Over all objectives. What one of them does not tell is no reason to call a setting better."""
+    has = frozenset(found)
+    if not counted:
+        return "failed"
+    if not allowed:
+        return "not allowed"
+    if "worse" in has:
+        return "trade-off" if "better" in has else "worse"
+    if "not comparable" in has:
+        return "not comparable"
+    if "provisional" in has:
+        return "provisional"
+    if "better" in has:
+        return "better"
+    return "no effect shown" if "not shown" in has else "too small to matter"
+
+
+def _rank(one: Entry) -> tuple[bool, float]:
+    """What may be chosen first, then the largest gain: one objective's loss may be hidden in another's gain."""
+    return one.verdict == "better", -math.inf if one.gain is None else one.gain

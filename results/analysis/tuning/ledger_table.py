@@ -1,0 +1,140 @@
+"""The ledger as words: a line for each setting that was tried, whatever shows it (page, terminal, slide)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from weighbridge.common.record import Record
+from weighbridge.common.scope import Scope
+from weighbridge.results.analysis.comparison import Effect
+from weighbridge.results.analysis.tuning.ledger import Entry
+from weighbridge.results.analysis.tuning.tuning_result import TuningResult, interval_words, value_words
+from weighbridge.results.figures import UNKNOWN
+from weighbridge.results.percent import show_percent
+from weighbridge.results.record.trial import EntryVerdict
+from weighbridge.results.statistics import Ratio
+
+SIGNS: Final[dict[EntryVerdict, str]] = {
+    "better": "▲",
+    "worse": "▼",
+    "trade-off": "◆",
+    "too small to matter": "=",
+    "no effect shown": "~",
+    "provisional": "?",
+    "not allowed": "!",
+    "failed": "×",
+    "not comparable": "–",
+}
+"""What stands before a verdict, so that it is not told by its colour alone."""
+
+RESTARTED: Final[dict[Scope, str]] = {
+    "nothing": "nothing",
+    "reload": "reload",
+    "restart": "restart",
+    "buckets": "new buckets",
+    "cluster": "new cluster",
+}
+"""What must be started or made anew before a setting counts, in a word or two."""
+
+
+_BEFORE: Final = re.compile(r"(?<![^ (])(?:[A-Za-z_][\w:-]*\.)+(?=[A-Za-z_])")
+"""What stands before the last part of a key, before its value."""
+
+
+class Change(Record):
+    """What a setting does to one objective. `tone` is what may be said of it; `value` is what to sort by, the larger the better."""
+
+    change: str
+    interval: str
+    figures: str
+    tone: str
+    value: float | None
+    text: str
+
+
+class LedgerLine(Record):
+    """One setting."""
+
+    arm: str
+    name: str
+    trials: int
+    changes: tuple[Change, ...]
+    verdict: EntryVerdict
+    sign: str
+    gateway_cpu: str
+    storage_cpu: str
+    cpu_values: tuple[float | None, float | None]
+    restarted: str
+    gain: float | None
+    notes: tuple[str, ...]
+
+    @property
+    def weak(self) -> bool:
+        """Whether nothing is claimed by it."""
+        return self.verdict not in ("better", "worse", "trade-off")
+
+
+def ledger_lines(result: TuningResult) -> tuple[LedgerLine, ...]:
+    """The lines, the largest gain first; settings of which no gain is known last."""
+    entries = sorted(result.ledger.entries, key=lambda one: -(one.gain or 0.0))
+    return tuple(_line(result, one) for one in entries)
+
+
+def short_names(names: Sequence[str]) -> dict[str, str]:
+    """Settings without what their keys begin with, `threads 512 → 64`; as they are where two would be called the same."""
+    short = {name: _BEFORE.sub("", name) for name in names}
+    called = list(short.values())
+    return {name: brief if called.count(brief) == 1 else name for name, brief in short.items()}
+
+
+def change_figure(effect: Effect) -> str:
+    """The change as far as it may be claimed: `+12 %`; `+2 % ~` where none is shown, in brackets without a claim."""
+    if effect.ratio is None:
+        return UNKNOWN
+    change = show_percent(effect.ratio.value)
+    return f"({change})" if effect.verdict == "provisional" else f"{change} ~" if effect.verdict == "not shown" else change
+
+
+def _line(result: TuningResult, entry: Entry) -> LedgerLine:
+    scope = result.scope(entry.arm)
+    return LedgerLine(
+        arm=entry.arm.name,
+        name=entry.name,
+        trials=entry.trials,
+        changes=tuple(_change(one) for one in entry.effects),
+        verdict=entry.verdict,
+        sign=SIGNS[entry.verdict],
+        gateway_cpu=_cpu(entry.gateway_cpu),
+        storage_cpu=_cpu(entry.storage_cpu),
+        cpu_values=(_value(entry.gateway_cpu), _value(entry.storage_cpu)),
+        restarted=UNKNOWN if scope is None else RESTARTED[scope],
+        gain=entry.gain,
+        notes=entry.notes,
+    )
+
+
+def _change(effect: Effect) -> Change:
+    ratio = effect.ratio
+    good = None if ratio is None else ratio.value if effect.metric == "throughput" else 1 / ratio.value
+    return Change(
+        change=change_figure(effect),
+        interval=interval_words(effect),
+        figures=value_words(effect),
+        tone=effect.verdict if effect.verdict in ("better", "worse") else "",
+        value=good,
+        text=effect.text,
+    )
+
+
+def _cpu(ratio: Ratio | None) -> str:
+    """CPU for an operation against the baseline's; with a mark where its interval does not leave it as it was out."""
+    if ratio is None:
+        return UNKNOWN
+    unclear = ratio.low is not None and ratio.high is not None and not ratio.shown
+    return f"{show_percent(ratio.value)}{' ~' if unclear else ''}"
+
+
+def _value(ratio: Ratio | None) -> float | None:
+    return None if ratio is None else ratio.value

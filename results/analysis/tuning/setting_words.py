@@ -1,0 +1,147 @@
+"""Words about settings that were tried: what an arm sets, and what an effect of it came to, in one sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from weighbridge.common.quantities import show_bytes
+from weighbridge.results.analysis.comparison import Verdict
+from weighbridge.results.analysis.contrast import workers_words
+from weighbridge.results.analysis.kinds import requests_of
+from weighbridge.results.figures import show_ratio
+from weighbridge.results.metrics import MetricKey
+from weighbridge.results.percent import TIMES
+from weighbridge.results.record.trial import Arm, TuningRun
+from weighbridge.results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, Ratio
+from weighbridge.suites.tuning import Objective, Setting, show_setting
+
+_WORDS: Final[dict[str, tuple[str, str, str]]] = {
+    "throughput": ("more", "fewer", "as many"),
+    "p90": ("longer", "shorter", "as long"),
+}
+_MANY: Final = 1000.0
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a sentence about one effect is made from. `bound` and `smallest` are ratios above 1; `why` is of one without a ratio."""
+
+    name: str
+    about: str
+    objective: Objective
+    verdict: Verdict
+    ratio: Ratio | None
+    bound: float
+    p: float | None
+    q: float | None
+    tests: int
+    smallest: float | None
+    why: str
+
+
+def arm_words(run: TuningRun, arm: Arm) -> str:
+    """`radosgw.threads 512 → 64`; several joined by commas, and in brackets what only goes with them."""
+    if not arm.settings:
+        return "baseline"
+    own = {key: value for key, value in arm.settings.items() if run.tuning.parameter(key) is not None}
+    beside = {key: value for key, value in arm.settings.items() if key not in own}
+    if not own:
+        own, beside = beside, {}
+    text = ", ".join(_set(run, key, value) for key, value in own.items())
+    return f"{text} (with {', '.join(_set(run, key, value) for key, value in beside.items())})" if beside else text
+
+
+def about(run: TuningRun, objective: Objective) -> str:
+    """What an objective's requests are called: `64 kB reads`; with their workload where two would be called the same."""
+    called = {(one.workload, one.operation): _requests(run, one) for one in run.objectives}
+    name = called[objective.workload, objective.operation]
+    return f"{name} of {objective.workload}" if list(called.values()).count(name) > 1 else name
+
+
+def objective_words(run: TuningRun, objective: Objective) -> str:
+    """`throughput of 64 kB reads at 16 workers`."""
+    return f"{objective.of} of {about(run, objective)} {_where(objective)}"
+
+
+def effect_words(told: Told) -> str:
+    """`radosgw.threads 512 → 64: 12 % more 64 kB reads at 16 workers (8 % to 16 % more), n = 6`."""
+    where = _where(told.objective)
+    if told.ratio is None:
+        subject = f"{told.about} {where}" if told.objective.of == "throughput" else f"p90 of {told.about} {where}"
+        return f"{told.name}: {subject} cannot be compared{f' ({told.why})' if told.why else ''}"
+    metric: MetricKey = told.objective.of
+    ends = _ends(metric, told.ratio)
+    counted = f"n = {told.ratio.repeats}"
+    if told.verdict == "not shown":
+        kind = told.about if metric == "throughput" else f"the p90 of {told.about}"
+        return f"{told.name}: no effect on {kind} {where} shown{_why(told)}{f': {ends}' if ends else ''}, {counted}"
+    change = _change(metric, told.ratio.value)
+    text = f"{change} {told.about} {where}" if metric == "throughput" else f"p90 of {told.about} {where} {change}"
+    text = f"{told.name}: {text}{f' ({ends})' if ends else ''}"
+    if told.verdict == "too small to matter":
+        text += f", within the {(told.bound - 1) * 100:.3g} % that matter"
+    if told.verdict == "provisional":
+        counted += f": no claim with fewer than {REPEATS_FOR_A_CLAIM} trials"
+    return f"{text}, {counted}"
+
+
+def _set(run: TuningRun, key: str, value: Setting) -> str:
+    before = f" {_shown(run, key, run.layout_settings[key])}" if key in run.layout_settings else ""
+    return f"{key}{before} → {_shown(run, key, value)}"
+
+
+def _shown(run: TuningRun, key: str, value: Setting | None) -> str:
+    """A number with a unit of size only where its range is written with units: 4096 may be a count."""
+    if value is None or isinstance(value, (bool, str)):
+        return show_setting(value)
+    parameter = run.tuning.parameter(key)
+    of_sizes = parameter is not None and parameter.range is not None and isinstance(parameter.range.low, str)
+    # As files have it, since the baseline's is shown as it is written.
+    return show_bytes(value).replace(" ", "") if of_sizes else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _requests(run: TuningRun, objective: Objective) -> str:
+    workload = next(one for one in run.suite.workloads if one.name == objective.workload)
+    if objective.operation is None:
+        return f"operations of {workload.name}"
+    words = requests_of(objective.operation, workload.objects.mean_bytes)
+    return f"{words} at {workload.rate_per_s:g} op/s" if workload.rate_per_s is not None else words
+
+
+def _where(objective: Objective) -> str:
+    if objective.p90_within is not None:
+        return f"with p90 within {objective.p90_within * 1000:g} ms"
+    return f"at {workers_words(objective.workers)}" if objective.workers is not None else "at its worker counts"
+
+
+def _why(told: Told) -> str:
+    if told.p is not None and told.p <= LEVEL and told.q is not None and told.q > LEVEL:
+        return f" after correction for {told.tests} tests"
+    if told.smallest is None:
+        return ""
+    one = f"{_digits((told.smallest - 1) * 100)} %" if told.smallest < TIMES else show_ratio(min(told.smallest, _MANY))
+    return f" (one of {one} would be, 8 times in 10)"
+
+
+def _change(metric: MetricKey, ratio: float) -> str:
+    more, fewer, alike = _WORDS[metric]
+    if ratio >= TIMES:
+        times = f"over {_MANY:,.0f}" if ratio > _MANY else show_ratio(ratio).removesuffix("×")
+        return f"{times} times {alike}"
+    return f"{_digits(abs(ratio - 1) * 100)} % {more if ratio >= 1 else fewer}"
+
+
+def _ends(metric: MetricKey, ratio: Ratio) -> str:
+    """`8 % to 16 % more`, `3 % fewer to 8 % more`; nothing where there is no interval."""
+    if ratio.low is None or ratio.high is None:
+        return ""
+    ends = [_change(metric, end) for end in sorted((ratio.low, ratio.high), key=lambda end: abs(end - 1) if ratio.shown else end)]
+    first, second = (end.partition(" times ") if " times " in end else end.partition(" % ") for end in ends)
+    if first[1:] != second[1:]:
+        return " to ".join(ends)
+    return f"{first[0]} to {second[0]} times {first[2]}" if first[1] == " times " else f"{first[0]} % to {second[0]} % {first[2]}"
+
+
+def _digits(percent: float) -> str:
+    return f"{percent:.0f}" if percent >= 0.95 else f"{percent:.1f}".replace("0.0", "0")

@@ -1,0 +1,85 @@
+"""What a tuning came to in four figures: what helps most, whether that held, what does nothing, and what to stay away from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from weighbridge.results.analysis.card import Card
+from weighbridge.results.analysis.tuning.tuning_result import TuningResult, interval_words
+from weighbridge.results.figures import UNKNOWN
+from weighbridge.results.percent import show_percent
+
+BLUE: Final = "#0072B2"
+ORANGE: Final = "#D55E00"
+GREY: Final = "#9aa0ab"
+
+
+def cards(result: TuningResult) -> tuple[Card, ...]:
+    """Those of which there is something to say."""
+    return (*_best(result), *_confirmed(result), *_without(result), *_harmful(result))
+
+
+def _best(result: TuningResult) -> Iterator[Card]:
+    best = next(iter(result.better), None)
+    if best is None:
+        return
+    found = [(number, one, one.ratio) for number, one in enumerate(best.effects) if one.verdict == "better"]
+    for number, effect, ratio in found[:1]:
+        if ratio is not None:
+            yield Card(
+                figure=show_percent(ratio.value),
+                about=_upper(result.called(number)),
+                text=best.name,
+                detail=f"{interval_words(effect)}, n = {ratio.repeats}; in its own trials",
+                colour=BLUE,
+            )
+
+
+def _confirmed(result: TuningResult) -> Iterator[Card]:
+    if result.winner is None:
+        return
+    found, names = result.confirmation, result.named(result.winner.arm)
+    chosen = names[0] if len(names) == 1 else f"{len(names)} settings together"
+    if found is None or not found.known:
+        why = "no run on fresh deployments" if found is None else f"its run is {found.state}"
+        yield Card(figure=UNKNOWN, about="Not confirmed yet", text=chosen, detail=why, colour=GREY)
+        return
+    first = next((one for one in found.known if one.verdict == "better"), found.known[0])
+    ends = interval_words(first)
+    yield Card(
+        figure=UNKNOWN if first.ratio is None else show_percent(first.ratio.value),
+        about="Confirmed on fresh deployments" if found.confirmed else "Not confirmed on fresh deployments",
+        text=f"{first.metric}: {chosen}",
+        detail=f"{f'{ends}, ' if ends else ''}n = {found.repeats}",
+        colour=BLUE if found.confirmed else ORANGE,
+    )
+
+
+def _without(result: TuningResult) -> Iterator[Card]:
+    entries, none = result.ledger.entries, result.ledger.without_effect
+    if entries:
+        yield Card(
+            figure=f"{len(none)} of {len(entries)}",
+            about="Settings without an effect",
+            text="not shown, or too small to matter",
+            detail="each with what would have been shown",
+            colour=GREY,
+        )
+
+
+def _harmful(result: TuningResult) -> Iterator[Card]:
+    verdicts = [one.verdict for one in result.ledger.entries]
+    counts = {kind: verdicts.count(kind) for kind in ("worse", "trade-off", "not allowed", "failed")}
+    if any(counts.values()):
+        yield Card(
+            figure=str(sum(counts.values())),
+            about="Settings to stay away from",
+            text=", ".join(f"{count} {kind}" for kind, count in counts.items() if count),
+            detail="the ledger says why",
+            colour=ORANGE,
+        )
+
+
+def _upper(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"

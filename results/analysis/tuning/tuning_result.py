@@ -1,0 +1,206 @@
+"""What a tuning came to, and the sentences that tell it: the page, the terminal and the slides all take them from here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weighbridge.common.record import Record
+from weighbridge.common.scope import Scope, widest
+from weighbridge.results.analysis.comparison import Effect
+from weighbridge.results.analysis.sentence import listed
+from weighbridge.results.analysis.tuning.confirmation import Confirmation
+from weighbridge.results.analysis.tuning.ledger import Entry, Ledger
+from weighbridge.results.analysis.tuning.setting_words import objective_words
+from weighbridge.results.figures import show_figure
+from weighbridge.results.percent import TIMES, show_percent
+from weighbridge.results.record.manifest import State
+from weighbridge.results.record.trial import Arm, Trial, TuningRun, Winner
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
+from weighbridge.suites.tuning import Parameter, show_setting
+
+
+class TuningResult(Record):
+    """A tuning with its trials, its ledger, what it chose, and what came of that on fresh deployments."""
+
+    run: TuningRun
+    trials: tuple[Trial, ...]
+    ledger: Ledger
+    winner: Winner | None = None
+    confirmation: Confirmation | None = None
+    state: State = "done"
+
+    # ---- parts
+
+    @property
+    def better(self) -> tuple[Entry, ...]:
+        """Settings that are better, the largest gain first."""
+        return tuple(one for one in self.ledger.entries if one.verdict == "better")
+
+    @property
+    def refused(self) -> tuple[Entry, ...]:
+        """Settings that are not allowed or could not be tried."""
+        return tuple(one for one in self.ledger.entries if one.verdict in ("not allowed", "failed"))
+
+    @property
+    def rounds(self) -> int:
+        """How often the baseline and what was still open were gone through."""
+        return len({one.round for one in self.trials})
+
+    @property
+    def failures(self) -> tuple[Trial, ...]:
+        """Trials that could not be made."""
+        return tuple(one for one in self.trials if one.failed)
+
+    def scope(self, arm: Arm) -> Scope | None:
+        """What must be started anew for an arm; None where it is not known."""
+        known = [self.run.scopes[key] for key in arm.settings if key in self.run.scopes]
+        return widest(known) if known else None
+
+    def parameters(self, arm: Arm) -> tuple[Parameter, ...]:
+        """The parameters that an arm sets, without what goes with them."""
+        return tuple(one for one in self.run.tuning.parameters if one.key in arm.settings)
+
+    def named(self, arm: Arm) -> tuple[str, ...]:
+        """Each parameter of an arm in words: `radosgw.threads 512 → 64`."""
+        keys = [one.key for one in self.parameters(arm)] or list(arm.settings)
+        return tuple(f"{key} {show_setting(self.run.layout_settings.get(key))} → {show_setting(arm.settings[key])}" for key in keys)
+
+    def called(self, number: int) -> str:
+        """What an objective is called, by its place: `throughput of 64 kB reads at 16 workers`."""
+        return objective_words(self.run, self.run.objectives[number])
+
+    # ---- sentences
+
+    @property
+    def headline(self) -> str:
+        """What came of it, in one sentence without a full stop."""
+        entries = self.ledger.entries
+        settings = _counted(len(entries), "setting")
+        if not entries:
+            return "No setting has been tried yet"
+        if self.winner is not None and self.confirmation is not None and self.confirmation.confirmed:
+            return f"{self._who} {self._gives(self.confirmation.known)}, confirmed on fresh deployments"
+        if self.better:
+            best = self.better[0]
+            if self._refuted:
+                return f"{best.name} helped most in its own trials ({self._shown(best)}), but the winner was not confirmed"
+            more = f"; {len(self.better)} of {settings} help" if len(self.better) > 1 else ""
+            return f"{best.name} helps most: {self._shown(best)}{more}"
+        worse = sum(one.verdict == "worse" for one in entries)
+        if worse:
+            return f"None of {settings} is better than what was there; {worse} {'is' if worse == 1 else 'are'} worse"
+        few = [one for one in entries if one.verdict == "provisional"]
+        why = f": fewer than {REPEATS_FOR_A_CLAIM} trials" if few and len(few) + len(self.refused) == len(entries) else ""
+        return f"None of {settings} has an effect that can be claimed{why}"
+
+    @property
+    def winner_words(self) -> str:
+        """Which settings were chosen and why, or that none was."""
+        if self.winner is None:
+            if self.state != "done":
+                return "No setting has been chosen yet."
+            if self.better:
+                return "No setting was chosen."
+            return "No setting was chosen: none is shown to be better in one objective and worse in none."
+        reason = self.winner.reason.rstrip(".")
+        names = self.named(self.winner.arm)
+        if names and all(name in reason for name in names):
+            return f"Chosen: {reason}."
+        return f"Chosen: {', '.join(names)}.{f' {reason}.' if reason else ''}"
+
+    @property
+    def confirmation_words(self) -> str:
+        """Whether the winner is better on fresh deployments too."""
+        if self.winner is None:
+            return "There is nothing to confirm."
+        found = self.confirmation
+        if found is None:
+            return "Not confirmed: it was not weighed against the baseline on fresh deployments."
+        if not found.known:
+            return f"Not confirmed: the run that was to do it ({found.state}) has nothing that can be compared."
+        told = "; ".join(self._against(number, one) for number, one in enumerate(found.effects) if one is not None)
+        counted = f"n = {found.repeats}{'' if found.repeats >= REPEATS_FOR_A_CLAIM else ': no claim'}"
+        if found.confirmed:
+            return f"Confirmed on fresh deployments: {told}; {counted}."
+        unfinished = "" if found.state == "done" else f" (its run is {found.state})"
+        return f"Not confirmed{unfinished}: {told}; {counted}."
+
+    def _against(self, number: int, effect: Effect) -> str:
+        """`throughput of 64 kB reads at 16 workers +19 % (+14 % to +24 %), 1,730 against 1,470 op/s`."""
+        if effect.ratio is None:
+            return effect.text.rstrip(".")
+        interval, values = interval_words(effect), value_words(effect)
+        doubt = ", no difference shown" if effect.verdict == "not shown" else ""
+        change = f"{show_percent(effect.ratio.value)}{f' ({interval})' if interval else ''}{doubt}"
+        return f"{self.called(number)} {change}{f', {values}' if values else ''}"
+
+    @property
+    def without_effect_words(self) -> str:
+        """How many settings show no effect that matters."""
+        none = self.ledger.without_effect
+        if not none:
+            return "Every setting that was tried often enough has an effect." if self.ledger.entries else ""
+        verb = "shows" if len(none) == 1 else "show"
+        return f"{len(none)} of {_counted(len(self.ledger.entries), 'setting')} {verb} no effect that matters."
+
+    @property
+    def _refuted(self) -> bool:
+        """Whether a whole confirmation, of enough visits for a claim, did not confirm."""
+        found = self.confirmation
+        if found is None or found.state != "done" or found.repeats < REPEATS_FOR_A_CLAIM:
+            return False
+        return not found.confirmed
+
+    @property
+    def _who(self) -> str:
+        names = self.named(self.winner.arm) if self.winner is not None else ()
+        return names[0] if len(names) == 1 else f"{_counted(len(names), 'setting')} together"
+
+    def _gives(self, effects: Sequence[Effect]) -> str:
+        verb = "gives" if self.winner is not None and len(self.named(self.winner.arm)) == 1 else "give"
+        return f"{verb} {gain_words(effects)}"
+
+    def _shown(self, entry: Entry) -> str:
+        return gain_words([one for one in entry.effects if one.ratio is not None])
+
+
+def gain_words(effects: Sequence[Effect]) -> str:
+    """What is better of these effects, or all of them where none is: `22 % more throughput and 18 % shorter p90`."""
+    shown = [one for one in effects if one.verdict == "better"] or list(effects)
+    return listed([change_words(one) for one in shown])
+
+
+def change_words(effect: Effect) -> str:
+    """`22 % more throughput`, `18 % shorter p90`; from three times on how many times."""
+    if effect.ratio is None:
+        return f"an unknown {effect.metric}"
+    value = effect.ratio.value
+    if value >= TIMES:
+        return f"{show_percent(value)} the {effect.metric}"
+    way = ("more", "less") if effect.metric == "throughput" else ("longer", "shorter")
+    return f"{show_percent(value, signed=False).lstrip('−')} {way[value < 1]} {effect.metric}"
+
+
+def could_be_shown(effect: Effect) -> str:
+    """The smallest effect that so many trials would have shown: `6 %`; empty where it is not known."""
+    return "" if effect.smallest is None else show_percent(effect.smallest, signed=False)
+
+
+def interval_words(effect: Effect) -> str:
+    """`+15 % to +29 %`; empty where there is none."""
+    ratio = effect.ratio
+    if ratio is None or ratio.low is None or ratio.high is None:
+        return ""
+    return f"{show_percent(ratio.low)} to {show_percent(ratio.high)}"
+
+
+def value_words(effect: Effect) -> str:
+    """`412 against 338 op/s`; empty where a figure is not known."""
+    if effect.baseline_value is None or effect.subject_value is None:
+        return ""
+    unit = "op/s" if effect.metric == "throughput" else "ms"
+    return f"{show_figure(effect.subject_value)} against {show_figure(effect.baseline_value)} {unit}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"

@@ -1,0 +1,30 @@
+"""What a process of `results.charts.pictures` does: draws Vega-Lite specs, one a line of its stdin, until that ends.
+
+`python -c "from weighbridge.results.charts.drawing_process import serve; serve()" FONTS`. It answers a line each: JSON with `svg`,
+and `png` and `pdf` in base64; or with `error`. It imports next to nothing, since each such process has to be started.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from base64 import b64encode
+
+import vl_convert as vlc
+
+PNG_SCALE = 2
+
+
+def serve() -> None:
+    """Answer until stdin ends."""
+    vlc.register_font_directory(sys.argv[1])
+    for line in sys.stdin:
+        try:
+            svg = vlc.vegalite_to_svg(json.loads(line))
+            png, pdf = vlc.svg_to_png(svg, scale=PNG_SCALE), vlc.svg_to_pdf(svg)
+        except ValueError as error:
+            answer = {"error": str(error)}
+        else:
+            answer = {"svg": svg, "png": b64encode(png).decode("ascii"), "pdf": b64encode(pdf).decode("ascii")}
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()

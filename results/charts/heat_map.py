@@ -1,0 +1,360 @@
+"""Latencies over time: for each second of a step how many requests took how long, as a map; stalls and second groups show.
+
+One figure for each kind of requests, a panel a layout, with one scale of time, of latency and of colour for all of them. It shows
+one repeat, since seconds of different repeats have nothing to do with each other: the first that counts, or, marked, the first
+at all where none does, for why it does not may be just what the map shows. A map is made of few enough cells for a page: where
+seconds are many, several make a column, whose colour is what they had a second on average.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any, Final
+
+import altair as alt
+
+from weighbridge.common.csv_text import csv_lines
+from weighbridge.common.record import Record
+from weighbridge.results.charts.chart_theme import Look
+from weighbridge.results.charts.figure import WIDTH, Figure, Plot
+from weighbridge.results.charts.labels import NUMBER, Frame, Scale, chart_of, rounded
+from weighbridge.results.charts.latencies import KindLatencies, LayoutLatencies, RepeatLatencies
+from weighbridge.results.charts.percentile_chart import gap_words
+from weighbridge.results.figures import show_ms
+from weighbridge.results.record.bands import low_us
+
+TALL: Final = 210
+CELLS: Final = 3000
+"""As many as a figure has at most: 6,400 made an SVG of 1.8 MB."""
+STALLED: Final = 5
+"""So many requests that are due by the mean of the window fail to come by chance once in 150 times (Poisson: e^-5)."""
+_WIDTHS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600)
+COLOURS: Final = {
+    "light": ("#dde318", "#7ad151", "#22a884", "#2a788e", "#414487", "#440154"),
+    "dark": ("#46327e", "#365c8d", "#277f8e", "#1fa187", "#6ece58", "#fde725"),
+}
+"""Viridis (S. van der Walt, N. Smith 2015), which people with any kind of colour vision read; few requests are near the ground."""
+_HEAD: Final = ("from s", "to s", "requests", "failed", "slowest ms")
+
+
+class Cell(Record):
+    """So many requests a second from `start_s` to `end_s` that took from `low_ms` to `high_ms`."""
+
+    start_s: int
+    end_s: int
+    low_ms: float
+    high_ms: float
+    count: int
+
+    @property
+    def per_s(self) -> float:
+        """Requests a second."""
+        return self.count / (self.end_s - self.start_s)
+
+
+class Column(Record):
+    """All of the seconds that make one column."""
+
+    start_s: int
+    end_s: int
+    count: int
+    errors: int
+    max_us: int
+
+
+class LatencyMap(Record):
+    """One panel. `why_empty` says why it has no cells, `doubt` why what it shows is not ranked."""
+
+    layout: str
+    repeat: int = 0
+    length_s: int = 0
+    cells: tuple[Cell, ...] = ()
+    columns: tuple[Column, ...] = ()
+    stalls: tuple[tuple[int, int], ...] = ()
+    """From and to, in seconds of the window, where no request ended."""
+    why_empty: str = ""
+    doubt: str = ""
+
+    @property
+    def slowest(self) -> Column | None:
+        """The column with the slowest request."""
+        return max(self.columns, key=lambda column: column.max_us, default=None)
+
+    @property
+    def stall(self) -> tuple[int, int] | None:
+        """The longest time in which no request ended; None where each second has some."""
+        return max(self.stalls, key=lambda one: one[1] - one[0], default=None)
+
+
+def heat_maps(kinds: Sequence[KindLatencies], look: Look) -> tuple[Figure, ...]:
+    """A figure for each kind of requests whose latencies are known second by second."""
+    found = []
+    for kind in kinds:
+        width_s = next((width for width in _WIDTHS_S if _cells(kind, width) <= CELLS), _WIDTHS_S[-1])
+        maps = [latency_map(one, width_s) for one in kind.layouts]
+        if any(one.cells for one in maps):
+            found.append(_figure(kind, maps, width_s, look))
+    return tuple(found)
+
+
+def latency_map(one: LayoutLatencies, width_s: int = 1) -> LatencyMap:
+    """The map of a layout's first repeat that counts, in columns of so many seconds, without a last second that is not whole."""
+    repeat = shown_repeat(one)
+    if repeat is None:
+        gap = next((other.gap for other in one.repeats if other.gap), "the driver keeps no latencies by the second")
+        return LatencyMap(layout=one.layout, why_empty=gap if one.repeats else "not measured")
+    length_s = int(repeat.window_s)
+    counts: Counter[tuple[int, int]] = Counter()
+    for second in repeat.seconds:
+        if second.second < length_s:
+            counts.update({(second.second // width_s, band): count for band, count in second.bands})
+    cells = tuple(
+        Cell(
+            start_s=column * width_s,
+            end_s=min((column + 1) * width_s, length_s),
+            low_ms=low_us(band) / 1000,
+            high_ms=low_us(band + 1) / 1000,
+            count=count,
+        )
+        for (column, band), count in sorted(counts.items())
+    )
+    columns = tuple(_column(repeat, start, min(start + width_s, length_s)) for start in range(0, length_s, width_s))
+    return LatencyMap(
+        layout=one.layout,
+        repeat=repeat.repeat,
+        length_s=length_s,
+        cells=cells,
+        columns=columns,
+        stalls=_stalls(repeat, length_s),
+        doubt=repeat.note,
+    )
+
+
+def _stalls(repeat: RepeatLatencies, length_s: int) -> tuple[tuple[int, int], ...]:
+    """Runs of whole seconds in which nothing succeeded though STALLED requests would have on average.
+
+    Where few requests are made a second, many seconds have none: that is no stall.
+    """
+    busy = {second.second: second.count for second in repeat.seconds if second.count and second.second < length_s}
+    runs = (list(run) for idle, run in groupby(range(length_s), key=lambda second: second not in busy) if idle)
+    per_s = sum(busy.values()) / length_s if length_s else 0.0
+    return tuple((run[0], run[-1] + 1) for run in runs if len(run) * per_s >= STALLED)
+
+
+def shown_repeat(one: LayoutLatencies) -> RepeatLatencies | None:
+    """The first repeat that counts and whose latencies are known by the second, else the first that does not count."""
+    kept = [repeat for repeat in one.repeats if _by_band(repeat)]
+    return next((repeat for repeat in kept if repeat.ranked), next(iter(kept), None))
+
+
+def _by_band(repeat: RepeatLatencies) -> bool:
+    return any(second.bands for second in repeat.seconds if second.second < int(repeat.window_s))
+
+
+def _column(repeat: RepeatLatencies, start_s: int, end_s: int) -> Column:
+    mine = [second for second in repeat.seconds if start_s <= second.second < end_s]
+    return Column(
+        start_s=start_s,
+        end_s=end_s,
+        count=sum(second.count for second in mine),
+        errors=sum(second.errors for second in mine),
+        max_us=max((second.max_us for second in mine), default=0),
+    )
+
+
+def _cells(kind: KindLatencies, width_s: int) -> int:
+    """How many cells a figure has in columns of so many seconds."""
+    repeats = [repeat for one in kind.layouts if (repeat := shown_repeat(one)) is not None]
+    return sum(len({(second.second // width_s, band) for second in one.seconds for band, _ in second.bands}) for one in repeats)
+
+
+def _figure(kind: KindLatencies, maps: Sequence[LatencyMap], width_s: int, look: Look) -> Figure:
+    frame = _frame(maps)
+    rates = [cell.per_s for one in maps for cell in one.cells]
+    ends = (min(rates), max(rates)) if min(rates) < max(rates) else (min(rates) / 2, max(rates))
+    return Figure(
+        name=f"latency-over-time-{kind.key}",
+        title=f"Latency over time: {kind.about} at {kind.at}",
+        finding=_finding(kind, maps),
+        caption=_caption(kind, maps, width_s),
+        csv=_csv(kind, maps),
+        plots=tuple(_plot(one, frame, ends, look) for one in maps),
+        look=look,
+    )
+
+
+def _finding(kind: KindLatencies, maps: Sequence[LatencyMap]) -> str:
+    """The longest stall, else the slowest request."""
+    stalls = [(stall[1] - stall[0], one, stall) for one in maps if (stall := one.stall) is not None]
+    if stalls:
+        length_s, one, (start, _) = max(stalls, key=lambda found: found[0])
+        return f"None of {one.layout}’s {kind.about} ended for {length_s} s, from {start} s into the window on, at {kind.at}"
+    tops = [(column.max_us, one, column) for one in maps if (column := one.slowest) is not None]
+    slowest_us, one, column = max(tops, key=lambda found: found[0])
+    took = f"took {show_ms(slowest_us / 1000)} ms: on {one.layout}, {_when(column)}"
+    return f"The slowest of {kind.about} at {kind.at} {took}"
+
+
+def _when(column: Column) -> str:
+    return f"{column.start_s} to {column.end_s} s into the window"
+
+
+def _caption(kind: KindLatencies, maps: Sequence[LatencyMap], width_s: int) -> str:
+    repeats = sorted({one.repeat + 1 for one in maps if one.cells})
+    which = "the first repeat"
+    if repeats != [1]:
+        which += f" that counts (repeat {', '.join(str(one) for one in repeats)})"
+    parts = [f"Colour: requests a second that took so long, one scale for all layouts. Of {which}, whole seconds of the window."]
+    if width_s > 1:
+        parts.append(f"A column is {width_s} s.")
+    if any(column.errors for one in maps for column in one.columns):
+        parts.append("× at the top: requests failed in that second.")
+    if any(one.stall for one in maps):
+        parts.append("Shaded from top to bottom: no request ended.")
+    empty = [f"{one.layout}: {one.why_empty}" for one in maps if one.why_empty]
+    if empty:
+        parts.append(f"Empty: {'; '.join(empty)}.")
+    return " ".join([*parts, *gap_words([kind])])
+
+
+def _plot(one: LatencyMap, frame: Frame, ends: tuple[float, float], look: Look) -> Plot:
+    slowest = one.slowest
+    said = one.why_empty if slowest is None else f"slowest: {show_ms(slowest.max_us / 1000)} ms, {_when(slowest)}"
+    said = f"{one.doubt}; {said}" if one.doubt else said
+    return Plot(
+        key=one.layout,
+        title=f"{one.layout}{' (not ranked)' * bool(one.doubt)}",
+        finding=said,
+        spec=_draw(one, frame, ends, look).to_dict(validate=False),
+        head=_HEAD,
+        lines=tuple(
+            (
+                str(column.start_s),
+                str(column.end_s),
+                f"{column.count:,}",
+                f"{column.errors:,}",
+                show_ms(column.max_us / 1000 if column.count else None),
+            )
+            for column in one.columns
+        ),
+        width=frame.width,
+        height=frame.height,
+    )
+
+
+def _frame(maps: Sequence[LatencyMap]) -> Frame:
+    cells = [cell for one in maps for cell in one.cells]
+    length = float(max(one.length_s for one in maps))
+    linear = Scale.from_zero(length, "s of the window", grid=False)
+    return Frame(
+        across=linear.model_copy(update={"high": length, "ticks": tuple(tick for tick in linear.ticks if tick <= length)}),
+        up=Scale.logarithmic(min(cell.low_ms for cell in cells), max(cell.high_ms for cell in cells), "ms (log scale)"),
+        width=WIDTH,
+        height=TALL,
+    )
+
+
+def _draw(one: LatencyMap, frame: Frame, ends: tuple[float, float], look: Look) -> alt.LayerChart | alt.FacetChart:
+    cells: list[dict[str, Any]] = [
+        {
+            "x": cell.start_s,
+            "end": cell.end_s,
+            "y": rounded(cell.low_ms),
+            # A little more than it is: where cells only touched, what lies below would shine through.
+            "high": rounded(cell.high_ms * 1.012),
+            "rate": rounded(cell.per_s),
+        }
+        for cell in one.cells
+    ]
+    colour = alt.Color(
+        "rate:Q",
+        scale=alt.Scale(type="log", domain=list(ends), range=list(COLOURS[look.name]), interpolate="rgb"),
+        legend=alt.Legend(
+            title="a second",
+            orient="right",
+            gradientLength=TALL - 60,
+            gradientThickness=12,
+            format=NUMBER,
+            tickCount=4,
+            labelFontSize=13,
+            titleFontSize=13,
+        ),
+    )
+    stalls = [{"x": start, "end": end, "y": frame.up.low, "high": frame.up.high} for start, end in one.stalls]
+    failed = [
+        {"x": (column.start_s + column.end_s) / 2, "y": frame.up.high, "errors": column.errors}
+        for column in one.columns
+        if column.errors
+    ]
+    x, y = frame.values(frame.width / 2, frame.height / 2)
+    empty = [{"x": x, "y": y, "text": one.why_empty}] if one.why_empty else []
+    tooltip = [
+        alt.Tooltip("x:Q", title="from s"),
+        alt.Tooltip("y:Q", title="from ms"),
+        alt.Tooltip("rate:Q", title="requests a second"),
+    ]
+    return alt.layer(
+        chart_of(cells)
+        .mark_rect(strokeWidth=0, aria=False)
+        .encode(x=frame.x(), x2=alt.X2("end:Q"), y=frame.y(), y2=alt.Y2("high:Q"), color=colour, tooltip=tooltip),
+        chart_of(stalls)
+        .mark_rect(color=look.bad, opacity=0.3)
+        .encode(x=frame.x(), x2=alt.X2("end:Q"), y=frame.y(), y2=alt.Y2("high:Q")),
+        chart_of(failed)
+        .mark_point(
+            size=60,
+            shape="M-.6,-.6L.6,.6M.6,-.6L-.6,.6",
+            filled=False,
+            strokeWidth=2,
+            color=look.bad,
+            yOffset=-6,
+            clip=False,
+            opacity=1,
+        )
+        .encode(x=frame.x(), y=frame.y(), tooltip=[alt.Tooltip("errors:Q", title="failed")]),
+        chart_of(empty).mark_text(fontSize=15, color=look.muted).encode(x=frame.x(), y=frame.y(), text=alt.Text("text:N")),
+    )
+
+
+def _csv(kind: KindLatencies, maps: Sequence[LatencyMap]) -> str:
+    """A line for each cell."""
+    head = (
+        "layout",
+        "api",
+        "driver",
+        "workload",
+        "operation",
+        "workers",
+        "repeat",
+        "from_s",
+        "to_s",
+        "low_ms",
+        "high_ms",
+        "requests",
+        "requests_per_s",
+    )
+    workload, operation, api, driver = kind.kind
+    return csv_lines(
+        head,
+        [
+            (
+                one.layout,
+                api,
+                driver,
+                workload,
+                operation,
+                kind.workers,
+                one.repeat + 1,
+                cell.start_s,
+                cell.end_s,
+                cell.low_ms,
+                cell.high_ms,
+                cell.count,
+                cell.per_s,
+            )
+            for one in maps
+            for cell in one.cells
+        ],
+    )

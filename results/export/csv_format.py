@@ -1,0 +1,41 @@
+"""CSV (RFC 4180, UTF-8, a line feed after each line): numbers as exact as they are kept, empty cells for what is unknown.
+
+Unlike `derived/summary.csv`, which is for people, nothing is rounded. Truth is `true` or `false`, times are ISO 8601 in UTC, lists
+of texts are JSON: a text may hold any separator. A text that a spreadsheet would take for a formula has an apostrophe before it
+(`common.csv_text`, which has the way back).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from datetime import datetime
+
+from weighbridge.common import csv_text
+from weighbridge.results.export.data_table import Cell, DataTable, show_time
+from weighbridge.results.export.file import File
+
+
+def csv_file(table: DataTable) -> File:
+    """A table as a CSV file with a head."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([field.name for field in table.fields])
+    writer.writerows([csv_cell(cell) for cell in line] for line in table.lines)
+    return File(name=f"{table.name}.csv", content=out.getvalue().encode())
+
+
+def csv_cell(cell: Cell) -> str:
+    """A cell as it stands in the file."""
+    if cell is None:
+        return ""
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, tuple):
+        return json.dumps(cell, ensure_ascii=False) if cell else ""
+    if isinstance(cell, datetime):
+        return show_time(cell)
+    if isinstance(cell, str):
+        return csv_text.inert(cell)
+    return repr(cell) if isinstance(cell, float) else str(cell)

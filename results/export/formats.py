@@ -1,0 +1,113 @@
+"""The formats that a run can leave in: which tables each takes, and what makes its files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from weighbridge.common.document import did_you_mean
+from weighbridge.common.errors import UsageError
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.export.csv_format import csv_file
+from weighbridge.results.export.data_table import DataTable
+from weighbridge.results.export.effects_table import effects_table
+from weighbridge.results.export.file import File, Produced
+from weighbridge.results.export.hgrm_format import hgrm_files
+from weighbridge.results.export.json_format import json_file
+from weighbridge.results.export.latex_format import latex_file
+from weighbridge.results.export.ledger_paper import ledger_paper
+from weighbridge.results.export.ledger_tables import ledger_table, trials_table
+from weighbridge.results.export.markdown_format import markdown_file
+from weighbridge.results.export.paper import PaperTable, effects_paper, summary_paper
+from weighbridge.results.export.parquet_format import parquet_file
+from weighbridge.results.export.run_tables import seconds_table, steps_table, summary_table
+
+TABLES: Final[Mapping[str, Callable[[Sequence[RunData]], DataTable]]] = MappingProxyType(
+    {
+        "summary": summary_table,
+        "steps": steps_table,
+        "seconds": seconds_table,
+        "effects": effects_table,
+        "ledger": ledger_table,
+        "trials": trials_table,
+    }
+)
+"""The tables of a run, by name."""
+OF_TUNINGS: Final = ("ledger", "trials")
+"""Those that only a tuning has."""
+_PAPERS: Final = ("summary", "effects", "ledger")
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format. `tables` are those that it takes, `default` those it takes unasked; both empty: it takes the whole run."""
+
+    make: Callable[[RunData, Sequence[str]], Produced]
+    tables: tuple[str, ...] = ()
+    default: tuple[str, ...] = ()
+
+
+def _csv(data: RunData, tables: Sequence[str]) -> Produced:
+    return Produced(files=tuple(csv_file(TABLES[name]([data])) for name in tables))
+
+
+def _parquet(data: RunData, tables: Sequence[str]) -> Produced:
+    return Produced(files=tuple(parquet_file(TABLES[name]([data])) for name in tables))
+
+
+def _json(data: RunData, tables: Sequence[str]) -> Produced:
+    return Produced(files=(json_file(data, [TABLES[name]([data]) for name in tables]),))
+
+
+def _hgrm(data: RunData, _tables: Sequence[str]) -> Produced:
+    return hgrm_files(data)
+
+
+def _markdown(data: RunData, tables: Sequence[str]) -> Produced:
+    return Produced(files=tuple(markdown_file(_paper(data, name)) for name in tables))
+
+
+def _latex(data: RunData, tables: Sequence[str]) -> Produced:
+    return Produced(files=tuple(latex_file(_paper(data, name)) for name in tables))
+
+
+def _pptx(data: RunData, _tables: Sequence[str]) -> Produced:
+    from weighbridge.results.slides import deck  # noqa: PLC0415 - heavy, and wanted by this one alone
+
+    return Produced(files=(File(name="slides.pptx", content=deck(data.store)),))
+
+
+def _paper(data: RunData, name: str) -> PaperTable:
+    if name == "summary":
+        return summary_paper(data)
+    return ledger_paper(data) if name == "ledger" else effects_paper(data, data.comparison)
+
+
+FORMATS: Final[Mapping[str, Format]] = MappingProxyType(
+    {
+        "csv": Format(_csv, tuple(TABLES), ("summary",)),
+        "parquet": Format(_parquet, tuple(TABLES), ("summary",)),
+        "json": Format(_json, tuple(TABLES), tuple(TABLES)),
+        "hgrm": Format(_hgrm),
+        "markdown": Format(_markdown, _PAPERS, ("summary",)),
+        "latex": Format(_latex, _PAPERS, ("summary",)),
+        "pptx": Format(_pptx),
+    }
+)
+
+
+def format_of(name: str, tables: Sequence[str]) -> tuple[Format, tuple[str, ...]]:
+    """A format and the tables that it is to take. Raises UsageError on a format or a table that there is not."""
+    if name not in FORMATS:
+        names = (*FORMATS, "influx")
+        raise UsageError(f"no format {name!r}{did_you_mean(name, names)}", advice=f"There are {', '.join(names)}.")
+    found = FORMATS[name]
+    for table in tables:
+        if not found.tables:
+            raise UsageError(f"{name} takes the run as a whole, not a table of it", advice="Leave --table away.")
+        if table not in found.tables:
+            known = did_you_mean(table, found.tables)
+            raise UsageError(f"{name} has no table {table!r}{known}", advice=f"It has {', '.join(found.tables)}.")
+    return found, tuple(dict.fromkeys(tables)) or found.default

@@ -1,0 +1,98 @@
+"""HdrHistogram percentile distributions (.hgrm), as its Java tools print them and its plotter reads them; values are in ms.
+
+Ticks are those of HdrHistogram with five a half-distance: ten to the median, then five for each halving of what is left to 100 %.
+The value at a tick is ours: that at rank ceil(n x p), never above the exact maximum.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import Final
+
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.export.file import File, Produced
+from weighbridge.results.record.histogram import DIGITS, HIGHEST_US, Histogram, rank_of
+from weighbridge.results.record.step import StepResult
+
+TICKS: Final = 5
+"""Ticks a half-distance."""
+_SUB_BUCKETS: Final = 2 ** math.ceil(math.log2(2 * 10**DIGITS))
+_BUCKETS: Final = 1 + math.ceil(math.log2((HIGHEST_US + 1) / _SUB_BUCKETS))
+
+
+def hgrm_files(data: RunData) -> Produced:
+    """A file for each step and operation that has a histogram, and for the time to first byte of reads."""
+    files, remarks, without = [], [], []
+    for key, step in data.steps.items():
+        found = list(_encoded(step))
+        if not found:
+            without.append(str(key))
+        for name, encoded, max_us, sum_us in found:
+            try:
+                text = distribution(Histogram.decode(encoded), max_us, sum_us)
+            except InvalidMeasurement as error:
+                remarks.append(f"{key}, {name}: {error.message}; left out")
+                continue
+            files.append(File(name=f"{key.file_name}.{name}.hgrm", content=text.encode()))
+    if without:
+        some = f"{'; '.join(without[:3])}{f'; and {len(without) - 3} more' if len(without) > 3 else ''}"
+        remarks.append(f"{len(without)} of {len(data.steps)} steps have no histogram: {some}")
+    return Produced(files=tuple(files), remarks=tuple(remarks), folder="hgrm")
+
+
+def distribution(histogram: Histogram, max_us: int | None = None, sum_us: int | None = None) -> str:
+    """The text of one. `max_us` and `sum_us` are exact where they are known; else the histogram's own, within 0.1 %.
+
+    Raises InvalidMeasurement when nothing was counted.
+    """
+    buckets = histogram.buckets()
+    if not buckets:
+        raise InvalidMeasurement("the histogram counts no samples")
+    ranks = list(accumulate(count for _, count in buckets))
+    count = ranks[-1]
+    top_us = buckets[-1][0] if max_us is None else min(max_us, buckets[-1][0])
+    lines = ["       Value     Percentile TotalCount 1/(1-Percentile)", ""]
+    for percent in ticks():
+        place = bisect_left(ranks, rank_of(count, percent) if percent else 1)
+        value_us = min(buckets[place][0], top_us)
+        lines.append(f"{value_us / 1000:12.3f} {percent / 100:14.12f} {ranks[place]:10d} {100 / (100 - percent):14.2f}")
+        if ranks[place] == count:
+            break
+    lines.append(f"{top_us / 1000:12.3f} {1:14.12f} {count:10d}")
+    middles = [(_middle_us(top), each) for top, each in buckets]
+    mean_us = (sum(middle * each for middle, each in middles) if sum_us is None else sum_us) / count
+    deviation_us = math.sqrt(sum(each * (middle - mean_us) ** 2 for middle, each in middles) / count)
+    lines += [
+        f"#[Mean    = {mean_us / 1000:12.3f}, StdDeviation   = {deviation_us / 1000:12.3f}]",
+        f"#[Max     = {top_us / 1000:12.3f}, Total count    = {count:12d}]",
+        f"#[Buckets = {_BUCKETS:12d}, SubBuckets     = {_SUB_BUCKETS:12d}]",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def ticks() -> Iterator[float]:
+    """Percentages from 0 on, less than 100: five steps to each half of what is left."""
+    percent = 0.0
+    while percent < 100:
+        yield percent
+        halvings = int(math.log2(100 / (100 - percent))) + 1
+        percent += 100 / (TICKS * 2**halvings)
+
+
+def _middle_us(top_us: int) -> int:
+    """The middle of a bucket of this top: buckets are of 1 us below 2048 us, of 2 us below 4096 us, and so on."""
+    width: int = 2 ** max(0, top_us.bit_length() - int(math.log2(_SUB_BUCKETS)))
+    return top_us - width + 1 + width // 2
+
+
+def _encoded(step: StepResult) -> Iterator[tuple[str, str, int | None, int | None]]:
+    """(name, histogram, exact maximum, exact sum) of what a step counted."""
+    for tally in step.measurement.tallies if step.measurement is not None else ():
+        if tally.latency is not None:
+            yield tally.operation, tally.latency, tally.max_us, tally.sum_us
+        if tally.first_byte is not None:
+            yield f"{tally.operation}-first-byte", tally.first_byte, None, None

@@ -1,0 +1,95 @@
+"""JSON: a whole run in one document, its numbers as exact as they are kept, null for what is unknown; and its JSON Schema.
+
+`SCHEMA_VERSION` counts up when a field goes or changes its meaning; fields may come at any time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final
+
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.export.data_table import Cell, DataTable, Field, Kind, show_time
+from weighbridge.results.export.effects_table import EFFECTS
+from weighbridge.results.export.file import File
+from weighbridge.results.export.host_tables import RUNS
+from weighbridge.results.export.ledger_tables import LEDGER, TRIALS
+from weighbridge.results.export.run_tables import SECONDS, STEPS, SUMMARY
+
+SCHEMA_VERSION: Final = 1
+"""1: the first."""
+
+_LOCAL: Final = ("folder",)
+"""What of a run is about this machine alone."""
+_TYPES: Final[Mapping[Kind, Mapping[str, Any]]] = MappingProxyType(
+    {
+        "text": {"type": ["string", "null"]},
+        "whole": {"type": ["integer", "null"]},
+        "number": {"type": ["number", "null"]},
+        "truth": {"type": ["boolean", "null"]},
+        "time": {"type": ["string", "null"], "format": "date-time"},
+        "texts": {"type": "array", "items": {"type": "string"}},
+    }
+)
+
+
+def json_file(data: RunData, tables: Sequence[DataTable]) -> File:
+    """A run, and these tables of it, as one document."""
+    (about,) = _objects(RUNS.fill([data]))
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "run": {name: value for name, value in about.items() if name not in _LOCAL},
+        "tables": {table.name: _objects(table) for table in tables},
+    }
+    return File(name="run.json", content=json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False).encode() + b"\n")
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of such a document, with the unit and the meaning of every field."""
+    shapes = (SUMMARY, STEPS, SECONDS, EFFECTS, LEDGER, TRIALS)
+    tables = {shape.name: {"type": "array", "description": shape.about, "items": _object_schema(shape.fields)} for shape in shapes}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A run of Weighbridge",
+        "description": "What `weighbridge export RUN --to json` writes. Null is unknown, never zero.",
+        "type": "object",
+        "properties": {
+            "schema_version": {"const": SCHEMA_VERSION},
+            "run": _object_schema([field for field in RUNS.fields if field.name not in _LOCAL]),
+            "tables": {
+                "type": "object",
+                "description": "Those that were asked for.",
+                "properties": tables,
+                "additionalProperties": False,
+            },
+        },
+        "required": ["schema_version", "run", "tables"],
+        "additionalProperties": False,
+    }
+
+
+def json_cell(cell: Cell) -> object:
+    """A cell as JSON has it."""
+    if isinstance(cell, datetime):
+        return show_time(cell)
+    return list(cell) if isinstance(cell, tuple) else cell
+
+
+def _objects(table: DataTable) -> list[dict[str, object]]:
+    names = [field.name for field in table.fields]
+    return [dict(zip(names, map(json_cell, line), strict=True)) for line in table.lines]
+
+
+def _object_schema(fields: Sequence[Field]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {
+            field.name: {**_TYPES[field.kind], "description": f"{field.about}{f' Unit: {field.unit}.' if field.unit else ''}"}
+            for field in fields
+        },
+        "required": [field.name for field in fields],
+        "additionalProperties": False,
+    }

@@ -1,0 +1,90 @@
+"""The ledger of a tuning as a table for papers, talks and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from weighbridge.common.errors import UsageError
+from weighbridge.results.analysis.comparison import Effect
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.analysis.tuning.ledger import Entry
+from weighbridge.results.analysis.tuning.ledger_table import RESTARTED, change_figure
+from weighbridge.results.analysis.tuning.tuning_result import TuningResult, interval_words
+from weighbridge.results.export.paper import PaperColumn, PaperTable
+from weighbridge.results.figures import UNKNOWN
+from weighbridge.results.percent import show_percent
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio
+
+
+def ledger_paper(data: RunData) -> PaperTable:
+    """Each setting with what it does to each objective, in groups by verdict. Raises UsageError where the run is no tuning."""
+    result = data.tuned
+    if result is None:
+        raise UsageError(f"{data.store.folder}: is no tuning: it has no ledger", advice="Choose another table.")
+    groups: dict[str, list[tuple[str, ...]]] = {}
+    for entry in result.ledger.entries:
+        groups.setdefault(entry.verdict, []).append(_line(result, entry))
+    objectives = [result.called(number) for number in range(len(result.run.objectives))]
+    state = "" if data.manifest.state == "done" else f" ({data.manifest.state})"
+    return PaperTable(
+        name="ledger",
+        caption=f"What each setting does against {result.ledger.baseline.name}; tuning {result.run.tuning.name}, "
+        f"run {data.manifest.run_id}{state}",
+        columns=(
+            PaperColumn(title="Setting"),
+            *(
+                column
+                for name in objectives
+                for column in (
+                    PaperColumn(title=f"{name[:1].upper()}{name[1:]}", numeric=True),
+                    PaperColumn(title="Interval", numeric=True),
+                )
+            ),
+            PaperColumn(title="Verdict"),
+            PaperColumn(title="Gateway CPU", numeric=True),
+            PaperColumn(title="Storage CPU", numeric=True),
+            PaperColumn(title="Trials", numeric=True),
+            PaperColumn(title="Needs"),
+        ),
+        groups=tuple(tuple(lines) for lines in groups.values()),
+        notes=tuple(_notes(result)),
+    )
+
+
+def _line(result: TuningResult, entry: Entry) -> tuple[str, ...]:
+    scope = result.scope(entry.arm)
+    return (
+        entry.name,
+        *(cell for effect in entry.effects for cell in _cells(effect)),
+        entry.verdict,
+        _cpu(entry.gateway_cpu),
+        _cpu(entry.storage_cpu),
+        str(entry.trials),
+        UNKNOWN if scope is None else RESTARTED[scope],
+    )
+
+
+def _cells(effect: Effect) -> tuple[str, str]:
+    return change_figure(effect), interval_words(effect) or UNKNOWN
+
+
+def _cpu(ratio: Ratio | None) -> str:
+    return UNKNOWN if ratio is None else show_percent(ratio.value)
+
+
+def _notes(result: TuningResult) -> Iterator[str]:
+    looks = result.ledger.looks
+    yield (
+        "Change against the baseline's trials on both sides of each trial, of geometric means; more is better of throughput, "
+        f"less of p90. Intervals: 95 %{f' over {looks} looks' if looks > 1 else ''}. ~: no difference shown."
+    )
+    if any(one.verdict == "provisional" for one in result.ledger.entries):
+        yield f"In brackets: fewer than {REPEATS_FOR_A_CLAIM} trials make no claim."
+    for one in result.ledger.drift:
+        yield f"{one.words[:1].upper()}{one.words[1:].rstrip('.')}."
+    if result.winner is not None:
+        yield result.winner_words
+        yield result.confirmation_words
+    for entry in result.refused:
+        if entry.notes:
+            yield f"{entry.name}: {entry.verdict}: {entry.notes[0]}."

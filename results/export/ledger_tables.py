@@ -1,0 +1,187 @@
+"""A tuning as data: its ledger, a line for each setting and objective, and its trials, a line for each trial and objective."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from weighbridge.results.analysis.comparison import Effect
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.analysis.tuning.ledger import Entry, Reading
+from weighbridge.results.analysis.tuning.tuning_result import TuningResult
+from weighbridge.results.export.data_table import Column, DataTable, Kind, Shape, utc
+from weighbridge.results.record.trial import Trial
+from weighbridge.results.statistics import Ratio
+
+
+@dataclass(frozen=True)
+class LedgerLine:
+    """One objective of one entry, and its run."""
+
+    data: RunData
+    result: TuningResult
+    entry: Entry
+    number: int
+
+    @property
+    def effect(self) -> Effect:
+        """What the setting does to the objective."""
+        return self.entry.effects[self.number]
+
+    @property
+    def scope(self) -> str | None:
+        """What must be started anew for it."""
+        return self.result.scope(self.entry.arm)
+
+
+@dataclass(frozen=True)
+class TrialLine:
+    """One objective of one trial, and its run; without a reading where the trial could not be made."""
+
+    data: RunData
+    result: TuningResult
+    trial: Trial
+    number: int
+    reading: Reading | None
+
+
+def _entry(name: str, kind: Kind, about: str) -> Column[LedgerLine]:
+    return Column(name, kind, about, lambda one: getattr(one.entry, name))
+
+
+def _effect(name: str, kind: Kind, about: str) -> Column[LedgerLine]:
+    return Column(name, kind, about, lambda one: getattr(one.effect, name))
+
+
+def _ratio(name: str, kind: Kind, about: str, of: str) -> Column[LedgerLine]:
+    return Column(name, kind, about, lambda one: getattr(one.effect.ratio, of, None))
+
+
+def _cpu(tier: str, end: str, about: str) -> Column[LedgerLine]:
+    def read(one: LedgerLine) -> float | None:
+        ratio: Ratio | None = getattr(one.entry, f"{tier}_cpu")
+        return getattr(ratio, end, None)
+
+    return Column(f"{tier}_cpu{'' if end == 'value' else f'_{end}'}", "number", about, read)
+
+
+def _settings(one: LedgerLine) -> tuple[str, ...]:
+    return tuple(f"{key}={value}" for key, value in one.entry.arm.settings.items())
+
+
+def _of_reading(name: str) -> Callable[[TrialLine], float | None]:
+    return lambda one: getattr(one.reading, name, None)
+
+
+def _why(one: TrialLine) -> str | None:
+    return one.trial.failed or (one.reading.why if one.reading is not None else "") or None
+
+
+def _chosen(one: LedgerLine) -> bool | None:
+    winner = one.result.winner
+    return None if winner is None else one.entry.arm.settings.items() <= winner.arm.settings.items()
+
+
+LEDGER: Final[Shape[LedgerLine]] = Shape(
+    "ledger",
+    "Of a tuning: a line for each setting that was tried and each objective, the largest gain first; of other runs nothing.",
+    (
+        Column("run", "text", "Name of the run.", lambda one: one.data.manifest.run_id),
+        Column("tuning", "text", "Name of the tuning.", lambda one: one.result.run.tuning.name),
+        Column("arm", "text", "Name of the layout with the setting.", lambda one: one.entry.arm.name),
+        _entry("name", "text", "The setting in words."),
+        Column("settings", "texts", "Each key and its value.", _settings),
+        Column("scope", "text", "What must be started anew: nothing, reload, restart, buckets or cluster.", lambda one: one.scope),
+        Column("objective", "text", "What is to be better.", lambda one: one.result.called(one.number)),
+        Column("metric", "text", "throughput (more is better) or p90 (less is better).", lambda one: one.effect.metric),
+        _entry("trials", "whole", "Trials of the setting that count."),
+        _effect("baseline_value", "number", "Geometric mean of the baseline beside the trials: op/s of throughput, ms of p90."),
+        _effect("subject_value", "number", "Geometric mean of the setting's trials."),
+        _ratio("ratio", "number", "How many times the baseline beside it the setting's figure is: a geometric mean.", "value"),
+        _ratio("ratio_low", "number", "Lower end of its interval, 95 % over all looks.", "low"),
+        _ratio("ratio_high", "number", "Upper end of it.", "high"),
+        _ratio("pairs", "whole", "Trials with a figure and a baseline beside it.", "repeats"),
+        _effect("p", "number", "Of Student's t on logarithms, two-sided, times the number of looks."),
+        _effect("q", "number", "The same, corrected over all tests of the ledger (Benjamini and Hochberg)."),
+        _effect("rank_p", "number", "Of Wilcoxon's signed rank test, two-sided."),
+        _effect("smallest", "number", "The smallest ratio above 1 that so many trials would show 8 times in 10."),
+        Column("effect", "text", "The verdict on this objective.", lambda one: one.effect.verdict),
+        _entry("verdict", "text", "The verdict over all objectives."),
+        _entry("clear", "truth", "Whether each interval is clear of the threshold, so that no more was to be learnt."),
+        _entry("gain", "number", "How many times better it is: a geometric mean over the objectives."),
+        _cpu("gateway", "value", "CPU of gateway hosts for an operation, as times the baseline's."),
+        _cpu("gateway", "low", "Lower end of its interval."),
+        _cpu("gateway", "high", "Upper end of it."),
+        _cpu("storage", "value", "The same of hosts that keep data."),
+        _cpu("storage", "low", "Lower end of its interval."),
+        _cpu("storage", "high", "Upper end of it."),
+        Column("chosen", "truth", "Whether all that it sets is in what was chosen.", _chosen),
+        _entry("notes", "texts", "Why it is not allowed or failed, and what else must be known."),
+        _effect("text", "text", "The verdict on this objective in one sentence."),
+    ),
+)
+
+TRIALS: Final[Shape[TrialLine]] = Shape(
+    "trials",
+    "Of a tuning: a line for each trial and each objective, in the order of time; of other runs nothing.",
+    (
+        Column("run", "text", "Name of the run.", lambda one: one.data.manifest.run_id),
+        Column("trial", "whole", "Which trial of the run, from 1.", lambda one: one.trial.number + 1),
+        Column("arm", "text", "Name of the layout that was tried.", lambda one: one.trial.arm.name),
+        Column("baseline", "truth", "Whether it is the layout as it was given.", lambda one: one.trial.arm.is_baseline),
+        Column("repeat", "whole", "Which trial of this layout, from 1.", lambda one: one.trial.repeat + 1),
+        Column("round", "whole", "Which round, from 1.", lambda one: one.trial.round + 1),
+        Column("deployment", "whole", "Which standing of the layout, from 1.", lambda one: one.trial.deployment + 1),
+        Column("at", "time", "When it was made.", lambda one: utc(one.trial.at or None)),
+        Column("started_s", "number", "When its first step began, by its process's clock.", lambda one: one.trial.started_s, "s"),
+        Column("scope", "text", "What was started anew before it.", lambda one: one.trial.scope),
+        Column("changed", "texts", "What was done before it, in words.", lambda one: one.trial.changed),
+        Column("changed_s", "number", "How long that took.", lambda one: one.trial.changed_s, "s"),
+        Column("objective", "text", "What is to be better.", lambda one: one.result.called(one.number)),
+        Column(
+            "value",
+            "number",
+            "The objective's figure: op/s of throughput, ms of p90.",
+            _of_reading("value"),
+        ),
+        Column(
+            "baseline_beside",
+            "number",
+            "The baseline's figure at that moment, between its trials on both sides.",
+            _of_reading("reference"),
+        ),
+        Column(
+            "why",
+            "text",
+            "Why it has no figure, or could not be made.",
+            _why,
+        ),
+    ),
+)
+
+
+def ledger_table(runs: Sequence[RunData]) -> DataTable:
+    """The ledgers of those of these runs that are tunings."""
+    return LEDGER.fill(_ledger_lines(runs))
+
+
+def trials_table(runs: Sequence[RunData]) -> DataTable:
+    """The trials of those of these runs that are tunings."""
+    return TRIALS.fill(_trial_lines(runs))
+
+
+def _ledger_lines(runs: Sequence[RunData]) -> Iterator[LedgerLine]:
+    for data in runs:
+        if (result := data.tuned) is not None:
+            for entry in result.ledger.entries:
+                yield from (LedgerLine(data, result, entry, number) for number in range(len(entry.effects)))
+
+
+def _trial_lines(runs: Sequence[RunData]) -> Iterator[TrialLine]:
+    for data in runs:
+        if (result := data.tuned) is not None:
+            readings = {(one.trial, one.objective): one for one in result.ledger.readings}
+            for trial in result.trials:
+                for number in range(len(result.run.objectives)):
+                    yield TrialLine(data, result, trial, number, readings.get((trial.number, number)))

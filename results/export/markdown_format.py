@@ -1,0 +1,37 @@
+"""Markdown: a table as GitHub, GitLab and Pandoc read it, its caption above and its notes below."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from weighbridge.common.inert import inert
+from weighbridge.results.export.file import File
+from weighbridge.results.export.paper import PaperTable
+
+_SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>#|~$&!])")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
+
+
+def markdown_file(table: PaperTable) -> File:
+    """A table, ready to paste."""
+    heads = [f"{column.title} ({column.unit})" if column.unit else column.title for column in table.columns]
+    lines = [
+        f"**{escape(table.caption)}**",
+        "",
+        _line(heads),
+        f"|{'|'.join('---:' if column.numeric else ':---' for column in table.columns)}|",
+        *(_line(cells) for group in table.groups for cells in group),
+        "",
+        *(f"- {escape(note)}" for note in table.notes),
+    ]
+    return File(name=f"{table.name}.md", content=("\n".join(lines) + "\n").encode())
+
+
+def escape(text: str) -> str:
+    """A text in which nothing is taken for Markdown or HTML, in one line."""
+    return _SPECIAL.sub(r"\\\1", inert(_CONTROL.sub(" ", text)))
+
+
+def _line(cells: list[str] | tuple[str, ...]) -> str:
+    return f"| {' | '.join(escape(cell) for cell in cells)} |"

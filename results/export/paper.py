@@ -1,0 +1,190 @@
+"""Tables for papers, talks and notes: few columns, figures as people read them, and what must be known in notes below.
+
+What is shown is decided here; `markdown_format` and `latex_format` say how it is set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from weighbridge.common.record import Record
+from weighbridge.results.analysis.comparison import Comparison, Effect
+from weighbridge.results.analysis.kinds import kind_of, subjects
+from weighbridge.results.analysis.reasons import reasons
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.analysis.steps.interval import Interval
+from weighbridge.results.analysis.steps.spreads import shown
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.analysis.steps.validity import least_samples
+from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.record.manifest import Manifest
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
+
+NOT_VALID: Final = "†"
+NOT_STEADY: Final = "‡"
+IN_DOUBT: Final = "§"
+PROVISIONAL: Final = "°"
+WORKERS_ALL: Final = "all"
+
+
+class PaperColumn(Record):
+    """A column; its unit belongs into its head."""
+
+    title: str
+    unit: str = ""
+    numeric: bool = False
+
+
+class PaperTable(Record):
+    """Lines in groups, between which a rule stands. All texts are plain: who sets them escapes them."""
+
+    name: str
+    caption: str
+    columns: tuple[PaperColumn, ...]
+    groups: tuple[tuple[tuple[str, ...], ...], ...]
+    notes: tuple[str, ...]
+
+
+_FIGURES: Final = (
+    PaperColumn(title="Throughput", unit="op/s", numeric=True),
+    PaperColumn(title="Bandwidth", unit="MB/s", numeric=True),
+    *(PaperColumn(title=title, unit="ms", numeric=True) for title in ("p50", "p90", "p99", "Max")),
+    PaperColumn(title="Errors", numeric=True),
+    PaperColumn(title="Repeats", numeric=True),
+)
+
+
+def summary_paper(data: RunData) -> PaperTable:
+    """The study's table. Layouts that are another one once more are left out."""
+    rows = [row for row in data.rows if row.layout not in data.plan.twins]
+    names = subjects(rows)
+    groups: dict[str, list[tuple[str, ...]]] = {}
+    for row in rows:
+        name = names[kind_of(row)]
+        groups.setdefault(name, []).append(
+            (
+                name,
+                str(row.workers),
+                f"{row.layout} {_mark(row)}".rstrip(),
+                shown(row, "throughput"),
+                show_figure(row.bandwidth_mb_s),
+                *(_percentile(row, percent) for percent in (50, 90, 99)),
+                shown(row, "max"),
+                UNKNOWN if row.errors is None else f"{row.errors:,}",
+                str(row.repeats),
+            )
+        )
+    return PaperTable(
+        name="summary",
+        caption=_caption("Throughput, latency and errors", data.manifest),
+        columns=(
+            PaperColumn(title="Requests"),
+            PaperColumn(title="Workers", numeric=True),
+            PaperColumn(title="Layout"),
+            *_FIGURES,
+        ),
+        groups=tuple(tuple(lines) for lines in groups.values()),
+        notes=tuple(_summary_notes(rows, data.plan.twins, data.comparison)),
+    )
+
+
+def effects_paper(data: RunData, comparison: Comparison) -> PaperTable:
+    """Every layout against the first, metric by metric."""
+    groups: dict[tuple[str, str], list[tuple[str, ...]]] = {}
+    for effect in comparison.effects:
+        groups.setdefault((effect.about, effect.metric), []).append(_effect(effect))
+    ratio = (
+        f"Ratio: how many times the figure of {comparison.baseline} that of the layout is, of geometric means; "
+        "above 1 is better of throughput, worse of latencies."
+    )
+    tests = (
+        f"q: p-value of Welch's test on logarithms, corrected over {comparison.tests} cells (Benjamini and Hochberg). "
+        "n: repeats of the side that has fewer."
+    )
+    noise = (one.words for one in comparison.noise)
+    doubts = (f"{one.text[:1].upper()}{one.text[1:]}." for one in reasons(data.rows, comparison))
+    return PaperTable(
+        name="effects",
+        caption=_caption(f"What differs from {comparison.baseline}", data.manifest),
+        columns=(
+            PaperColumn(title="Requests"),
+            PaperColumn(title="Metric"),
+            PaperColumn(title="Workers", numeric=True),
+            PaperColumn(title="Layout"),
+            PaperColumn(title="Ratio", numeric=True),
+            PaperColumn(title="95 % interval", numeric=True),
+            PaperColumn(title="q", numeric=True),
+            PaperColumn(title="n", numeric=True),
+            PaperColumn(title="Verdict"),
+        ),
+        groups=tuple(tuple(lines) for lines in groups.values()),
+        notes=(ratio, tests, *noise, *doubts),
+    )
+
+
+def _caption(words: str, manifest: Manifest) -> str:
+    state = "" if manifest.state == "done" else f" ({manifest.state})"
+    return f"{words}; suite {manifest.suite}, run {manifest.run_id}{state}"
+
+
+def _percentile(row: Row, percent: int) -> str:
+    """The figure; where there is none because a repeat had too few samples, how many it needs."""
+    value: float | None = getattr(row, f"p{percent}_ms")
+    within: Interval | None = getattr(row, f"p{percent}_in")
+    if value is None and within is None and _too_few(row, percent):
+        return f"n<{least_samples(percent)}"
+    return shown(row, f"p{percent}")
+
+
+def _mark(row: Row) -> str:
+    """Why a row is not ranked, or that it is provisional; empty where nothing is in doubt."""
+    if row.ranked:
+        return PROVISIONAL if row.doubts else ""
+    return NOT_VALID if not row.valid else NOT_STEADY if row.steady is False else IN_DOUBT
+
+
+def _too_few(row: Row, percent: int) -> bool:
+    return any(point.samples < least_samples(percent) for point in row.used)
+
+
+def _summary_notes(rows: Sequence[Row], twins: Mapping[str, str], comparison: Comparison) -> Iterator[str]:
+    yield "Geometric means of the repeats' own, ± half of their 95 % interval; max is the highest of all."
+    yield "Errors are of all repeats, also those left out."
+    if any(row.repeats < REPEATS_FOR_A_CLAIM for row in rows):
+        yield f"Fewer than {REPEATS_FOR_A_CLAIM} repeats are provisional."
+    marks = {_percentile(row, percent) for row in rows for percent in (50, 90, 99)}
+    few = sorted(mark for mark in marks if mark.startswith("n<"))
+    if few:
+        yield f"{', '.join(few)}: a repeat had fewer operations than this percentile needs."
+    if any(row.max_in is not None for row in rows):
+        yield "(10, 20]: the driver counts in bins, and the latency lies in this one."
+    found = [mark for row in rows if (mark := _mark(row))]
+    for mark, words in (
+        (NOT_VALID, "not valid, not to be ranked"),
+        (NOT_STEADY, "not steady, not to be ranked"),
+        (IN_DOUBT, "not comparable, not to be ranked"),
+        (PROVISIONAL, "provisional: nothing is to be claimed by it"),
+    ):
+        if mark in found:
+            yield f"{mark}: {words}."
+    for one in reasons(rows, comparison):
+        yield f"{one.text[:1].upper()}{one.text[1:]}."
+    for twin, layout in twins.items():
+        yield f"{twin} is {layout} once more, to know this machine's noise, and is left out."
+
+
+def _effect(effect: Effect) -> tuple[str, ...]:
+    ratio = effect.ratio
+    known = ratio is not None and ratio.low is not None and ratio.high is not None
+    return (
+        effect.about,
+        effect.metric,
+        WORKERS_ALL if effect.workers is None else str(effect.workers),
+        effect.subject,
+        UNKNOWN if ratio is None else show_figure(ratio.value),
+        f"{show_figure(ratio.low)} to {show_figure(ratio.high)}" if ratio is not None and known else UNKNOWN,
+        UNKNOWN if effect.q is None else f"{effect.q:.3f}" if effect.q >= 0.001 else "<0.001",
+        UNKNOWN if ratio is None else str(ratio.repeats),
+        effect.verdict,
+    )

@@ -1,0 +1,153 @@
+"""Questions to many runs at once, in SQL: views over what their folders hold, read by the suite's own reader, and nothing else.
+
+A view is filled when the question names it. Whatever is unknown is NULL. SQL sees no file and changes nothing
+(results.export.database).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from weighbridge.common.document import did_you_mean
+from weighbridge.common.errors import UsageError, WeighbridgeError
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.export.data_table import DataTable, Shape
+from weighbridge.results.export.database import SQL_TYPES, create, insert, lock, opened
+from weighbridge.results.export.effects_table import EFFECTS, effects_table
+from weighbridge.results.export.host_tables import (
+    ATTESTATION,
+    EVENTS,
+    FACTS,
+    HOSTS,
+    RUNS,
+    attestation_table,
+    events_table,
+    facts_table,
+    hosts_table,
+    runs_table,
+)
+from weighbridge.results.export.ledger_tables import LEDGER, TRIALS, ledger_table, trials_table
+from weighbridge.results.export.run_tables import SECONDS, STEPS, SUMMARY, seconds_table, steps_table, summary_table
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+@dataclass(frozen=True)
+class View:
+    """What a view's columns are, and what fills it."""
+
+    shape: Shape[Any]
+    fill: Callable[[Sequence[RunData]], DataTable]
+
+
+VIEWS: Final[Mapping[str, View]] = MappingProxyType(
+    {
+        "runs": View(RUNS, runs_table),
+        "rows": View(SUMMARY, summary_table),
+        "steps": View(STEPS, steps_table),
+        "seconds": View(SECONDS, seconds_table),
+        "effects": View(EFFECTS, effects_table),
+        "ledger": View(LEDGER, ledger_table),
+        "trials": View(TRIALS, trials_table),
+        "attestation": View(ATTESTATION, attestation_table),
+        "events": View(EVENTS, events_table),
+        "hosts": View(HOSTS, hosts_table),
+        "facts": View(FACTS, facts_table),
+    }
+)
+_ASKING: Final = ("SELECT", "EXPLAIN")
+"""Statements that only read: SELECT, FROM, WITH, VALUES, DESCRIBE, SUMMARIZE and SHOW are of the first kind."""
+_HIDDEN: Final = re.compile(r"\bquery(_table)?\b", re.IGNORECASE)
+"""Functions of DuckDB that take the name of a table as a text, which may be put together: all views are filled for them."""
+_NO_TABLE: Final = re.compile(r"Table with name (\S+) does not exist")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a question gave: the names of its columns, and a line each of values as Python has them; None is NULL."""
+
+    columns: tuple[str, ...]
+    lines: tuple[tuple[object, ...], ...]
+
+
+def read_runs(folders: Iterable[Path]) -> tuple[tuple[RunData, ...], tuple[str, ...]]:
+    """The runs that can be read, and of each folder that is none, or cannot be read, why in a sentence.
+
+    A run that is there twice is read once.
+    """
+    found: dict[str, RunData] = {}
+    left_out = []
+    for folder in folders:
+        try:
+            data = RunData(folder)
+            _ = data.gaps  # the plan and the steps are read here, or never
+        except WeighbridgeError as error:
+            left_out.append(f"left out: {error.message}")
+            continue
+        known = found.setdefault(data.manifest.run_id, data)
+        if known is not data:
+            left_out.append(f"left out: {folder}: the same run as {known.store.folder}")
+    return tuple(found.values()), tuple(left_out)
+
+
+def ask(sql: str, runs: Sequence[RunData]) -> Answer:
+    """The answer to one question. Raises UsageError with DuckDB's words when it is none; what reading the runs raises."""
+    import duckdb  # noqa: PLC0415 - heavy, and wanted by few
+
+    with opened() as connection:
+        for name, view in VIEWS.items():
+            create(connection, name, view.shape.fields)
+        try:
+            _check(connection, sql)
+            for name, view in VIEWS.items():
+                if re.search(rf"\b{name}\b", sql, re.IGNORECASE) or _HIDDEN.search(sql):
+                    insert(connection, name, view.fill(runs))
+            lock(connection)
+            asked = connection.execute(sql)
+            columns = tuple(str(column[0]) for column in asked.description or ())
+            return Answer(columns=columns, lines=tuple(tuple(line) for line in asked.fetchall()))
+        except duckdb.Error as error:
+            raise _refused(sql, error) from None
+
+
+def schema_words() -> str:
+    """Every view with its columns, their types, units and meanings."""
+    parts = []
+    for name, view in VIEWS.items():
+        wide = max(len(field.name) for field in view.shape.fields)
+        parts += [f"{name}: {view.shape.about}"]
+        for field in view.shape.fields:
+            unit = f" [{field.unit}]" if field.unit else ""
+            parts.append(f"  {field.name:{wide}}  {SQL_TYPES[field.kind]:9}  {field.about}{unit}")
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _check(connection: DuckDBPyConnection, sql: str) -> None:
+    """Raises UsageError unless it is one statement that only reads."""
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1:
+        raise UsageError(f"one question is wanted, not {len(statements)}", advice="Leave out what is behind the first semicolon.")
+    kind = statements[0].type.name
+    if kind not in _ASKING:
+        raise UsageError(
+            f"{kind} is no question: runs can only be read", advice="Begin with SELECT, FROM, WITH, DESCRIBE or EXPLAIN."
+        )
+
+
+def _refused(sql: str, error: Exception) -> UsageError:
+    """DuckDB's words without its guesses at names, which are of its own tables; ours instead."""
+    words = "\n".join(line for line in str(error).splitlines() if line.strip() and not line.startswith("Did you mean"))
+    missing = _NO_TABLE.search(words)
+    guess = did_you_mean(missing[1], list(VIEWS)) if missing and not missing[1].startswith(("'", "/")) else ""
+    named = [name for name in VIEWS if re.search(rf"\b{name}\b", sql, re.IGNORECASE)]
+    columns = [f"{name} has {', '.join(field.name for field in VIEWS[name].shape.fields)}." for name in named]
+    advice = "\n".join((f"The views are {', '.join(VIEWS)}; `weighbridge sql --schema` describes them.", *columns))
+    first, _, rest = words.partition("\n")
+    return UsageError("\n".join(part for part in (f"{first}{guess}", rest) if part), advice=advice)

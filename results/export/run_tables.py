@@ -1,0 +1,386 @@
+"""The tables of a run as data: summary (a line a cell of the study's table), steps (every repeat) and seconds (the series)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.analysis.steps.interval import Interval
+from weighbridge.results.analysis.steps.spreads import spread_column, spread_end
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.analysis.steps.visit import Point, Visit
+from weighbridge.results.doubt import doubt_text
+from weighbridge.results.export.data_table import Column, DataTable, Shape, utc
+from weighbridge.results.metrics import METRICS, Metric
+from weighbridge.results.record.measurement import Measurement, Second, Tally
+from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.suites import Operation, Workload
+
+PERCENTILES: Final = ("p50", "p90", "p99")
+
+
+@dataclass(frozen=True)
+class RowLine:
+    """A row of the study's table and its run."""
+
+    data: RunData
+    row: Row
+
+
+@dataclass(frozen=True)
+class OfStep:
+    """What is of one step of one repeat, and its run."""
+
+    data: RunData
+    key: StepKey
+
+    @property
+    def run(self) -> str:
+        """The run's name."""
+        return self.data.manifest.run_id
+
+    @property
+    def twin_of(self) -> str | None:
+        """The layout that its own is once more."""
+        return self.data.plan.twins.get(self.key.layout)
+
+
+@dataclass(frozen=True)
+class StepLine(OfStep):
+    """One operation of a step; without a measurement there is no tally, and no point."""
+
+    step: StepResult
+    operation: Operation | None
+    tally: Tally | None
+
+    @property
+    def measurement(self) -> Measurement | None:
+        """What the step gave, all operations together."""
+        return self.step.measurement
+
+    def of_point(self, name: str) -> float | None:
+        """A figure of the table's point."""
+        value: float | None = getattr(self.point, name, None)
+        return value
+
+    @property
+    def visit(self) -> Visit:
+        """What is kept of the step."""
+        return self.data.visits[self.key]
+
+    @property
+    def point(self) -> Point | None:
+        """The operation's figures."""
+        return None if self.operation is None else self.visit.points.get(self.operation)
+
+    def end(self, name: str, *, high: bool) -> float | None:
+        """An end of the interval that a latency is told as."""
+        within: Interval | None = getattr(self.point, name, None)
+        return None if within is None else within.high_ms if high else within.low_ms
+
+
+@dataclass(frozen=True)
+class SecondLine(OfStep):
+    """One second of one operation of a step."""
+
+    second: Second
+
+
+KEY: Final[tuple[Column[OfStep], ...]] = (
+    Column("run", "text", "Name of the run.", lambda one: one.run),
+    Column("layout", "text", "What was weighed.", lambda one: one.key.layout),
+    Column(
+        "twin_of",
+        "text",
+        "The layout that this one is once more, to know this machine's noise; else unknown.",
+        lambda one: one.twin_of,
+    ),
+    Column("api", "text", "The interface that requests used.", lambda one: one.key.api),
+    Column("driver", "text", "What made the load.", lambda one: one.key.driver),
+    Column(
+        "layer", "text", "The layer that was asked below or beside the gateway; unknown for the gateway.", lambda one: one.key.layer
+    ),
+    Column("workload", "text", "Name of the workload in the suite.", lambda one: one.key.workload),
+    Column("workers", "whole", "Clients that each kept one request outstanding.", lambda one: one.key.workers),
+    Column("repeat", "whole", "Which visit of the step, from 1.", lambda one: one.key.repeat + 1),
+)
+"""What tells a step from every other of all runs."""
+
+
+def _row_column(name: str, kind: str, about: str, unit: str = "") -> Column[RowLine]:
+    return Column(name, kind, about, lambda one: getattr(one.row, name), unit)  # type: ignore[arg-type]  # literals, just below
+
+
+def _row_end(percentile: str, *, high: bool) -> Column[RowLine]:
+    def read(one: RowLine) -> float | None:
+        within: Interval | None = getattr(one.row, f"{percentile}_in")
+        return None if within is None else within.high_ms if high else within.low_ms
+
+    about = f"{'Upper' if high else 'Lower'} end of the interval that {percentile} lies in, where the driver counts in bins."
+    return Column(f"{percentile}_{'high' if high else 'low'}_ms", "number", about, read, "ms")
+
+
+def _spread_end(metric: Metric, *, high: bool) -> Column[RowLine]:
+    def read(one: RowLine) -> float | None:
+        return spread_end(one.row, metric.key, high=high)
+
+    about = f"{'Upper' if high else 'Lower'} end of the 95 % interval of {metric.name} over the repeats; unknown of one repeat."
+    return Column(spread_column(metric, high=high), "number", about, read, metric.unit)
+
+
+SUMMARY: Final[Shape[RowLine]] = Shape(
+    "summary",
+    "A line for each layout, kind of requests and worker count: geometric means of the figures of the repeats that are valid.",
+    (
+        Column("run", "text", "Name of the run.", lambda one: one.data.manifest.run_id),
+        _row_column("layout", "text", "What was weighed."),
+        Column(
+            "twin_of",
+            "text",
+            "The layout that this one is once more, to know this machine's noise; else unknown.",
+            lambda one: one.data.plan.twins.get(one.row.layout),
+        ),
+        _row_column("api", "text", "The interface that requests used."),
+        _row_column("driver", "text", "What made the load."),
+        _row_column("layer", "text", "The layer that was asked below or beside the gateway; unknown for the gateway."),
+        _row_column("workload", "text", "Name of the workload in the suite."),
+        _row_column("operation", "text", "What was done to objects."),
+        _row_column("object_size_bytes", "number", "Size of an object, or the expected mean of its distribution.", "B"),
+        _row_column("workers", "whole", "Clients that each kept one request outstanding."),
+        _row_column("repeats", "whole", "How many repeats the figures are made of."),
+        _row_column("throughput_ops_s", "number", "Operations that succeeded, by the length of the window.", "op/s"),
+        _row_column("bandwidth_mb_s", "number", "Complete bodies of reads and writes, in 10^6 bytes a second.", "MB/s"),
+        *(
+            _row_column(
+                f"{one}_ms", "number", f"{one[1:]} % of the operations took at most so long; unknown of too few samples.", "ms"
+            )
+            for one in PERCENTILES
+        ),
+        _row_column(
+            "max_ms",
+            "number",
+            "The slowest operation of any repeat; what was in flight at the end, or timed out, took at least so long.",
+            "ms",
+        ),
+        _row_column("first_byte_ms", "number", "The first byte of 90 % of the reads that succeeded came within so long.", "ms"),
+        _row_column("mean_ms", "number", "Total of all latencies by their number.", "ms"),
+        *(_spread_end(metric, high=high) for metric in METRICS.values() for high in (False, True)),
+        *(_row_end(one, high=high) for one in (*PERCENTILES, "max") for high in (False, True)),
+        _row_column("samples", "whole", "Operations that succeeded, over the repeats."),
+        _row_column("errors", "whole", "Operations that failed, over all repeats, also those left out."),
+        _row_column("gateway_cpu_s_per_1000_ops", "number", "CPU seconds of all gateway hosts for 1000 operations.", "s"),
+        _row_column("storage_cpu_s_per_1000_ops", "number", "CPU seconds of all hosts that keep data for 1000 operations.", "s"),
+        _row_column("saturated", "text", "The resource that may have been the limit, in words."),
+        _row_column("valid", "truth", "Whether failures, the driver's own load and Little's law were within bounds."),
+        _row_column(
+            "steady", "truth", "Whether it did the same from the first second to the last; unknown where it cannot be told."
+        ),
+        _row_column("ranked", "truth", "Whether anything may be concluded: valid, not unsteady, and in no grave doubt."),
+        Column(
+            "lower_bounds",
+            "texts",
+            "Metrics of which the figure is a lower bound: requests that were not seen to end took as long or longer.",
+            lambda one: one.row.at_least,
+        ),
+        _row_column("provisional", "truth", "Whether it is ranked, but something is in doubt: nothing may be claimed by it."),
+        Column(
+            "doubts",
+            "texts",
+            "What is in doubt, its grade first: grave (not comparable) or mild (provisional); with the metrics that it touches.",
+            lambda one: tuple(doubt_text(doubt) for doubt in one.row.doubts),
+        ),
+        _row_column("notes", "texts", "What a reader must know."),
+    ),
+)
+
+
+def _tally_ms(total_us: int | None) -> float | None:
+    return None if total_us is None else total_us / 1000
+
+
+def _mean_ms(line: StepLine) -> float | None:
+    tally = line.tally
+    return tally.sum_us / tally.count / 1000 if tally is not None and tally.sum_us is not None and tally.count else None
+
+
+def _errors(line: StepLine) -> tuple[str, ...]:
+    return tuple(f"{name}: {count}" for name, count in line.tally.errors.items()) if line.tally is not None else ()
+
+
+def _driver_cpu(line: StepLine) -> float | None:
+    measured = line.measurement
+    return measured.load.share if measured is not None and measured.load is not None else None
+
+
+def _point_column(name: str, about: str, unit: str) -> Column[StepLine]:
+    return Column(name, "number", about, lambda one: one.of_point(name), unit)
+
+
+def _point_end(percentile: str, *, high: bool) -> Column[StepLine]:
+    about = f"{'Upper' if high else 'Lower'} end of the interval that {percentile} lies in, where the driver counts in bins."
+    name = f"{percentile}_{'high' if high else 'low'}_ms"
+    return Column(name, "number", about, lambda one: one.end(f"{percentile}_in", high=high), "ms")
+
+
+STEPS: Final[Shape[StepLine]] = Shape(
+    "steps",
+    "A line for each step, repeat and operation, of a step that was measured again the last; also of steps that gave nothing.",
+    (
+        *KEY,
+        Column("operation", "text", "What was done to objects.", lambda one: one.operation),
+        Column(
+            "visit",
+            "whole",
+            "Which step of the run it was, from 1, in the order in which they were visited.",
+            lambda one: one.step.order + 1,
+        ),
+        Column(
+            "measured",
+            "truth",
+            "Whether the step gave a measurement; where not, notes say why.",
+            lambda one: one.measurement is not None,
+        ),
+        Column(
+            "valid",
+            "truth",
+            "Whether failures, the driver's load and Little's law were within bounds.",
+            lambda one: one.visit.valid,
+        ),
+        Column(
+            "steady",
+            "truth",
+            "Whether it did the same from the first second to the last; unknown where it cannot be told.",
+            lambda one: one.visit.steady,
+        ),
+        Column("ranked", "truth", "Whether anything may be concluded: valid and not unsteady.", lambda one: one.visit.ranked),
+        Column(
+            "started_at",
+            "time",
+            "Start of the window, UTC.",
+            lambda one: utc(one.measurement.started_at) if one.measurement else None,
+        ),
+        Column(
+            "window_s", "number", "Length of the window.", lambda one: one.measurement.window_s if one.measurement else None, "s"
+        ),
+        Column(
+            "warmup_s",
+            "number",
+            "Length of the warm-up before it.",
+            lambda one: one.measurement.warmup_s if one.measurement else None,
+            "s",
+        ),
+        Column(
+            "tool",
+            "text",
+            "The driver's own name for what made the requests.",
+            lambda one: one.measurement.driver if one.measurement else None,
+        ),
+        _point_column("throughput_ops_s", "Operations that succeeded, by the length of the window.", "op/s"),
+        _point_column("bandwidth_mb_s", "Complete bodies of reads and writes, in 10^6 bytes a second.", "MB/s"),
+        *(
+            _point_column(f"{one}_ms", f"{one[1:]} % of the operations took at most so long; unknown of too few samples.", "ms")
+            for one in PERCENTILES
+        ),
+        Column(
+            "min_ms",
+            "number",
+            "The fastest operation that succeeded.",
+            lambda one: _tally_ms(one.tally.min_us) if one.tally else None,
+            "ms",
+        ),
+        _point_column("max_ms", "The slowest operation; what was in flight at the end, or timed out, took at least so long.", "ms"),
+        _point_column("first_byte_ms", "The first byte of 90 % of the reads that succeeded came within so long.", "ms"),
+        Column(
+            "lower_bounds",
+            "texts",
+            "Metrics of which the figure is a lower bound: requests that were not seen to end took as long or longer.",
+            lambda one: one.point.at_least if one.point is not None else (),
+        ),
+        Column("mean_ms", "number", "Total of all latencies by their number.", _mean_ms, "ms"),
+        *(_point_end(one, high=high) for one in (*PERCENTILES, "max") for high in (False, True)),
+        Column("samples", "whole", "Operations that succeeded.", lambda one: one.tally.count if one.tally else None),
+        Column("bytes", "whole", "Bytes of their complete bodies.", lambda one: one.tally.bytes if one.tally else None, "B"),
+        Column("errors", "whole", "Operations that failed.", lambda one: one.tally.failed if one.tally else None),
+        Column("error_classes", "texts", "The same by class, each `class: count`.", _errors),
+        Column("driver_cpu_share", "number", "Share of the CPU it may use that the driver used, of 1.", _driver_cpu),
+        _point_column("gateway_cpu_s_per_1000_ops", "CPU seconds of all gateway hosts for 1000 operations of the step.", "s"),
+        _point_column(
+            "storage_cpu_s_per_1000_ops", "CPU seconds of all hosts that keep data for 1000 operations of the step.", "s"
+        ),
+        Column("notes", "texts", "Why it is not valid, and what else a reader must know.", lambda one: one.visit.notes),
+        Column(
+            "remarks",
+            "texts",
+            "What the driver said beside its figures.",
+            lambda one: one.measurement.notes if one.measurement else (),
+        ),
+    ),
+)
+
+SECONDS: Final[Shape[SecondLine]] = Shape(
+    "seconds",
+    "A line for each second inside the window, of each operation of each step that tells its seconds.",
+    (
+        *KEY,
+        Column("operation", "text", "What was done to objects.", lambda one: one.second.operation),
+        Column("second", "whole", "Seconds since the start of the window.", lambda one: one.second.second, "s"),
+        Column("operations", "whole", "Operations that succeeded.", lambda one: one.second.count),
+        Column("bytes", "whole", "Bytes of their complete bodies.", lambda one: one.second.bytes, "B"),
+        Column("errors", "whole", "Operations that failed.", lambda one: one.second.errors),
+        Column(
+            "mean_ms",
+            "number",
+            "Mean latency; unknown where nothing succeeded.",
+            lambda one: one.second.sum_us / one.second.count / 1000 if one.second.count else None,
+            "ms",
+        ),
+        Column(
+            "max_ms",
+            "number",
+            "Highest latency; unknown where nothing succeeded.",
+            lambda one: one.second.max_us / 1000 if one.second.count else None,
+            "ms",
+        ),
+    ),
+)
+
+
+def summary_table(runs: Sequence[RunData]) -> DataTable:
+    """The study's tables of these runs, gateways first, then layers."""
+    return SUMMARY.fill(RowLine(data, row) for data in runs for row in (*data.rows, *data.layers))
+
+
+def steps_table(runs: Sequence[RunData]) -> DataTable:
+    """Every repeat of every step of these runs, in the order in which they were first written down."""
+    return STEPS.fill(line for data in runs for line in _step_lines(data))
+
+
+def seconds_table(runs: Sequence[RunData]) -> DataTable:
+    """The series of these runs."""
+    return SECONDS.fill(
+        SecondLine(data, key, second)
+        for data in runs
+        for key, step in data.steps.items()
+        if step.measurement is not None
+        for second in step.measurement.seconds
+    )
+
+
+def _step_lines(data: RunData) -> Iterator[StepLine]:
+    operations = {workload.name: tuple(workload.operations) for workload in _workloads(data)}
+    for key, step in data.steps.items():
+        if step.measurement is None:
+            # A line for each operation that was asked for, so that none is missing where lines are counted by operation.
+            for operation in operations.get(key.workload, (None,)):
+                yield StepLine(data, key, step, operation, None)
+            continue
+        for tally in step.measurement.tallies:
+            yield StepLine(data, key, step, tally.operation, tally)
+
+
+def _workloads(data: RunData) -> Iterator[Workload]:
+    for layout in data.plan.layouts:
+        for one in data.plan.passes_of(layout.name):
+            yield from one.workloads

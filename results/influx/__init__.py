@@ -1,0 +1,1 @@
+"""What of a run goes to an InfluxDB, live and afterwards."""

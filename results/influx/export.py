@@ -1,0 +1,95 @@
+"""Sending a whole run to an InfluxDB, from the run folder alone: all that was sent live, and all that was not."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Final
+
+from pydantic import NonNegativeInt
+
+from weighbridge.common.errors import TargetError
+from weighbridge.common.record import Record
+from weighbridge.results.influx.points import RunPoints, last_results, results_at
+from weighbridge.results.influx.server import BATCH, Away, Connection, InfluxServer, Refused
+from weighbridge.results.influx.spool import clear
+from weighbridge.results.record.store import RunStore
+
+TRIES: Final = 5
+FIRST_WAIT_S: Final = 1.0
+LONGEST_WAIT_S: Final = 30.0
+"""A server that is away is asked again after 1, 2, 4 and 8 s, or when it says so, but never later than this."""
+
+Wait = Callable[[float], object]
+
+
+class Sent(Record):
+    """What came of it. `unplaced` steps gave no measurement: they have no time to be placed by, and no point."""
+
+    points: NonNegativeInt
+    steps: NonNegativeInt
+    unplaced: NonNegativeInt = 0
+
+    @property
+    def words(self) -> str:
+        """The same in a sentence."""
+        without = f"; {self.unplaced} steps gave no measurement and have no point" if self.unplaced else ""
+        return f"{self.points} points of {self.steps} steps sent{without}"
+
+
+def send_run(store: RunStore, server: InfluxServer, *, wait: Wait | None = None) -> Sent:
+    """Send every point of a run; what a live run left in its spool is among them, and the spool is then taken away.
+
+    Of a step that was measured again the last result is sent. `wait` waits that many seconds before a server that is away is asked
+    again. Raises TargetError when it stays away, will not write, or will not have some of the lines (what it has may be sent again:
+    it takes the place of the first); InvalidMeasurement, UsageError or StoreError when the run cannot be read or the spool not be
+    taken away.
+    """
+    made, of = RunPoints(store), Counter[bool]()
+
+    def lines() -> Iterator[str]:
+        yield from made.run()
+        for step in results_at(store, last_results(store)):
+            of[step.measurement is not None] += 1
+            yield from made.step(step)
+
+    points, refused, first = 0, 0, ""
+    waiting: Wait = threading.Event().wait if wait is None else wait
+    with server.connect() as connection:
+        for batch in _batches(lines()):
+            try:
+                _write(connection, batch, waiting)
+            except Refused as error:
+                if not error.batch:
+                    raise
+                refused, first = refused + len(batch), first or error.message
+            except Away as error:
+                advice = "Nothing is lost: they are in the run folder; send them again when it answers."
+                raise TargetError(f"{error.message}\n{points} points were sent before that", advice=advice) from error
+            else:
+                points += len(batch)
+    if refused:
+        raise TargetError(f"{first}\n{points} points were sent; of {refused} others the server refused some or all")
+    clear(store.folder)
+    return Sent(points=points, steps=of[True], unplaced=of[False])
+
+
+def _write(connection: Connection, batch: list[str], wait: Wait) -> None:
+    """Write a batch, with patience. Raises Away and Refused."""
+    for number in range(TRIES):
+        try:
+            connection.write(batch)
+        except Away as error:
+            if number == TRIES - 1:
+                raise
+            wait(min(LONGEST_WAIT_S, error.after_s if error.after_s is not None else FIRST_WAIT_S * 2**number))
+        else:
+            return
+
+
+def _batches(lines: Iterable[str]) -> Iterator[list[str]]:
+    rest = iter(lines)
+    while batch := list(islice(rest, BATCH)):
+        yield batch

@@ -1,0 +1,272 @@
+"""What of a run goes to an InfluxDB: its points, made of the same records that the report is made of, live and afterwards alike.
+
+    weighbridge_run      one a run, when it began: its layouts and repeats
+    weighbridge_second   one a second of a step and operation, at the start of the second: counts and latencies
+    weighbridge_step     one a step and operation, at the end of its window: throughput, percentiles, errors, valid, steady
+    weighbridge_host     one a sample of a host, when it was taken: shares of CPU and disks, bytes of its NIC, memory
+    weighbridge_live     while a step runs: the rates that its driver tells, for watching alone, and kept nowhere else
+
+Times are the wall clock's, in milliseconds: the start of the window as the driver told it, and seconds counted from there. They
+are for placing points on a screen; nothing is computed of them. All but those of `weighbridge_live` come out the same however
+often they are made, so that a point that is sent again takes the place of the first.
+
+A field that is not known is left out. What is said of a step is what the report says of it: a percentile only with enough samples
+beyond it, of a driver that tells latencies in bins the two ends of an interval, `steady` only where that can be told. A step
+without a measurement has no time, and no point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from functools import cached_property
+from types import MappingProxyType
+from typing import Final
+
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.results.analysis.steps.use import StepUse, step_use
+from weighbridge.results.analysis.steps.visit import Point as Figures
+from weighbridge.results.analysis.steps.visit import visit
+from weighbridge.results.influx.line_protocol import Point
+from weighbridge.results.metrics import SHOWN
+from weighbridge.results.record.measurement import Second, Tally
+from weighbridge.results.record.resolved import ResolvedPlan
+from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.telemetry import DiskSecond, HostLimits, HostSecond, Telemetry
+
+RUN_TAGS: Final = ("run", "suite")
+STEP_TAGS: Final = (*RUN_TAGS, "layout", "api", "driver", "layer", "workload", "workers", "repeat")
+"""`layer` is there only below and beside gateways; `repeat` counts from 1, as it does in the report."""
+
+TAGS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "weighbridge_run": RUN_TAGS,
+        "weighbridge_second": (*STEP_TAGS, "operation"),
+        "weighbridge_step": (*STEP_TAGS, "operation"),
+        "weighbridge_host": (*STEP_TAGS, "host", "tier", "phase"),
+        "weighbridge_live": (*STEP_TAGS, "phase"),
+    }
+)
+FIELDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "weighbridge_run": ("layouts", "repeats"),
+        "weighbridge_second": ("ops", "bytes", "errors", "mean_ms", "max_ms"),
+        "weighbridge_step": (
+            "throughput_ops_s",
+            "bandwidth_bytes_s",
+            *(f"{name}{end}_ms" for name in ("p50", "p90", "p99", "max") for end in ("", "_low", "_high")),
+            "first_byte_ms",
+            *(f"{name}_at_least" for name in ("p50", "p90", "p99", "max", "first_byte")),
+            "mean_ms",
+            "samples",
+            "errors",
+            "valid",
+            "steady",
+            "others_share",
+            "window_s",
+        ),
+        "weighbridge_host": (
+            "cpus_used",
+            "cpu_share",
+            "disk_busy_share",
+            "read_bytes_s",
+            "written_bytes_s",
+            "received_bytes_s",
+            "sent_bytes_s",
+            "memory_bytes",
+            "memory_held_bytes",
+        ),
+        "weighbridge_live": ("ops_s", "bytes_s", "errors"),
+    }
+)
+"""Every measurement with its fields. Counts and bytes are integers, as are `valid`, `steady` and those that end in `at_least`
+(1 or 0; 1: the figure is a lower bound, since requests that were not seen to end took as long or longer); all else is a float.
+`others_share` is what other programs used of the machine's CPUs, 0 to 1."""
+
+
+def last_results(store: RunStore) -> frozenset[int]:
+    """Which of a run's results, counted from 0 as they were appended, are the last of their steps.
+
+    Raises InvalidMeasurement where one cannot be read.
+    """
+    return frozenset({step.key: number for number, step in enumerate(store.each_step())}.values())
+
+
+def results_at(store: RunStore, places: frozenset[int]) -> Iterator[StepResult]:
+    """These results, read one by one: a run of ten thousand steps is larger than it may be in memory."""
+    return (step for number, step in enumerate(store.each_step()) if number in places)
+
+
+class RunPoints:
+    """The points of one run, as lines."""
+
+    def __init__(self, store: RunStore) -> None:
+        self._store = store
+
+    def run(self) -> Iterator[str]:
+        """The run itself. Raises UsageError and InvalidMeasurement where its plan or its time cannot be read."""
+        yield from _lines(
+            Point(
+                measurement="weighbridge_run",
+                tags=self._tags,
+                fields={"layouts": len(self._plan.layouts), "repeats": self._plan.suite.repeats},
+                at_ms=_ms_of(self._store.manifest.created_at),
+            )
+        )
+
+    def step(self, step: StepResult) -> Iterator[str]:
+        """All points of a step, with what its hosts used where that was recorded; none of a step without a measurement.
+
+        Raises InvalidMeasurement where a time or the telemetry cannot be read, UsageError where the plan cannot.
+        """
+        measurement = step.measurement
+        if measurement is None:
+            return
+        tags = self._tags_of(step.key)
+        began_ms = _ms_of(measurement.started_at)
+        for second in measurement.seconds:
+            yield from _lines(_second(tags, second, began_ms))
+        telemetry = self._store.telemetry(step.key)
+        use = None if telemetry is None else step_use(telemetry, measurement.window_s)
+        found = visit(step, use, closed_loop=step.key.workload not in self._at_rate)
+        for tally in measurement.tallies:
+            yield from _lines(_step(tags, tally, found.points[tally.operation], use, measurement.window_s, began_ms))
+        if telemetry is not None:
+            yield from _host_lines(tags, telemetry, began_ms)
+
+    def live(self, key: StepKey, phase: str, rates: tuple[float, float], errors: int, at_ms: int) -> Iterator[str]:
+        """What a driver told at this time of a step that runs: operations and bytes a second, and errors."""
+        ops_s, bytes_s = rates
+        tags = {**self._tags_of(key), "phase": phase}
+        fields = {"ops_s": ops_s, "bytes_s": bytes_s, "errors": errors}
+        yield from _lines(Point(measurement="weighbridge_live", tags=tags, fields=fields, at_ms=at_ms))
+
+    @cached_property
+    def _plan(self) -> ResolvedPlan:
+        return self._store.plan()
+
+    @cached_property
+    def _at_rate(self) -> frozenset[str]:
+        return frozenset(one.name for one in self._plan.suite.workloads if one.rate_per_s is not None)
+
+    @property
+    def _tags(self) -> dict[str, str | None]:
+        return {"run": self._store.manifest.run_id, "suite": self._store.manifest.suite}
+
+    def _tags_of(self, key: StepKey) -> dict[str, str | None]:
+        return {
+            **self._tags,
+            "layout": key.layout,
+            "api": key.api,
+            "driver": key.driver,
+            "layer": key.layer,
+            "workload": key.workload,
+            "workers": str(key.workers),
+            "repeat": str(key.repeat + 1),
+        }
+
+
+def _second(tags: Mapping[str, str | None], second: Second, began_ms: int) -> Point:
+    return Point(
+        measurement="weighbridge_second",
+        tags={**tags, "operation": second.operation},
+        fields={
+            "ops": second.count,
+            "bytes": second.bytes,
+            "errors": second.errors,
+            "mean_ms": second.sum_us / second.count / 1000 if second.count else None,
+            "max_ms": second.max_us / 1000 if second.count else None,
+        },
+        at_ms=began_ms + second.second * 1000,
+    )
+
+
+def _step(
+    tags: Mapping[str, str | None], tally: Tally, found: Figures, use: StepUse | None, window_s: float, began_ms: int
+) -> Point:
+    within = {"p50": found.p50_in, "p90": found.p90_in, "p99": found.p99_in, "max": found.max_in}
+    bounded = {key: one.of(found) for key, one in SHOWN.items() if one.percent is not None}
+    return Point(
+        measurement="weighbridge_step",
+        tags={**tags, "operation": tally.operation},
+        fields={
+            "throughput_ops_s": found.throughput_ops_s,
+            "bandwidth_bytes_s": tally.bytes / window_s,
+            "p50_ms": found.p50_ms,
+            "p90_ms": found.p90_ms,
+            "p99_ms": found.p99_ms,
+            "max_ms": found.max_ms,
+            **{f"{name}_low_ms": one.low_ms for name, one in within.items() if one is not None},
+            **{f"{name}_high_ms": one.high_ms for name, one in within.items() if one is not None},
+            "first_byte_ms": found.first_byte_ms,
+            **{
+                f"{key.replace('-', '_')}_at_least": int(key in found.at_least)
+                for key, known in bounded.items()
+                if known is not None
+            },
+            "mean_ms": found.total_ms / found.samples if found.total_ms is not None and found.samples else None,
+            "samples": found.samples,
+            "errors": found.errors,
+            "valid": int(found.valid),
+            "steady": None if found.steady is None else int(found.steady),
+            "others_share": None if use is None else use.others,
+            "window_s": window_s,
+        },
+        at_ms=began_ms + round(window_s * 1000),
+    )
+
+
+def _host_lines(tags: Mapping[str, str | None], telemetry: Telemetry, began_ms: int) -> Iterator[str]:
+    limits = {one.host: one for one in telemetry.head.hosts}
+    for sample in telemetry.hosts:
+        # Where the window never opened, seconds are of another clock than the window's start.
+        if sample.phase != "unplaced":
+            yield from _lines(_host(tags, sample, limits.get(sample.host), began_ms))
+
+
+def _host(tags: Mapping[str, str | None], sample: HostSecond, limits: HostLimits | None, began_ms: int) -> Point:
+    cpus = limits.cpus if limits is not None else None
+    used = _rate(sample.cpu_s, sample.span_s)
+    disks = sample.disks
+    return Point(
+        measurement="weighbridge_host",
+        tags={**tags, "host": sample.host, "tier": sample.tier, "phase": sample.phase},
+        fields={
+            "cpus_used": used,
+            "cpu_share": used / cpus if used is not None and cpus is not None else None,
+            "disk_busy_share": max(_busy(one, sample.span_s) for one in disks) if disks else None,
+            "read_bytes_s": sum(one.read_bytes for one in disks) / sample.span_s if disks else None,
+            "written_bytes_s": sum(one.written_bytes for one in disks) / sample.span_s if disks else None,
+            "received_bytes_s": _rate(sample.received_bytes, sample.span_s),
+            "sent_bytes_s": _rate(sample.sent_bytes, sample.span_s),
+            "memory_bytes": sample.memory_bytes,
+            "memory_held_bytes": sample.memory_held_bytes,
+        },
+        at_ms=began_ms + round(sample.at_s * 1000),
+    )
+
+
+def _busy(disk: DiskSecond, span_s: float) -> float:
+    """Of the busiest disk, as `results.analysis.steps.use` counts it: the kernel's ticks are too many where requests are short."""
+    return min(disk.busy_s, disk.waited_s, span_s) / span_s
+
+
+def _rate(value: float | None, span_s: float) -> float | None:
+    return None if value is None else value / span_s
+
+
+def _lines(point: Point) -> Iterator[str]:
+    line = point.line
+    if line is not None:
+        yield line
+
+
+def _ms_of(at: str) -> int:
+    """Milliseconds since 1970 of a time in ISO 8601; one without a zone is UTC, as all that is written here."""
+    try:
+        found = datetime.fromisoformat(at)
+    except ValueError:
+        raise InvalidMeasurement(f"{at!r} is no time in ISO 8601: a point cannot be placed by it") from None
+    aware = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return round(aware.timestamp() * 1000)

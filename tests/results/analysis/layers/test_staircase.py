@@ -1,0 +1,308 @@
+from __future__ import annotations
+
+import csv
+from typing import Any
+
+import pytest
+
+from weighbridge.results.analysis.layers.ascent import beside, doubted, staircases
+from weighbridge.results.analysis.layers.staircase import Staircase, doubts, gaps, percent, staircase_csv
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.analysis.steps.use import Resource
+from weighbridge.results.record.attestation import Attested
+from weighbridge.results.record.resolved import PlannedHardware, PlannedLayout, PlannedStructure, ResolvedPlan
+from weighbridge.suites import Objects, Suite, Workload
+
+MB = 10**6
+STORES = ("store-1", "store-2", "store-3")
+LAYERS = ("disk", "network", "rados", "object-server", "gateway")
+
+
+def structure(**changes: Any) -> PlannedStructure:
+    known: dict[str, Any] = {
+        "entrances": ("gateway-1",),
+        "gateways": ("gateway-1",),
+        "stores": STORES,
+        "disks": dict.fromkeys(STORES, (0,)),
+        "replicas": 3,
+        "copied_by": "store",
+    }
+    return PlannedStructure.model_validate({**known, **changes})
+
+
+def plan(layout: str = "rgw-beast", *, layers: tuple[str, ...] = LAYERS, mix: bool = False, **changes: Any) -> ResolvedPlan:
+    """Reads and writes of 1 MB: op/s and MB/s are the same figures."""
+    mixed: dict[Any, float] = {"read": 1, "write": 1}
+    about: dict[str, Any] = {"objects": Objects(size=MB), "workers": (1, 8), "runtime": 5.0}
+    workloads = (
+        Workload(name="reads", operations=mixed if mix else {"read": 1}, **about),
+        Workload(name="writes", operations={"write": 1}, **about),
+    )
+    return ResolvedPlan(
+        suite=Suite.model_validate({"name": "s", "about": "s", "workloads": workloads, "layers": layers}),
+        hardware=PlannedHardware(name="h", clients=("client-1",)),
+        layouts=(PlannedLayout(name=layout, gateway=layout.split("-", maxsplit=1)[0]),),
+        structures={layout: structure(**changes)},
+    )
+
+
+def row(ops_s: float | None, workers: int = 8, **changes: Any) -> Row:
+    known = {
+        "layout": "rgw-beast",
+        "api": "swift",
+        "workload": "reads",
+        "operation": "read",
+        "object_size_bytes": MB,
+        "workers": workers,
+        "repeats": 1,
+        "throughput_ops_s": ops_s,
+        "bandwidth_mb_s": ops_s,
+        "valid": True,
+    }
+    return Row.model_validate({**known, **changes})
+
+
+def below(api: str, ops_s: float | None, **changes: Any) -> Row:
+    return row(ops_s, **{"api": api, "layer": api, "driver": "rados" if api == "rados" else "locust", **changes})
+
+
+WRITES: dict[str, Any] = {"workload": "writes", "operation": "write"}
+SWIFT: dict[str, Any] = {"layout": "swift"}
+
+
+def hosts(disk_mb: float = 100, link_mb: float = 1000, layout: str = "rgw-beast") -> list[Attested]:
+    """Three disks, one a store, and every pair of hosts."""
+    about: dict[str, Any] = {"layout": layout, "repeat": 0, "promised": 1e12}
+    found = [
+        Attested.model_validate(
+            {
+                **about,
+                "host": host,
+                "kind": "disk",
+                "what": f"disk wb0 {pick} {operation}",
+                "value": disk_mb * MB,
+                "unit": "B/s",
+                "operation": operation,
+                "pick": pick,
+                "request_bytes": MB,
+            }
+        )
+        for host in STORES
+        for operation, pick in (("read", "random"), ("write", "sequential"))
+    ]
+    ends = [("client-1", name) for name in ("gateway-1", *STORES)] + [("gateway-1", name) for name in STORES]
+    for one, other in [pair for end in ends for pair in (end, end[::-1])]:
+        link = {"host": other, "kind": "network", "what": f"network from {one}", "value": link_mb * MB * 8, "unit": "bit/s"}
+        found.append(Attested.model_validate({**about, **link, "promised": None, "sender": one, "receiver": other}))
+    return found
+
+
+def only(planned: ResolvedPlan, rows: list[Row], layers: list[Row], attested: list[Attested]) -> Staircase:
+    (stair,) = staircases(planned, rows, layers, attested)
+    return stair
+
+
+def levels(stair: Staircase) -> dict[str, tuple[float | None, float | None]]:
+    """Rate and share of what is below, by layer."""
+    return {step.level: (step.throughput_ops_s, step.of_below) for step in stair.steps}
+
+
+def test_each_layer_is_a_share_of_the_one_below_and_of_the_disks() -> None:
+    stair = only(plan(), [row(20, 1), row(60, 8)], [below("rados", 150)], hosts())
+    assert levels(stair) == {"disk": (300, None), "network": (1000, None), "rados": (150, 0.5), "gateway": (60, 0.4)}
+    assert [step.of_disks for step in stair.steps] == [None, pytest.approx(10 / 3), 0.5, 0.2]
+    assert stair.words == (
+        "rgw-beast, 1 MB reads: disks 300 op/s → network 1,000 → RADOS 150 (50 % of its disks) → gateway 60.0 (40 % of RADOS)"
+    )
+
+
+def test_the_gateway_is_taken_at_its_best_worker_count_of_those_that_are_valid() -> None:
+    stair = only(plan(), [row(70, 1), row(60, 8), row(500, 8, valid=False, notes=("not valid",))], [], hosts())
+    assert (stair.top.throughput_ops_s, stair.top.workers) == (70, 1)
+
+
+def test_writes_are_counted_after_replication() -> None:
+    stair = only(plan(), [row(20, **WRITES)], [below("rados", 80, **WRITES)], hosts())
+    assert levels(stair) == {"disk": (100, None), "network": (1000, None), "rados": (80, 0.8), "gateway": (20, 0.25)}
+
+
+def test_writes_to_single_disks_of_object_servers_are_divided_by_the_replicas() -> None:
+    planned = plan("swift", copied_by="gateway")
+    stair = only(planned, [row(20, **SWIFT, **WRITES)], [below("object-server", 240, **SWIFT, **WRITES)], hosts(layout="swift"))
+    assert levels(stair)["object-server"] == (80, 0.8)
+    assert levels(stair)["gateway"] == (20, 0.25)
+    assert levels(stair)["network"] == (pytest.approx(1000 / 3), None)
+    reads = only(planned, [row(20, **SWIFT)], [below("object-server", 240, **SWIFT)], hosts(layout="swift"))
+    assert levels(reads)["object-server"] == (240, 0.8)
+
+
+def test_a_store_is_a_share_of_its_network_where_that_is_less_than_its_disks() -> None:
+    stair = only(plan(), [row(20)], [below("rados", 90)], hosts(disk_mb=1000, link_mb=100))
+    step = stair.step("rados")
+    assert step is not None
+    # Three stores send a bench on the gateway's host no more than its own link carries.
+    assert (step.below, step.of_below) == ("network", 0.9)
+
+
+def test_osds_alone_are_a_step_of_ceph_only() -> None:
+    asked = (*LAYERS, "osd")
+    ceph = only(plan(layers=asked), [row(20, **WRITES)], [], hosts())
+    swift = only(plan("swift", layers=asked), [row(20, **SWIFT, **WRITES)], [], hosts(layout="swift"))
+    assert "osd" in levels(ceph)
+    assert "osd" not in levels(swift)
+
+
+def test_a_front_stands_on_a_gateway_behind_it() -> None:
+    planned = plan("rgw-haproxy", front="HAProxy", daemons=2)
+    mine: dict[str, Any] = {"layout": "rgw-haproxy"}
+    behind = row(40, layer="gateway", **mine)
+    stair = only(planned, [row(60, **mine)], [below("rados", 80, **mine), behind], hosts(layout="rgw-haproxy"))
+    assert levels(stair) == {
+        "disk": (300, None),
+        "network": (1000, None),
+        "rados": (80, pytest.approx(80 / 300)),
+        "gateway": (40, 0.5),
+        "front": (60, 1.5),
+    }
+    assert (stair.top.name, stair.top.doubt) == ("HAProxy", None)  # two daemons may do more than one
+    lone = plan("rgw-haproxy", front="HAProxy", daemons=1)
+    stair = only(lone, [row(60, **mine)], [behind], hosts(layout="rgw-haproxy"))
+    assert not stair.top.believable
+
+
+def test_what_was_not_measured_is_a_gap_that_the_shares_pass_over() -> None:
+    stair = only(plan(layers=("disk",)), [row(60)], [], [one for one in hosts() if one.kind == "disk"])
+    assert levels(stair) == {"disk": (300, None), "network": (None, None), "rados": (None, None), "gateway": (60, 0.2)}
+    assert gaps([stair]) == (
+        "Network of rgw-beast: not measured: --layers network",
+        "RADOS of rgw-beast: not measured: --layers rados",
+    )
+
+
+def test_a_layer_that_failed_says_why_and_is_no_number() -> None:
+    failed = below("rados", None, valid=False, notes=("not valid", "rados bench: 2 instances died"))
+    stair = only(plan(), [row(60)], [failed], hosts())
+    assert levels(stair)["rados"] == (None, None)
+    assert gaps([stair]) == ("RADOS of rgw-beast: rados bench: 2 instances died",)
+
+
+def test_a_suite_without_layers_has_no_staircase() -> None:
+    assert staircases(plan(layers=()), [row(60)], [], hosts()) == ()
+
+
+def test_requests_without_bodies_have_no_staircase() -> None:
+    assert staircases(plan(), [row(60, operation="list", bandwidth_mb_s=None)], [], hosts()) == ()
+
+
+def test_reads_above_their_disks_came_from_memory_and_are_believed() -> None:
+    stair = only(plan(), [row(400)], [below("rados", 900)], hosts())
+    rados, top = stair.step("rados"), stair.top
+    assert rados is not None
+    assert rados.doubt is not None
+    assert top.doubt is not None
+    assert (rados.doubt.verdict, rados.doubt.text) == ("from memory", "3.0 times what its disks can do")
+    assert top.doubt.verdict == "from memory"
+    assert rados.believable
+    assert top.believable
+
+
+def test_writes_above_their_disks_are_not_believable() -> None:
+    stair = only(plan(), [row(120, **WRITES)], [below("rados", 150, **WRITES)], hosts())
+    assert [step.level for step in stair.steps if not step.believable] == ["rados", "gateway"]
+    assert doubts([stair])[0].startswith("RADOS of rgw-beast, 1 MB writes: not believable (1.5 times what its disks can do: ack")
+
+
+def test_what_is_above_a_ceiling_within_what_such_figures_differ_by_is_not_doubted() -> None:
+    assert only(plan(), [row(109.9, **WRITES)], [], hosts()).top.doubt is None
+    assert only(plan(), [row(110.1, **WRITES)], [], hosts()).top.doubt is not None
+
+
+def test_a_gateway_above_its_store_or_its_network_is_not_believable() -> None:
+    above_store = only(plan(), [row(60)], [below("rados", 50)], hosts())
+    assert above_store.top.doubt is not None
+    assert above_store.top.doubt.verdict == "not believable"
+    above_network = only(plan(), [row(60)], [], hosts(link_mb=40))
+    assert above_network.top.doubt is not None
+    assert "1.5 times what its network can do" in above_network.top.doubt.text
+
+
+def cpu(host: str, tier: str, share: float = 0.99) -> Resource:
+    return Resource.model_validate({"what": "CPU", "host": host, "tier": tier, "share": share, "limit": "0.6"})
+
+
+def test_a_layer_whose_load_ran_out_of_cpu_can_do_at_least_what_it_did() -> None:
+    held = below("rados", 50, resources=(cpu("gateway-1", "gateway"),))
+    stair = only(plan(), [row(60)], [held], hosts())
+    rados = stair.step("rados")
+    assert rados is not None
+    assert rados.doubt is not None
+    assert rados.held == "CPU of gateway-1 (99 % of 0.6)"
+    assert rados.doubt.verdict == "at least"
+    assert "RADOS at least 50.0" in stair.words
+    # What is above it is then no wonder.
+    assert stair.top.doubt is not None
+    assert (stair.top.doubt.verdict, stair.top.believable) == ("held below", True)
+
+
+def test_a_gateway_that_used_up_its_own_cpu_was_not_held_by_its_load() -> None:
+    assert only(plan(), [row(60, resources=(cpu("gateway-1", "gateway"),))], [], hosts()).top.held == ""
+    assert only(plan(), [row(60, resources=(cpu("client-1", "client"),))], [], hosts()).top.held != ""
+    store = below("object-server", 90, **SWIFT, resources=(cpu("gateway-1", "gateway"),))
+    stair = only(plan("swift"), [row(60, **SWIFT)], [store], hosts(layout="swift"))
+    assert all(step.held == "" for step in stair.steps)
+
+
+def test_rows_above_a_layer_below_say_so_in_their_notes_and_others_are_left_as_they_are() -> None:
+    rows = [row(20, 1), row(400, 8)]
+    stairs = staircases(plan(), rows, [], hosts())
+    first, second = doubted(rows, stairs)
+    assert first == rows[0]
+    assert second.notes == ("from memory: 1.3 times what its disks can do",)
+
+
+def test_a_figure_that_is_not_believable_is_not_ranked_and_one_from_memory_is() -> None:
+    rows = [row(400, 8), row(5000, 8, operation="write")]
+    read, written = doubted(rows, staircases(plan(), rows, [], hosts()))
+    assert (read.doubts, read.ranked) == ((), True)
+    (doubt,) = written.doubts
+    assert (doubt.what, doubt.grade) == ("above its ceiling", "grave")
+    assert not written.ranked
+    assert written.notes == (doubt.words,)
+
+
+def test_a_row_that_was_not_steady_is_no_step() -> None:
+    moving = row(60, 8).model_copy(update={"steady": False, "notes": ("not steady", "throughput falls by 30 % over the window")})
+    assert only(plan(), [row(40, 1), moving], [], hosts()).top.throughput_ops_s == 40
+    alone = only(plan(), [moving], [], hosts()).top
+    assert (alone.throughput_ops_s, alone.note) == (None, "throughput falls by 30 % over the window")
+
+
+def test_of_a_mix_it_is_said_that_others_shared_the_layers() -> None:
+    rows = [row(30), row(30, operation="write")]
+    reads, _ = staircases(plan(mix=True), rows, [], hosts())
+    assert reads.top.note == "a mix: other operations shared it"
+
+
+def test_a_suite_about_rados_itself_has_rados_on_top() -> None:
+    stair = only(plan(), [row(60, api="rados", driver="rados")], [], hosts())
+    assert levels(stair) == {"disk": (300, None), "network": (1000, None), "rados": (60, 0.2)}
+
+
+def test_rbd_and_cephfs_stand_beside() -> None:
+    rows = [below("rados", 1), row(2, api="rbd", layer="rbd", driver="fio"), row(3, api="cephfs", layer="cephfs", driver="fio")]
+    assert [one.layer for one in beside(rows)] == ["rbd", "cephfs"]
+
+
+def test_the_csv_has_a_line_for_each_step_with_gaps_left_empty() -> None:
+    stair = only(plan(layers=("disk",)), [row(60)], [], hosts())
+    lines = {line["level"]: line for line in csv.DictReader(staircase_csv([stair]).splitlines())}
+    assert list(lines) == ["disk", "network", "rados", "gateway"]
+    top = lines["gateway"]
+    assert (top["throughput_ops_s"], top["share_of_below"], top["below"]) == ("60", "0.200", "disk")
+    assert (lines["rados"]["throughput_ops_s"], lines["rados"]["believable"]) == ("", "")
+    assert lines["rados"]["note"] == "not measured: --layers rados"
+
+
+@pytest.mark.parametrize(("share", "words"), [(0.344, "34 %"), (1.5, "150 %"), (0.0123, "1.2 %"), (None, "")])
+def test_shares_are_told_in_two_digits_or_more(share: float | None, words: str) -> None:
+    assert percent(share) == words

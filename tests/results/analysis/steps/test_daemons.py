@@ -1,0 +1,64 @@
+"""Figures of daemons from lines of probes whose growth is known."""
+
+from __future__ import annotations
+
+import pytest
+
+from weighbridge.results.analysis.steps.daemons import FIGURES, figure_words, figures
+from weighbridge.results.record.step import StepKey
+from weighbridge.results.record.telemetry import Head, ProbeSecond, Telemetry
+
+KEY = StepKey(layout="rgw-beast", api="swift", workload="w", workers=4, repeat=0)
+
+
+def telemetry(*lines: tuple[str, float, dict[str, float]]) -> Telemetry:
+    made = [
+        ProbeSecond(second=int(at_s), at_s=at_s, phase="measure", host="store-1", probe=probe, values=values)
+        for probe, at_s, values in lines
+    ]
+    return Telemetry(head=Head(key=KEY, hosts=()), probes=tuple(made))
+
+
+def by_label(found: Telemetry, window_s: float = 10.0) -> dict[str, float]:
+    return {figure.label: figure.value for figure in figures(found, window_s)}
+
+
+def test_counters_are_told_by_their_growth_over_all_daemons_of_a_kind() -> None:
+    found = telemetry(
+        ("osd.0", 0.5, {"op": 1000, "op_latency_sum_s": 5.0, "op_latency_count": 1000}),
+        ("osd.1", 0.6, {"op": 0, "op_latency_sum_s": 0.0, "op_latency_count": 0}),
+        ("osd.0", 4.5, {"op": 1400, "op_latency_sum_s": 6.0, "op_latency_count": 1400}),
+        ("osd.1", 4.6, {"op": 400, "op_latency_sum_s": 3.0, "op_latency_count": 400}),
+    )
+    assert by_label(found) == {"{} op/s": pytest.approx(200), "an operation takes {} ms": pytest.approx(5.0)}
+
+
+def test_gauges_are_means_and_shares_are_of_what_happened_in_the_window() -> None:
+    found = telemetry(
+        ("radosgw.gateway-1", 1.0, {"qactive": 4, "cache_hit": 100, "cache_miss": 100}),
+        ("radosgw.gateway-1", 2.0, {"qactive": 8, "cache_hit": 190, "cache_miss": 110}),
+    )
+    assert by_label(found) == {"{} requests in work": 6.0, "{} % of metadata from its cache": 90.0}
+
+
+def test_what_is_outside_the_window_told_once_or_began_anew_is_no_figure() -> None:
+    assert by_label(telemetry(("osd.0", 1.0, {"op": 5}))) == {}
+    assert by_label(telemetry(("osd.0", 1.0, {"op": 5}), ("osd.0", 12.0, {"op": 50}))) == {}
+    assert by_label(telemetry(("osd.0", 1.0, {"op": 500}), ("osd.0", 2.0, {"op": 3}))) == {}
+    idle = {"get_hits": 5.0, "get_misses": 1.0}
+    assert by_label(telemetry(("memcached.g", 1.0, idle), ("memcached.g", 2.0, idle))) == {}
+
+
+def test_a_daemon_that_lacks_a_counter_makes_the_sum_of_all_unknown() -> None:
+    lines = [("osd.0", at_s, {"op": at_s * 10}) for at_s in (1.0, 2.0)] + [("osd.1", at_s, {"other": 1.0}) for at_s in (1.0, 2.0)]
+    assert by_label(telemetry(*lines)) == {}
+
+
+def test_over_repeats_words_have_the_medians() -> None:
+    repeats = [figures(telemetry(*[("osd.0", at_s, {"op": at_s * rate}) for at_s in (1.0, 2.0)]), 5.0) for rate in (10, 30, 20)]
+    assert figure_words(repeats) == "osd: 20.0 op/s"
+    assert figure_words([]) == ""
+
+
+def test_every_label_has_one_place_for_its_figure() -> None:
+    assert all(label.count("{}") == 1 for _, label, _ in FIGURES)

@@ -1,0 +1,143 @@
+"""What a step's figures are made of: successes alone, its own window, its own repeat; and what is judged of a constant rate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from fake_run import fake_run
+from made_up import fake_measurement
+from weighbridge.results.analysis.steps.summary import Row, summarize
+from weighbridge.results.analysis.steps.use import Resource, StepUse
+from weighbridge.results.analysis.steps.visit import read_visits
+from weighbridge.results.record.histogram import Histogram
+from weighbridge.results.record.measurement import Measurement
+from weighbridge.results.record.resolved import ResolvedPlan
+from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.suites import Objects, Suite, Workload
+
+WORKLOAD = Workload(name="w", objects=Objects(size=1_000_000), operations={"read": 1}, workers=(4,), runtime=20.0)
+
+
+def plan_of(workload: Workload = WORKLOAD, *, repeats: int = 1) -> ResolvedPlan:
+    suite = Suite(name="s", about="a", workloads=(workload,), repeats=repeats)
+    return ResolvedPlan.model_validate(
+        {"suite": suite.model_dump(), "hardware": {"name": "h"}, "layouts": [{"name": "swift", "gateway": "swift"}]}
+    )
+
+
+def step_of(measurement: Measurement, *, repeat: int = 0) -> StepResult:
+    key = StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=repeat)
+    return StepResult(key=key, measurement=measurement, valid=True, order=repeat)
+
+
+def failing(errors: Mapping[str, int]) -> Measurement:
+    """8000 reads of 1 MB in 20 s that succeed, and as many as are given that do not."""
+    return fake_measurement(workload="w", errors=errors)
+
+
+def row_of(measurement: Measurement, use: StepUse | None = None) -> Row:
+    step = step_of(measurement)
+    (row,) = summarize(plan_of(), [step], {step.key: use} if use is not None else {})
+    return row
+
+
+def used(cpu_s: float, share: float) -> StepUse:
+    """What a gateway's host used in a step."""
+    cpu = Resource.model_validate({"what": "CPU", "host": "gateway-1", "tier": "gateway", "share": share, "limit": "1 CPU"})
+    return StepUse(gateway_cpu_s=cpu_s, resources=(cpu,))
+
+
+@pytest.mark.parametrize("errors", [{}, {"http-503": 8}, {"timeout": 3000, "reset": 5000}])
+def test_requests_that_failed_are_no_throughput_no_samples_and_no_bytes_and_are_counted_by_themselves(
+    errors: dict[str, int],
+) -> None:
+    row = row_of(failing(errors))
+    (point,) = row.points
+    assert row.throughput_ops_s == point.throughput_ops_s == 400
+    assert row.bandwidth_mb_s == point.bandwidth_mb_s == 400
+    assert row.samples == point.samples == 8000
+    assert row.errors == point.errors == sum(errors.values())
+
+
+def test_a_request_that_failed_makes_no_other_one_cheaper_or_faster() -> None:
+    use = StepUse(gateway_cpu_s=16.0, storage_cpu_s=8.0)
+    clean, spoilt = row_of(failing({}), use), row_of(failing({"http-503": 8000}), use)
+    assert (clean.gateway_cpu_s_per_1000_ops, clean.storage_cpu_s_per_1000_ops) == (2.0, 1.0)
+    assert (spoilt.gateway_cpu_s_per_1000_ops, spoilt.storage_cpu_s_per_1000_ops) == (2.0, 1.0)
+    assert (spoilt.mean_ms, spoilt.p50_ms, spoilt.p90_ms) == (clean.mean_ms, clean.p50_ms, clean.p90_ms)
+
+
+def test_rates_are_over_the_window_as_long_as_it_really_was_and_not_over_the_warm_up() -> None:
+    measured = fake_measurement(workload="w", window_s=20.0)
+    longer = measured.model_copy(update={"window_s": 20.4, "warmup_s": 7.0})
+    row = row_of(longer)
+    assert row.throughput_ops_s == pytest.approx(8000 / 20.4)
+    assert row.bandwidth_mb_s == pytest.approx(8000 / 20.4)
+
+
+def test_each_repeat_keeps_its_own_number_and_its_own_figures() -> None:
+    steps = [step_of(fake_measurement(workload="w", mean_ms=mean_ms), repeat=number) for number, mean_ms in enumerate((10, 20, 40))]
+    (row,) = summarize(plan_of(repeats=3), steps)
+    assert [(point.repeat, point.throughput_ops_s) for point in row.points] == [(0, 400), (1, 200), (2, 100)]
+
+
+def test_failures_are_those_of_the_repeat_that_had_them_also_of_one_that_is_left_out() -> None:
+    first = step_of(failing({"reset": 5}))
+    second = step_of(failing({"timeout": 2000}), repeat=1).model_copy(update={"valid": False})
+    (row,) = summarize(plan_of(repeats=2), [first, second])
+    assert [point.errors for point in row.points] == [5, 2000]
+    assert (row.errors, row.repeats, row.samples) == (2005, 1, 8000)
+
+
+def test_of_a_repeat_that_is_left_out_neither_latencies_nor_what_the_hosts_used_go_in() -> None:
+    steps = [step_of(fake_measurement(workload="w", mean_ms=mean_ms), repeat=number) for number, mean_ms in enumerate((10, 40))]
+    steps[1] = steps[1].model_copy(update={"valid": False})
+    uses = {step.key: used(cpu_s, share) for step, cpu_s, share in zip(steps, (8.0, 80.0), (0.3, 0.9), strict=True)}
+    (row,) = summarize(plan_of(repeats=2), steps, uses)
+    (alone,) = summarize(plan_of(), steps[:1], uses)
+    assert row.gateway_cpu_s_per_1000_ops == alone.gateway_cpu_s_per_1000_ops == 1.0
+    assert row.resources == alone.resources
+    assert [one.share for one in row.resources] == [0.3]
+    assert (row.mean_ms, row.p90_ms, row.max_ms) == (alone.mean_ms, alone.p90_ms, alone.max_ms)
+
+
+def test_a_percentile_of_few_digits_is_not_above_the_exact_maximum() -> None:
+    # 1 to 2 us of 10 000 are beyond what a histogram of three digits tells apart.
+    values = [9_995] * 1000
+    tally = (
+        fake_measurement(workload="w")
+        .tallies[0]
+        .model_copy(
+            update={
+                "count": 1000,
+                "latency": Histogram.of(values).encode(),
+                "min_us": 9_995,
+                "max_us": 9_995,
+                "sum_us": sum(values),
+            }
+        )
+    )
+    assert Histogram.of(values).percentile_us(90) > 9_995
+    row = row_of(fake_measurement(workload="w").model_copy(update={"tallies": (tally,), "seconds": ()}))
+    assert (row.p50_ms, row.p90_ms, row.max_ms) == (9.995, 9.995, 9.995)
+
+
+@pytest.mark.parametrize("rate_per_s", [None, 400.0])
+def test_latencies_that_grow_at_the_same_throughput_are_looked_for_at_a_constant_rate_alone(
+    tmp_path: Path, rate_per_s: float | None
+) -> None:
+    """In a closed loop they cannot grow by themselves; at a rate they are all that shows that a gateway falls behind."""
+    workload = WORKLOAD.model_copy(update={"name": "small-read", "rate_per_s": rate_per_s})
+    run = fake_run(tmp_path, layouts=("swift",), workloads=(workload,), repeats=1, telemetry=False)
+    key = StepKey(layout="swift", api="swift", workload="small-read", workers=4, repeat=0)
+    whole = run.latest()[key].measurement
+    assert whole is not None
+    growing = tuple(one.model_copy(update={"sum_us": one.sum_us * (1 if one.second < 10 else 2)}) for one in whole.seconds)
+    run.append(StepResult(key=key, measurement=whole.model_copy(update={"seconds": growing}), valid=True, order=1))
+    by_folder = read_visits(run, run.plan())[key]
+    (by_steps,) = summarize(run.plan(), run.steps())
+    assert by_folder.steady is by_steps.steady
+    assert (by_folder.steady is False) is (rate_per_s is not None), by_folder.notes

@@ -1,0 +1,222 @@
+"""What there is to doubt of a row, by what was left out of it and what was measured beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from made_up import fake_measurement
+from weighbridge.results.analysis.run_data import begun
+from weighbridge.results.analysis.steps.summary import Row, summarize
+from weighbridge.results.analysis.steps.throttling import Throttled
+from weighbridge.results.analysis.steps.use import StepUse
+from weighbridge.results.doubt import BUSY_GRAVE, BUSY_MILD
+from weighbridge.results.record.histogram import Histogram
+from weighbridge.results.record.manifest import RunEvent
+from weighbridge.results.record.measurement import Measurement
+from weighbridge.results.record.resolved import ResolvedPlan
+from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.suites import Objects, Suite, Workload
+
+WORKLOAD = Workload(name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=20.0)
+REPEATS = 5
+HELD = Throttled(
+    host="gateway-1",
+    tier="gateway",
+    quota_cpus=0.6,
+    share_of_periods=0.9,
+    share_of_time=0.5,
+    period_ms=100.0,
+    stall_ms=54.0,
+    stalls=180,
+)
+
+
+def key(repeat: int) -> StepKey:
+    return StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=repeat)
+
+
+def row(measured: Sequence[Measurement], uses: Mapping[int, StepUse] | None = None) -> Row:
+    suite = Suite(name="s", about="a", workloads=(WORKLOAD,), repeats=len(measured))
+    plan = ResolvedPlan.model_validate(
+        {"suite": suite.model_dump(), "hardware": {"name": "h"}, "layouts": [{"name": "swift", "gateway": "swift"}]}
+    )
+    steps = [StepResult(key=key(number), measurement=one, valid=True, order=number) for number, one in enumerate(measured)]
+    (found,) = summarize(plan, steps, {key(number): use for number, use in (uses or {}).items()})
+    return found
+
+
+def steady(seed: int = 0, window_s: float = 20.0) -> Measurement:
+    return fake_measurement(workload="w", window_s=window_s, seed=seed)
+
+
+def falling() -> Measurement:
+    """The same, with half of its throughput in the second half of its window."""
+    whole = steady()
+    seconds = tuple(one.model_copy(update={"count": one.count if one.second < 10 else one.count // 2}) for one in whole.seconds)
+    return whole.model_copy(update={"seconds": seconds})
+
+
+def test_steady_repeats_beside_which_nothing_ran_are_in_no_doubt() -> None:
+    found = row([steady(seed) for seed in range(REPEATS)], {number: StepUse(others=0.03) for number in range(REPEATS)})
+    assert (found.doubts, found.steady, found.ranked, found.provisional) == ((), True, True, False)
+
+
+@pytest.mark.parametrize(
+    ("share", "grade"), [(BUSY_MILD - 0.01, None), (BUSY_MILD, "mild"), (BUSY_GRAVE - 0.01, "mild"), (BUSY_GRAVE, "grave")]
+)
+def test_what_others_used_of_the_machine_is_a_doubt_by_its_share(share: float, grade: str | None) -> None:
+    # In one repeat nothing ran beside it: the middle one counts.
+    shares = {number: StepUse(others=share if number else 0.0) for number in range(REPEATS)}
+    found = row([steady(seed) for seed in range(REPEATS)], shares)
+    assert [(one.what, one.grade) for one in found.doubts] == ([("machine busy", grade)] if grade else [])
+    assert found.ranked == (grade != "grave")
+
+
+def test_a_busy_machine_in_some_repeats_is_a_mild_doubt_however_quiet_it_was_in_most() -> None:
+    found = row(
+        [steady(seed) for seed in range(REPEATS)], {number: StepUse(others=0.9 * (number < 2)) for number in range(REPEATS)}
+    )
+    (doubt,) = found.doubts
+    assert (doubt.what, doubt.grade, found.provisional) == ("machine busy", "mild", True)
+    assert doubt.words == "other programs used up to 90 % of this machine’s CPUs in 2 of 5 repeats"
+
+
+@pytest.mark.parametrize("lost", [None, StepUse(lab=True)])
+def test_a_repeat_of_which_it_is_not_known_what_others_used_is_a_mild_doubt(lost: StepUse | None) -> None:
+    uses = {number: StepUse(others=0.0, lab=True) for number in range(REPEATS)}
+    if lost is None:
+        del uses[1]
+    else:
+        uses[1] = lost
+    (doubt,) = row([steady(seed) for seed in range(REPEATS)], uses).doubts
+    assert (doubt.what, doubt.grade) == ("machine not known", "mild")
+    assert doubt.words == "what other programs used of this machine’s CPUs in 1 of 5 repeats was not recorded"
+
+
+def test_of_hosts_that_are_no_containers_of_a_machine_nothing_is_asked_of_one() -> None:
+    assert row([steady(seed) for seed in range(REPEATS)], {0: StepUse(gateway_cpu_s=1.0)}).doubts == ()
+
+
+def test_repeats_that_were_left_out_as_not_steady_are_a_doubt_about_those_that_are_left() -> None:
+    found = row([falling(), *(steady(seed) for seed in range(REPEATS))])
+    assert (found.repeats, found.steady, found.provisional) == (REPEATS, True, True)
+    (doubt,) = found.doubts
+    assert (doubt.what, doubt.grade) == ("repeats left out", "mild")
+    assert "1 of 6 repeats" in doubt.words
+
+
+def test_what_is_not_known_to_be_steady_is_provisional_and_not_steady() -> None:
+    found = row([steady(window_s=5.0)])
+    assert (found.steady, found.ranked, found.provisional) == (None, True, True)
+    assert [one.what for one in found.doubts] == ["steadiness not known"]
+    assert "a window of 5 s is too short" in found.doubts[0].words
+
+
+def test_short_windows_that_all_do_the_same_are_judged_over_their_repeats() -> None:
+    found = row([steady(seed, window_s=5.0) for seed in range(REPEATS)])
+    assert found.doubts == ()
+    assert found.steady or (found.drift is not None and found.drift > 0.2)
+    assert not any("too short to tell" in note for note in found.notes)
+
+
+def test_a_machine_that_drifts_from_repeat_to_repeat_makes_no_step_unsteady() -> None:
+    slower = [fake_measurement(workload="w", window_s=5.0, seed=seed, mean_ms=10.0 + seed) for seed in range(REPEATS)]
+    assert row(slower).steady is not False
+
+
+def test_a_percentile_that_a_cpu_limit_may_have_made_is_in_grave_doubt_and_no_other_figure() -> None:
+    measured = [steady(seed) for seed in range(REPEATS)]
+    limited = row(measured, {number: StepUse(throttled=(HELD,)) for number in range(REPEATS)})
+    assert {one.grade for one in limited.doubts} == {"grave"}
+    assert {metric for one in limited.doubts for metric in one.metrics} == {"p90", "p99", "max"}
+    assert limited.ranked  # its throughput may be compared
+    assert "throttled in 90 % of its periods of 100 ms" in limited.doubts[0].words
+    once = row(measured, {number: StepUse(throttled=(HELD,) if number == 0 else ()) for number in range(REPEATS)})
+    assert {one.grade for one in once.doubts} == {"mild"}
+
+
+def test_a_cpu_limit_is_judged_by_the_repeats_that_count_alone() -> None:
+    # As many repeats that count for nothing, in which nothing was throttled, do not dilute it.
+    found = row(
+        [*(steady(seed) for seed in range(REPEATS)), *(falling() for _ in range(REPEATS))],
+        {number: StepUse(throttled=(HELD,) if number < REPEATS else ()) for number in range(2 * REPEATS)},
+    )
+    assert {(one.grade, one.metrics) for one in found.doubts if one.metrics} == {("grave", (key,)) for key in ("p90", "p99", "max")}
+
+
+def test_repeats_that_were_left_out_as_not_valid_are_a_doubt_too() -> None:
+    suite = Suite(name="s", about="a", workloads=(WORKLOAD,), repeats=6)
+    plan = ResolvedPlan.model_validate(
+        {"suite": suite.model_dump(), "hardware": {"name": "h"}, "layouts": [{"name": "swift", "gateway": "swift"}]}
+    )
+    steps = [StepResult(key=key(number), measurement=steady(number), valid=number > 0, order=number) for number in range(6)]
+    (found,) = summarize(plan, steps)
+    assert (found.repeats, [one.words for one in found.doubts]) == (
+        5,
+        ["1 of 6 repeats were not valid, and those that are left favour who fails"],
+    )
+
+
+def test_the_interval_of_a_lower_bound_has_no_upper_end() -> None:
+    whole = [steady(seed) for seed in range(REPEATS)]
+    more = {"in_flight": Histogram.of([500_000] * 4).encode(), "in_flight_max_us": 500_000}
+    (tally,) = whole[0].tallies
+    late = whole[0].model_copy(update={"tallies": (tally.model_copy(update=more),)})
+    found = row([late, *whole[1:]])
+    spread = found.spread("max")
+    assert spread is not None
+    assert (spread.high, found.at_least) == (None, ("max",))
+    other = found.spread("p90")
+    assert other is not None
+    assert other.high is not None
+
+
+def test_percentiles_in_bins_do_not_escape_the_cpu_limit() -> None:
+    short = HELD.model_copy(update={"stall_ms": 4.0})
+
+    def touched(limit: Throttled) -> set[str]:
+        binned = [fake_measurement(workload="w", bins=True, seed=seed) for seed in range(REPEATS)]
+        found = row(binned, {number: StepUse(throttled=(limit,)) for number in range(REPEATS)})
+        assert found.p90_ms is None
+        assert str(found.p90_in) == "(10, 20]"
+        return {metric for one in found.doubts if one.what == "set by the CPU limit" for metric in one.metrics}
+
+    assert touched(HELD) == {"p90", "p99", "max"}
+    assert touched(short) == set()
+
+
+@pytest.mark.parametrize(("stall_ms", "metrics"), [(54.0, {"p90", "max"}), (9.0, set())])
+def test_a_percentile_that_a_driver_tells_as_an_interval_does_not_escape_the_cpu_limit(stall_ms: float, metrics: set[str]) -> None:
+    held = HELD.model_copy(update={"stall_ms": stall_ms})
+    measured = [
+        fake_measurement(workload="w", window_s=20.0, mean_ms=14.5, spread=0.001, bins=True, seed=seed) for seed in range(REPEATS)
+    ]
+    found = row(measured, {number: StepUse(throttled=(held,)) for number in range(REPEATS)})
+    assert str(found.p90_in) == "(10, 20]"
+    limited = [one for one in found.doubts if one.what == "set by the CPU limit"]
+    assert {metric for one in limited for metric in one.metrics} - {"p99"} == metrics
+
+
+def test_a_row_whose_deployments_came_up_on_a_busy_machine_is_provisional() -> None:
+    measured = row([steady(seed) for seed in range(REPEATS)])
+
+    def event(repeat: int, layout: str = "swift") -> RunEvent:
+        return RunEvent(at="", kind="busy", text="others use 53 % of this machine’s CPUs", layout=layout, repeat=repeat, share=0.53)
+
+    (busy,) = begun([measured], [event(repeat) for repeat in range(3)])
+    assert [(one.what, one.grade) for one in busy.doubts] == [("machine busy", "mild")]
+    assert begun([measured], [event(0), event(1)]) == (measured,)
+    assert begun([measured], [event(repeat, "rgw-beast") for repeat in range(REPEATS)]) == (measured,)
+
+
+def test_reads_of_a_layout_whose_storage_hosts_do_not_share_them_are_provisional() -> None:
+    measured = row([steady(seed) for seed in range(REPEATS)])
+    text = "osd.0 answers 51 % of the reads, where 3 OSDs alike would answer 33 % each"
+    events = [RunEvent(at="", kind="uneven", text=text, layout="swift", repeat=repeat) for repeat in range(3)]
+    (uneven,) = begun([measured], events)
+    assert [(one.what, one.grade, one.words) for one in uneven.doubts] == [("reads uneven", "mild", text)]
+    writes = measured.model_copy(update={"operation": "write"})
+    assert begun([writes], events) == (writes,)
+    assert begun([measured], events[:2]) == (measured,)

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fake_run import fake_run
+from weighbridge.results.analysis.steps.service_level import Served, Stop, most_within, path, served, stretches, telling_bound_ms
+from weighbridge.results.analysis.steps.summary import Row, summarize
+from weighbridge.results.doubt import Doubt
+from weighbridge.suites import Objects, Workload
+
+READS = Workload(name="reads", objects=Objects(size=1_000_000), operations={"read": 100}, workers=(1, 4, 16), runtime=3.0)
+
+
+def stop(workers: int, ops_s: float, p90_ms: float | None, *, ranked: bool = True) -> Stop:
+    return Stop(
+        workers=workers,
+        throughput_ops_s=ops_s,
+        low_ops_s=ops_s,
+        high_ops_s=ops_s,
+        p90_ms=p90_ms,
+        low_ms=p90_ms,
+        high_ms=p90_ms,
+        valid=ranked,
+        ranked=ranked,
+        repeats=1,
+    )
+
+
+def rows_of(runs: Path, repeats: int = 3) -> list[Row]:
+    store = fake_run(runs, workloads=[READS], repeats=repeats, telemetry=False)
+    return list(summarize(store.plan(), store.steps()))
+
+
+def test_the_bound_is_crossed_on_the_straight_line_between_two_points() -> None:
+    found = most_within([(100.0, 10.0), (200.0, 30.0)], 15.0)
+    assert found is not None
+    assert (found.ops_s, found.at_ms, found.more) == (125.0, 15.0, False)
+
+
+def test_nothing_is_said_beyond_the_measured_points() -> None:
+    assert most_within([(100.0, 10.0), (200.0, 30.0)], 9.0) is None
+    found = most_within([(100.0, 10.0), (200.0, 30.0)], 50.0)
+    assert found is not None
+    assert (found.ops_s, found.more) == (200.0, True)
+
+
+def test_where_throughput_falls_as_workers_are_added_the_most_is_at_a_point() -> None:
+    found = most_within([(300.0, 5.0), (290.0, 30.0)], 20.0)
+    assert found is not None
+    assert (found.ops_s, found.at_ms, found.more) == (300.0, 5.0, False)
+
+
+def test_a_point_that_does_not_count_breaks_the_path() -> None:
+    found = most_within([(100.0, 10.0), (150.0, None), (200.0, 30.0)], 20.0)
+    assert found is not None
+    assert (found.ops_s, found.more) == (100.0, True)
+
+
+def test_a_break_that_lies_within_the_bound_on_both_sides_hides_nothing() -> None:
+    found = most_within([(100.0, 10.0), (150.0, None), (200.0, 15.0), (300.0, 25.0)], 20.0)
+    assert found is not None
+    assert (found.ops_s, found.more) == (250.0, False)
+
+
+def test_a_path_of_no_latencies_serves_nothing_that_is_known() -> None:
+    assert most_within([], 10.0) is None
+    assert most_within([(100.0, None)], 10.0) is None
+
+
+def test_only_neighbours_that_count_are_joined() -> None:
+    stops = [stop(1, 10, 1.0), stop(2, 20, 2.0), stop(4, 30, None), stop(8, 40, 9.0), stop(16, 50, 20.0, ranked=False)]
+    assert [[one.workers for one in part] for part in stretches(stops)] == [[1, 2], [8]]
+
+
+def test_a_figure_comes_with_that_of_each_repeat(tmp_path: Path) -> None:
+    rows = [row for row in rows_of(tmp_path) if row.layout == "rgw-beast"]
+    bound_ms = (rows[0].p90_ms or 0) * 1.2
+    found = served("rgw-beast", rows, bound_ms)
+    assert found.ops_s is not None
+    assert found.low_ops_s is not None
+    assert found.high_ops_s is not None
+    assert found.low_ops_s <= found.ops_s <= found.high_ops_s
+    assert found.words in found.span
+
+
+def test_one_repeat_has_no_range(tmp_path: Path) -> None:
+    rows = [row for row in rows_of(tmp_path, repeats=1) if row.layout == "swift"]
+    found = served("swift", rows, 1000.0)
+    assert (found.low_ops_s, found.high_ops_s, found.at_least) == (None, None, True)
+    assert found.words.startswith("≥ ")
+
+
+ABOVE = Doubt(what="above its ceiling", grade="grave", words="above its layer")
+
+
+def test_a_row_whose_p90_is_not_comparable_serves_nothing_within_a_bound_on_it(tmp_path: Path) -> None:
+    doubt = ABOVE.model_copy(update={"what": "set by the CPU limit", "metrics": ("p90",)})
+    rows = [row.model_copy(update={"doubts": (doubt,)}) for row in rows_of(tmp_path) if row.layout == "swift"]
+    assert served("swift", rows, 1000.0) == Served(layout="swift", ops_s=None, known=False)
+
+
+def test_a_row_that_is_not_ranked_serves_nothing(tmp_path: Path) -> None:
+    rows = [row.model_copy(update={"doubts": (ABOVE,)}) for row in rows_of(tmp_path) if row.layout == "swift"]
+    assert served("swift", rows, 1000.0) == Served(layout="swift", ops_s=None, known=False)
+    assert not any(one.joined for one in path(rows))
+
+
+def test_what_was_not_measured_is_not_on_the_path(tmp_path: Path) -> None:
+    rows = rows_of(tmp_path)
+    gone = Row(**{**dict(rows[0]), "points": (), "throughput_ops_s": None, "p90_ms": None, "valid": False})
+    assert path([gone]) == ()
+
+
+def test_where_one_repeat_has_no_p90_the_others_make_neither_a_figure_nor_a_bin(tmp_path: Path) -> None:
+    row = rows_of(tmp_path)[0]
+    lacking = (row.points[0].model_copy(update={"p90_ms": None}), *row.points[1:])
+    (one,) = path([row.model_copy(update={"p90_ms": None, "points": lacking})])
+    assert (one.p90_ms, one.low_ms, one.high_ms, one.joined) == (None, None, None, False)
+
+
+def test_the_bound_that_nobody_asked_for_is_a_round_one_that_most_paths_cross() -> None:
+    fast, slow = [stop(1, 10, 1.0), stop(8, 40, 30.0)], [stop(1, 8, 4.0), stop(8, 20, 90.0)]
+    bound_ms = telling_bound_ms([fast, slow])
+    assert bound_ms in (5.0, 10.0, 20.0)
+
+
+@pytest.mark.parametrize("stops", [[], [stop(1, 10, 3.0)], [stop(1, 10, None)]])
+def test_there_is_no_bound_between_fewer_than_two_latencies(stops: list[Stop]) -> None:
+    assert telling_bound_ms([stops]) is None

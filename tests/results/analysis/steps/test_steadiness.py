@@ -1,0 +1,188 @@
+"""The rules of steadiness, tried on series of which it is known what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from made_up import fake_measurement
+from weighbridge.results.analysis.steps.steadiness import mser_cut, steadiness
+from weighbridge.results.record.measurement import Measurement, Second
+
+TRIALS = 200
+BASE = fake_measurement(mean_ms=100)
+
+
+def told(counts: Sequence[float], *, window_s: float | None = None, sums_us: Sequence[float] | None = None) -> Measurement:
+    """A step that did so many reads in each second of its window; seconds without any are left out, as drivers do."""
+    seconds = tuple(
+        Second(
+            second=second,
+            operation="read",
+            count=round(count),
+            bytes=0,
+            errors=0,
+            max_us=0,
+            sum_us=round(sums_us[second]) if sums_us is not None else 0,
+        )
+        for second, count in enumerate(counts)
+        if round(count)
+    )
+    return BASE.model_copy(update={"seconds": seconds, "window_s": window_s or float(len(counts)), "warmup_s": 5.0})
+
+
+def level(shape: str, length: int, draw: np.random.Generator) -> np.ndarray:
+    """What throughput is about, second by second, as a share of what it is about most of the time."""
+    along = np.arange(length) / (length - 1)
+    match shape:
+        case "ramp":
+            return 1 + 0.3 * (along - 0.5)
+        case "fall":
+            return 1 - 0.3 * (along - 0.5)
+        case "step":
+            return np.where(along < draw.uniform(0.25, 0.75), 1.0, 0.7)
+        case "warm-up":
+            return np.minimum(1.0, (np.arange(length) + 0.5) / (length / 5))
+    return np.ones(length)
+
+
+def verdicts(shape: str, length: int, mean: float, spread: float) -> list[bool | None]:
+    """What is said of many made-up steps: counts of a Poisson process whose rate has a scatter of its own from second to second."""
+    draw = np.random.default_rng([2014, length, round(mean), round(spread * 100)])
+    found = []
+    for _ in range(TRIALS):
+        rates = mean * level(shape, length, draw) * (1 + spread * draw.normal(size=length))
+        found.append(steadiness(told(draw.poisson(np.maximum(rates, 0)))).steady)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("length", "mean", "spread"),
+    [
+        (10, 1000, 0.06),
+        (20, 1000, 0.03),
+        (20, 1000, 0.06),
+        (20, 1000, 0.1),
+        (60, 200, 0.05),
+        (20, 30, 0.0),
+        (60, 30, 0.0),
+        (20, 5, 0),
+    ],
+)
+def test_of_steady_steps_with_the_scatter_of_real_ones_at_most_5_percent_are_called_unsteady(
+    length: int, mean: float, spread: float
+) -> None:
+    assert verdicts("steady", length, mean, spread).count(False) <= 0.05 * TRIALS
+
+
+@pytest.mark.parametrize("shape", ["ramp", "fall", "step", "warm-up"])
+@pytest.mark.parametrize(("length", "mean", "spread"), [(20, 1000, 0.03), (20, 1000, 0.06), (20, 300, 0.05), (60, 1000, 0.1)])
+def test_of_ramps_of_30_percent_and_steps_in_the_level_at_least_90_percent_are_caught(
+    shape: str, length: int, mean: float, spread: float
+) -> None:
+    assert verdicts(shape, length, mean, spread).count(False) >= 0.9 * TRIALS
+
+
+@pytest.mark.parametrize(("length", "mean", "spread"), [(10, 1000, 0.1), (20, 30, 0.0), (20, 5, 0.0)])
+def test_what_scatters_too_much_to_show_a_ramp_of_30_percent_is_seldom_called_steady(
+    length: int, mean: float, spread: float
+) -> None:
+    assert verdicts("ramp", length, mean, spread).count(True) <= 0.2 * TRIALS
+
+
+def test_a_step_that_did_the_same_every_second_is_steady_and_nothing_is_said() -> None:
+    found = steadiness(told([500] * 20))
+    assert (found.steady, found.notes) == (True, ())
+
+
+def test_a_step_still_warming_up_is_told_what_warm_up_would_have_done() -> None:
+    found = steadiness(told([100, 200, 300, 400, *[500] * 26]))
+    assert found.steady is False
+    assert found.notes[0].startswith("not steady: throughput after the first 6 s is 7 % higher than of the whole window")
+    assert found.notes[0].endswith("warm up for at least 11 s")
+
+
+def test_a_second_in_which_nothing_completed_counts_as_nothing() -> None:
+    stalled = [500.0] * 8 + [0.0] * 8 + [500.0] * 4
+    assert steadiness(told(stalled)).steady is False
+
+
+@pytest.mark.parametrize("rate", [30, 300])
+@pytest.mark.parametrize("start", [0, 2, 4, 7])
+def test_a_total_stall_of_3_s_in_10_is_never_unknown(rate: int, start: int) -> None:
+    draw = np.random.default_rng([1, rate, start])
+    for _ in range(50):
+        counts = draw.poisson(rate * np.maximum(0, 1 + 0.1 * draw.normal(size=10)))
+        counts[start : start + 3] = 0
+        found = steadiness(told(counts))
+        assert found.steady is False
+        assert any(f"a stall of {length} s after {start} s" in found.notes[0] for length in (3, 4))
+
+
+def test_a_stall_is_found_in_a_window_too_short_to_tell_anything_else() -> None:
+    assert steadiness(told([500, 0, 500])).notes == ("not steady: a stall of 1 s after 1 s",)
+    assert steadiness(told([500, 480, 520])).steady is None
+
+
+@pytest.mark.parametrize(("depth", "why"), [(1.0, "stalls of 3 s every 30 s"), (0.4, "throughput dips every 30 s")])
+def test_a_stall_and_a_dip_that_come_back_every_30_s_of_300_are_found(depth: float, why: str) -> None:
+    draw = np.random.default_rng(30)
+    level = 1 - depth * (np.arange(300) % 30 < 3)
+    found = steadiness(told(draw.poisson(1000 * level * (1 + 0.05 * draw.normal(size=300)))))
+    assert found.steady is False
+    assert f"not steady: {why}" in found.notes
+
+
+def test_one_stall_of_a_second_in_five_minutes_is_said_and_leaves_the_step_steady() -> None:
+    found = steadiness(told([500] * 100 + [0] + [500] * 199))
+    assert (found.steady, found.notes) == (True, ("a stall of 1 s after 100 s",))
+
+
+def test_the_second_that_the_window_cuts_is_left_out() -> None:
+    assert steadiness(told([*[500] * 20, 7], window_s=20.02)).steady is True
+    assert steadiness(told([500] * 20, window_s=19.97)).steady is True
+
+
+@pytest.mark.parametrize(
+    ("measurement", "why"),
+    [
+        (told([500] * 5), "a window of 5 s is too short to tell (needs 10 s)"),
+        (told([500] * 9, window_s=9.9), "too short"),
+        (fake_measurement(bins=True), "no figures by the second"),
+        (told([3, 0, 1, 5, 2, 0, 4, 1, 2, 3] * 2), "a drift of 30 % would not have been seen"),
+        (
+            fake_measurement().model_copy(
+                update={
+                    "seconds": (
+                        Second.model_validate(
+                            {"second": 0, "operation": "read", "count": 0, "bytes": 0, "errors": 9, "max_us": 0, "sum_us": 0}
+                        ),
+                    )
+                }
+            ),
+            "nothing was done",
+        ),
+    ],
+)
+def test_what_cannot_be_told_is_unknown_with_its_reason_and_never_steady(measurement: Measurement, why: str) -> None:
+    found = steadiness(measurement)
+    assert found.steady is None
+    assert why in found.notes[0]
+
+
+def test_at_a_constant_rate_a_gateway_that_falls_behind_shows_in_its_latency() -> None:
+    behind = told([100] * 30, sums_us=[100 * (5000 + 2000 * second) for second in range(30)])
+    assert steadiness(behind).steady is True  # a closed loop: throughput alone
+    found = steadiness(behind, closed_loop=False)
+    assert found.steady is False
+    assert any("mean latency rises" in note for note in found.notes)
+    kept_up = told([100] * 30, sums_us=[100 * 5000] * 30)
+    assert steadiness(kept_up, closed_loop=False).steady is True
+
+
+def test_mser_cuts_a_ramp_where_it_ends_and_a_constant_series_nowhere() -> None:
+    assert mser_cut([*range(15), *[20] * 85], 5) == 15
+    assert mser_cut([4.0] * 100, 5) == 0
+    assert mser_cut([1.0] * 80 + [9.0] * 20, 5) <= 50

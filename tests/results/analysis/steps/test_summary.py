@@ -1,0 +1,277 @@
+from __future__ import annotations
+
+import csv
+import io
+import math
+
+import pytest
+
+from made_up import fake_measurement
+from weighbridge.results.analysis.steps.summary import Row, summarize
+from weighbridge.results.analysis.steps.use import StepUse
+from weighbridge.results.doubt import Doubt
+from weighbridge.results.export.summary_csv import COLUMNS, summary_csv
+from weighbridge.results.metrics import Spread
+from weighbridge.results.record.histogram import Histogram
+from weighbridge.results.record.resolved import ResolvedPlan
+from weighbridge.results.record.step import Pass, StepKey, StepResult
+from weighbridge.results.record.store import RunStore
+from weighbridge.results.report.tables import table
+from weighbridge.suites import Objects, Suite, Uniform, Workload
+
+
+def plan_of(workload: Workload, *, repeats: int = 1) -> ResolvedPlan:
+    suite = Suite(name="s", about="a", workloads=(workload,), repeats=repeats)
+    return ResolvedPlan.model_validate(
+        {"suite": suite.model_dump(), "hardware": {"name": "h"}, "layouts": [{"name": "swift", "gateway": "swift"}]}
+    )
+
+
+def rows_by(run: RunStore) -> dict[tuple[str, str, int], Row]:
+    return {(row.layout, row.workload, row.workers): row for row in summarize(run.plan(), run.steps())}
+
+
+def test_there_is_a_row_for_everything_planned_in_the_order_of_the_plan(run: RunStore) -> None:
+    rows = summarize(run.plan(), run.steps())
+    wanted = [
+        (layout, workload.name, workers)
+        for workload in run.plan().suite.workloads
+        for workers in workload.workers
+        for layout in ("rgw-beast", "swift")
+    ]
+    assert [(row.layout, row.workload, row.workers) for row in rows] == wanted
+
+
+def test_over_repeats_percentiles_are_geometric_means_max_the_largest_and_mean_of_all_samples(run: RunStore) -> None:
+    row = rows_by(run)["rgw-beast", "small-read", 4]
+    tallies = [
+        (step.measurement.tallies[0], step.measurement.window_s)
+        for step in run.steps()
+        if step.measurement and (step.key.layout, step.key.workload, step.key.workers) == ("rgw-beast", "small-read", 4)
+    ]
+    assert row.repeats == len(tallies) == 2
+    p90s = [Histogram.decode(tally.latency or "").percentile_us(90) / 1000 for tally, _ in tallies]
+    assert row.p90_ms == pytest.approx(math.prod(p90s) ** 0.5)
+    assert row.max_ms == max(tally.max_us or 0 for tally, _ in tallies) / 1000
+    assert row.mean_ms == pytest.approx(
+        sum(tally.sum_us or 0 for tally, _ in tallies) / sum(tally.count for tally, _ in tallies) / 1000
+    )
+    assert row.throughput_ops_s == pytest.approx(math.prod(tally.count / window for tally, window in tallies) ** 0.5)
+    assert row.bandwidth_mb_s == pytest.approx(row.throughput_ops_s)
+    assert row.samples == sum(tally.count for tally, _ in tallies)
+
+
+def test_a_repeat_that_is_not_valid_is_left_out_and_said(run: RunStore) -> None:
+    row = rows_by(run)["rgw-beast", "small-write", 32]
+    assert row.valid
+    assert row.repeats == 1
+    assert [point.valid for point in row.points] == [False, True]
+    assert row.throughput_ops_s == row.points[1].throughput_ops_s
+    assert row.notes[0] == "1 of 2 repeats left out as not valid"
+    assert any("http-503: 40" in note and note.startswith("repeat 1: ") for note in row.notes)
+
+
+def test_errors_of_a_repeat_left_out_are_counted_all_the_same(run: RunStore) -> None:
+    assert rows_by(run)["rgw-beast", "small-write", 32].errors == 43
+
+
+def test_a_step_that_failed_is_no_number_and_says_why(run: RunStore) -> None:
+    row = rows_by(run)["swift", "small-read", 16]
+    assert (row.repeats, row.valid) == (1, True)
+    assert "repeat 1: the gateway did not answer for 60 s" in row.notes
+
+
+def test_what_was_not_measured_has_empty_cells_and_is_not_valid(run: RunStore) -> None:
+    row = rows_by(run)["swift", "large-read", 8]
+    assert not row.valid
+    assert row.notes == ("not measured",)
+    assert {row.throughput_ops_s, row.p50_ms, row.max_ms, row.samples, row.errors} == {None}
+
+
+def test_where_no_repeat_is_valid_figures_stay_but_the_row_is_not_valid() -> None:
+    workload = Workload(name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=2.0)
+    key = StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=0)
+    step = StepResult(key=key, measurement=fake_measurement(workload="w", window_s=2), valid=False, notes=("driver busy",), order=0)
+    (row,) = summarize(plan_of(workload), [step])
+    assert not row.valid
+    assert row.throughput_ops_s == 400
+    assert row.notes == ("not valid", "driver busy")
+
+
+def test_percentiles_of_too_few_samples_are_unknown_in_one_repeat_and_so_in_the_row() -> None:
+    workload = Workload(name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=2.0)
+    steps = [
+        StepResult(
+            key=StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=repeat),
+            measurement=fake_measurement(workload="w", window_s=window_s),
+            valid=True,
+            order=repeat,
+        )
+        for repeat, window_s in enumerate((2.0, 0.2))
+    ]
+    (row,) = summarize(plan_of(workload, repeats=2), steps)
+    assert [point.samples for point in row.points] == [800, 80]
+    assert row.points[0].p99_ms is not None
+    assert row.points[1].p99_ms is None
+    assert row.p99_ms is None
+    assert row.p90_ms is not None
+
+
+def test_a_percentile_of_few_samples_has_an_interval_beside_it_and_one_of_many_has_none() -> None:
+    workload = Workload(name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=2.0)
+    key = StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=0)
+    measured = fake_measurement(workload="w", window_s=0.15)
+    (row,) = summarize(plan_of(workload), [StepResult(key=key, measurement=measured, valid=True, order=0)])
+    assert (row.samples, row.p99_ms) == (60, None)
+    spread = row.spread("p90")
+    assert spread is not None
+    assert row.p90_ms is not None
+    assert spread.high is not None
+    assert spread.low < row.p90_ms < spread.high
+    many = fake_measurement(workload="w", window_s=2.0)
+    (row,) = summarize(plan_of(workload), [StepResult(key=key, measurement=many, valid=True, order=0)])
+    assert row.p90_ms is not None
+    assert row.spread("p90") is None
+
+
+def test_a_percentile_is_never_above_the_exact_maximum(run: RunStore) -> None:
+    for row in rows_by(run).values():
+        for point in row.points:
+            assert point.max_ms is not None
+            assert max(value for value in (point.p50_ms, point.p90_ms, point.p99_ms, 0.0) if value is not None) <= point.max_ms
+
+
+def test_of_mixed_operations_each_has_a_row_and_only_bodies_have_bandwidth() -> None:
+    sizes = Objects(size=Uniform(uniform=(1000, 3000)))
+    workload = Workload(name="w", objects=sizes, operations={"read": 3, "list": 1}, workers=(4,), runtime=5.0)
+    key = StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=0)
+    measured = fake_measurement(workload="w", window_s=5, operations={"read": 3, "list": 1}, object_size_bytes=2000)
+    read, listed = summarize(plan_of(workload), [StepResult(key=key, measurement=measured, valid=True, order=0)])
+    assert (read.operation, read.object_size_bytes, read.samples) == ("read", 2000, 1500)
+    assert read.bandwidth_mb_s == pytest.approx(1500 * 2000 / 1e6 / 5)
+    assert (listed.operation, listed.bandwidth_mb_s, listed.samples) == ("list", None, 500)
+
+
+def test_cpu_seconds_are_for_1000_operations_of_all_kinds_that_succeeded_and_the_geometric_mean_of_the_repeats() -> None:
+    workload = Workload(name="w", objects=Objects(size=1000), operations={"read": 3, "list": 1}, workers=(4,), runtime=5.0)
+    first = StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=0)
+    keys = [first.model_copy(update={"repeat": repeat}) for repeat in range(3)]
+    measured = fake_measurement(workload="w", window_s=5, operations={"read": 3, "list": 1})
+    steps = [StepResult(key=key, measurement=measured, valid=True, order=key.repeat) for key in keys]
+    uses = {key: StepUse(gateway_cpu_s=cpu_s, storage_cpu_s=4.0) for key, cpu_s in zip(keys, (1.0, 2.0, 9.0), strict=True)}
+    for row in summarize(plan_of(workload, repeats=3), steps, uses):
+        assert (row.gateway_cpu_s_per_1000_ops, row.storage_cpu_s_per_1000_ops) == pytest.approx(
+            (18 ** (1 / 3) / 2, 2.0)
+        )  # of 2000 operations
+    for row in summarize(plan_of(workload, repeats=3), steps, {keys[0]: uses[keys[0]]}):
+        assert row.gateway_cpu_s_per_1000_ops is None
+        assert row.saturated is None
+
+
+def test_the_csv_names_lower_bounds_also_of_rows_that_are_not_ranked(run: RunStore) -> None:
+    row = summarize(run.plan(), run.steps())[0].model_copy(update={"steady": False, "at_least": ("p90", "max")})
+    (line,) = csv.DictReader(io.StringIO(summary_csv([row])))
+    assert (line["ranked"], line["lower_bounds"]) == ("no", "p90; max")
+
+
+def test_the_csv_has_exactly_the_columns_of_the_study_and_empty_cells_for_unknown(run: RunStore) -> None:
+    text = summary_csv(summarize(run.plan(), run.steps()))
+    lines = list(csv.DictReader(io.StringIO(text)))
+    assert text.splitlines()[0] == (
+        "layout,api,driver,workload,operation,object_size_bytes,workers,repeats,throughput_ops_s,bandwidth_mb_s,"
+        "p50_ms,p90_ms,p99_ms,max_ms,first_byte_ms,mean_ms,"
+        "p50_low_ms,p50_high_ms,p90_low_ms,p90_high_ms,p99_low_ms,p99_high_ms,max_low_ms,max_high_ms,"
+        "samples,errors,gateway_cpu_s_per_1000_ops,storage_cpu_s_per_1000_ops,saturated,steady,valid,ranked,provisional,lower_bounds,"
+        "throughput_over_repeats_low_ops_s,throughput_over_repeats_high_ops_s,p90_over_repeats_low_ms,p90_over_repeats_high_ms,"
+        "p99_over_repeats_low_ms,p99_over_repeats_high_ms,max_over_repeats_low_ms,max_over_repeats_high_ms,"
+        "first_byte_over_repeats_low_ms,first_byte_over_repeats_high_ms,doubts,notes"
+    )
+    assert tuple(lines[0]) == COLUMNS
+    absent = next(
+        line for line in lines if line["workload"] == "large-read" and line["workers"] == "8" and line["layout"] == "swift"
+    )
+    assert (absent["p90_ms"], absent["throughput_ops_s"], absent["samples"], absent["valid"]) == ("", "", "", "no")
+    assert {line["valid"] for line in lines} == {"yes", "no"}
+    assert {line["object_size_bytes"] for line in lines} == {"1000000", "64000000"}
+
+
+def binned_steps(*samples_ms: float, repeats: int = 1, window_s: float = 5.0) -> list[StepResult]:
+    """Steps as COSBench tells them; of each repeat all latencies are about the one that is given for it."""
+    return [
+        StepResult(
+            key=StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=repeat, driver="cosbench"),
+            measurement=fake_measurement(workload="w", window_s=window_s, mean_ms=mean_ms, spread=0.001, bins=True),
+            valid=True,
+            order=repeat,
+        )
+        for repeat, mean_ms in enumerate(samples_ms * repeats)
+    ]
+
+
+def binned_plan(repeats: int) -> ResolvedPlan:
+    workload = Workload(name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=5.0)
+    plan = plan_of(workload, repeats=repeats)
+    return plan.model_copy(update={"passes": {"swift": (Pass(api="swift", driver="cosbench", workloads=(workload,)),)}})
+
+
+def test_percentiles_of_bins_are_intervals_and_no_figures() -> None:
+    (row,) = summarize(binned_plan(1), binned_steps(14.5))
+    assert (row.p50_ms, row.p90_ms, row.p99_ms, row.max_ms) == (None, None, None, None)
+    assert [str(one) for one in (row.p50_in, row.p90_in, row.max_in)] == ["(10, 20]"] * 3
+    assert row.p99_in is None  # of 1379 samples: it needs 2000
+    assert row.mean_ms == 14.0
+
+
+def test_over_repeats_the_interval_is_of_the_median_and_that_of_the_max_the_highest() -> None:
+    (row,) = summarize(binned_plan(3), binned_steps(14.5, 44.5, 24.5))
+    assert (str(row.p50_in), str(row.max_in)) == ("(20, 30]", "(40, 50]")
+    (two,) = summarize(binned_plan(2), binned_steps(14.5, 24.5))
+    assert str(two.p50_in) == "(15, 25]"
+
+
+def test_of_too_few_samples_in_one_repeat_there_is_no_interval_over_repeats() -> None:
+    steps = [*binned_steps(14.5), *(step for step in binned_steps(14.5, 14.5, window_s=0.4) if step.key.repeat)]
+    (row,) = summarize(binned_plan(2), steps)
+    assert [point.p90_in is None for point in row.points] == [False, True]
+    assert row.p90_in is None
+    assert str(row.max_in) == "(10, 20]"
+
+
+def test_the_csv_has_the_ends_of_intervals_in_columns_of_their_own() -> None:
+    (line,) = csv.DictReader(io.StringIO(summary_csv(summarize(binned_plan(1), binned_steps(14.5)))))
+    assert (line["p90_ms"], line["p90_low_ms"], line["p90_high_ms"]) == ("", "10", "20")
+    assert (line["p99_low_ms"], line["max_low_ms"], line["max_high_ms"]) == ("", "10", "20")
+    assert line["driver"] == "cosbench"
+
+
+def test_intervals_stand_where_figures_do_in_the_table_and_are_sorted_by_their_upper_end() -> None:
+    shown = table(summarize(binned_plan(1), binned_steps(14.5)))
+    titles = [column.title for column in shown.columns]
+    (line,) = shown.lines
+    assert {len(line.cells), len(line.values)} == {len(titles)}
+    assert (line.cells[titles.index("p90")], line.values[titles.index("p90")]) == ("(10, 20]", 20)
+    assert line.cells[titles.index("Driver")] == "COSBench"
+
+
+def test_the_csv_tells_first_bytes_intervals_over_repeats_and_what_is_in_doubt() -> None:
+    row = Row(
+        layout="a",
+        api="s3",
+        workload="small",
+        operation="read",
+        object_size_bytes=64_000,
+        workers=4,
+        repeats=5,
+        first_byte_ms=12.5,
+        spreads=(Spread(metric="first-byte", low=11, high=14),),
+        doubts=(Doubt(what="set by the CPU limit", grade="grave", words="the quota ran out", metrics=("p90",)),),
+        valid=True,
+        steady=True,
+    )
+    (line,) = csv.DictReader(io.StringIO(summary_csv([row])))
+    assert (line["first_byte_ms"], line["first_byte_over_repeats_low_ms"], line["first_byte_over_repeats_high_ms"]) == (
+        "12.500",
+        "11",
+        "14",
+    )
+    assert (line["provisional"], line["doubts"]) == ("yes", "grave (p90): set by the CPU limit: the quota ran out")

@@ -1,0 +1,213 @@
+"""The recap of a study, by cases that can be computed on paper."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weighbridge.results.analysis.steps.summary import Point, Row
+from weighbridge.results.analysis.study.recap import Recap, change, recap_csv, recaps
+from weighbridge.results.charts.chart_theme import LIGHT, contrast
+from weighbridge.results.charts.charts import write_charts
+from weighbridge.results.charts.recap_chart import recap_chart
+from weighbridge.suites import Objects, Workload
+from weighbridge.suites.studies import Study
+
+WORKLOADS = (
+    Workload(name="write-4k", objects=Objects(size=4096), operations={"write": 1}, workers=(16, 256), runtime=3.0),
+    Workload(name="seq-4k", objects=Objects(size=4096), operations={"read": 1}, pick="sequential", workers=(16,), runtime=3.0),
+    Workload(name="rand-4k", objects=Objects(size=4096), operations={"read": 1}, workers=(16,), runtime=3.0),
+    Workload(name="write-4m", objects=Objects(size=4 << 20), operations={"write": 1}, workers=(16,), runtime=3.0),
+)
+
+
+def study(**more: Any) -> Study:
+    variants = [
+        {"name": f"{release}-{store}", "layout": "rgw-beast", "factors": {"release": release, "store": store}}
+        for release in ("old", "new")
+        for store in ("xfs", "ext4")
+    ]
+    return Study.model_validate(
+        {
+            "name": "made-up",
+            "about": "Two releases on two stores",
+            "source": {"author": "Nobody", "title": "Nothing", "date": "2012"},
+            "variants": variants,
+            "labels": {"xfs": "XFS", "old": "Old", "new": "New"},
+            "compares": [{"factor": "release", "baseline": "old", "against": ["new"]}],
+            "tables": [{"title": "All", "down": ["workload"], "across": ["release"], "cells": {"throughput_ops_s": "op/s"}}],
+            "scales": {"lab": {"about": ["Made up."], "suites": ["quick"]}},
+            **more,
+        }
+    )
+
+
+def row(layout: str, workload: str, values: list[float], *, workers: int = 16, valid: bool = True) -> Row:
+    (one,) = (known for known in WORKLOADS if known.name == workload)
+    (operation,) = one.operations
+    points = tuple(
+        Point(repeat=number, valid=valid, throughput_ops_s=value, total_ms=1.0, samples=100, errors=0)
+        for number, value in enumerate(values)
+    )
+    return Row(
+        layout=layout,
+        api="rados",
+        driver="rados",
+        workload=workload,
+        operation=operation,
+        object_size_bytes=one.objects.mean_bytes,
+        workers=workers,
+        repeats=len(values),
+        throughput_ops_s=values[0] if values else None,
+        valid=valid and bool(values),
+        notes=() if values else ("not measured",),
+        points=points,
+    )
+
+
+def one_map(rows: list[Row], **more: Any) -> Recap:
+    (found,) = recaps(study(**more), rows, WORKLOADS)
+    return found
+
+
+def test_a_change_is_the_ratio_of_the_geometric_means() -> None:
+    # sqrt(2 * 8) = 4 and sqrt(1 * 4) = 2
+    assert change([2.0, 8.0], [1.0, 4.0])[0].value == pytest.approx(2.0)
+    assert change([50.0], [100.0])[0].value == pytest.approx(0.5)
+
+
+def test_five_alike_repeats_that_are_a_third_more_are_a_change() -> None:
+    after, before = [132.0, 134.0, 133.0, 135.0, 131.0], [100.0, 101.0, 99.0, 100.0, 100.0]
+    assert change(after, before)[1] == "changed"
+    assert change(after[:4], before)[1] == "provisional"
+
+
+def test_repeats_that_scatter_as_much_as_they_differ_show_no_change() -> None:
+    assert change([100.0, 150.0, 90.0, 160.0, 110.0], [100.0, 140.0, 80.0, 120.0, 105.0])[1] == "same"
+
+
+def test_of_a_map_of_many_cells_one_that_a_lone_test_would_show_is_no_change() -> None:
+    before, after = [100.0, 101.0, 99.0, 100.0, 100.0], [107.0, 127.0, 109.0, 125.0, 117.0]
+    (lone,) = one_map([row("old-xfs", "write-4k", before), row("new-xfs", "write-4k", after)]).cells
+    assert lone.p is not None
+    assert 0.01 < lone.p == lone.q < 0.05
+    assert lone.verdict == "changed"
+    others = [
+        row(f"{release}-{store}", workload, before, workers=workers)
+        for release in ("old", "new")
+        for store in ("xfs", "ext4")
+        for workload in ("write-4k", "seq-4k")
+        for workers in (16, 32, 64)
+        if (store, workload, workers) != ("xfs", "write-4k", 16)
+    ]
+    found = one_map([row("old-xfs", "write-4k", before), row("new-xfs", "write-4k", after), *others])
+    cell = next(one for one in found.cells if (one.layout, one.workload, one.workers) == ("new-xfs", "write-4k", 16))
+    assert cell.p == lone.p
+    assert cell.q is not None
+    assert cell.q > 0.05
+    assert (cell.verdict, cell.text) == ("same", "~")
+
+
+def test_a_change_below_five_per_cent_is_none_that_matters_however_sure_it_is() -> None:
+    found, verdict = change([103.0, 103.1, 102.9, 103.0, 103.0], [100.0, 100.1, 99.9, 100.0, 100.0])
+    assert found.shown
+    assert verdict == "same"
+
+
+def test_one_repeat_makes_no_claim_and_says_so_in_every_cell() -> None:
+    found = one_map([row("old-xfs", "write-4k", [100.0]), row("new-xfs", "write-4k", [134.0])])
+    (cell,) = found.cells
+    assert (cell.verdict, cell.text) == ("provisional", "(+34 %)")
+    assert cell.percent == pytest.approx(34.0)
+    near = one_map([row("old-xfs", "write-4k", [100.0]), row("new-xfs", "write-4k", [103.0])])
+    assert near.cells[0].text == "(~)"
+
+
+@pytest.mark.parametrize(
+    ("after", "text"),
+    [(134.0, "+34 %"), (50.0, "\N{MINUS SIGN}50 %"), (299.0, "+199 %"), (450.0, "4.5×"), (104.0, "~"), (96.0, "~")],
+)
+def test_a_cell_reads_as_a_change_in_whole_per_cent_or_as_a_multiple(after: float, text: str) -> None:
+    five = [0.999, 1.0, 1.001, 1.0, 1.0]
+    rows = [
+        row("old-xfs", "write-4k", [100.0 * one for one in five]),
+        row("new-xfs", "write-4k", [after * one for one in five]),
+    ]
+    assert one_map(rows).cells[0].text == text
+
+
+def test_cells_stand_by_store_and_operation_down_and_by_size_and_workers_across() -> None:
+    rows = [
+        row(f"{release}-{store}", workload, [value], workers=workers)
+        for release, value in (("old", 100.0), ("new", 200.0))
+        for store in ("xfs", "ext4")
+        for workload, workers in (("write-4m", 16), ("write-4k", 256), ("write-4k", 16), ("seq-4k", 16), ("rand-4k", 16))
+    ]
+    found = one_map(rows)
+    assert found.title == "release: Old → New"
+    assert found.across == ("4 KiB × 16", "4 KiB × 256", "4 MiB × 16")
+    assert set(found.down) == {
+        f"{store} · {kind}" for store in ("XFS", "ext4") for kind in ("write", "read, sequential", "read, random")
+    }
+    assert len(found.cells) == 10
+    cell = found.cell("XFS · read, random", "4 KiB × 16")
+    assert cell is not None
+    assert (cell.baseline, cell.layout, cell.workload) == ("old-xfs", "new-xfs", "rand-4k")
+
+
+def test_variants_that_differ_in_more_than_the_factor_are_not_compared() -> None:
+    rows = [row("old-xfs", "write-4k", [100.0]), row("new-ext4", "write-4k", [134.0])]
+    assert recaps(study(), rows, WORKLOADS) == ()
+
+
+@pytest.mark.parametrize("spoilt", [{"values": [100.0], "valid": False}, {"values": []}, {"values": [0.0]}])
+def test_what_was_not_measured_or_is_not_valid_is_a_cross_and_never_a_number(spoilt: dict[str, Any]) -> None:
+    found = one_map([row("old-xfs", "write-4k", [100.0]), row("new-xfs", "write-4k", **spoilt)])
+    (cell,) = found.cells
+    assert (cell.verdict, cell.text, cell.percent) == ("missing", "×", None)
+    assert cell.why
+    (line,) = csv.DictReader(io.StringIO(recap_csv([found])))
+    assert (line["change_percent"], line["repeats"], line["verdict"]) == ("", "", "missing")
+
+
+def test_each_level_against_the_baseline_is_a_map_of_its_own() -> None:
+    compares = [{"factor": "store", "baseline": "xfs", "against": ["ext4"]}, *[one.model_dump() for one in study().compares]]
+    rows = [row(name, "write-4k", [100.0]) for name in ("old-xfs", "old-ext4", "new-xfs", "new-ext4")]
+    assert [one.title for one in recaps(study(compares=compares), rows, WORKLOADS)] == ["store: XFS → ext4", "release: Old → New"]
+
+
+def test_the_map_is_drawn_with_its_text_in_each_cell_and_its_csv_beside_it(tmp_path: Path) -> None:
+    rows = [
+        row("old-xfs", "write-4k", [100.0]),
+        row("new-xfs", "write-4k", [250.0]),
+        row("old-ext4", "write-4k", [100.0]),
+        row("new-ext4", "write-4k", [], valid=False),
+    ]
+    chart = recap_chart(recaps(study(), rows, WORKLOADS))
+    write_charts([chart], tmp_path)
+    words = re.findall(r">([^<>]+)</t(?:ext|span)>", (tmp_path / "recap.svg").read_text())
+    assert {"(+150 %)", "×", "XFS · write", "ext4 · write", "4 KiB", "16", "release: Old → New"} <= set(words)
+    assert any(word.startswith("What was measured in 1 comparison") for word in words)
+    lines = list(csv.DictReader((tmp_path / "recap.csv").read_text().splitlines()))
+    assert [line["change_percent"] for line in lines] == ["150.000", ""]
+
+
+def test_a_cell_that_makes_a_claim_is_drawn_stronger_than_one_that_makes_none() -> None:
+    five = [0.999, 1.0, 1.001, 1.0, 1.0]
+    rows = [
+        row("old-xfs", "write-4k", [100.0 * one for one in five]),
+        row("new-xfs", "write-4k", [200.0 * one for one in five]),
+        row("old-ext4", "write-4k", [100.0]),
+        row("new-ext4", "write-4k", [200.0]),
+    ]
+    chart = recap_chart(recaps(study(), rows, WORKLOADS))
+    spec = chart.map_spec(chart.maps[0])
+    colours = {value["down"]: value["colour"] for values in spec["datasets"].values() for value in values}
+    pale, claimed, unfinished = LIGHT.background, colours["XFS · write"], colours["ext4 · write"]
+    assert contrast(pale, claimed) > contrast(pale, unfinished) > 1
+    assert chart.finding == "Of 2 comparisons 1 became faster and 0 slower; of the others nothing can be claimed"

@@ -1,0 +1,245 @@
+"""A study's own conclusions, held against rows of a replay: when they are supported or contradicted, and when it cannot be told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from weighbridge.results.analysis.comparison import Comparison
+from weighbridge.results.analysis.steps.summary import Point, Row
+from weighbridge.results.analysis.study import study_conclusions
+from weighbridge.results.analysis.study.study_conclusions import Held, conclusions
+from weighbridge.results.doubt import Doubt, PairDoubt
+from weighbridge.suites import Bounds
+from weighbridge.suites.studies import Check, Study, loader
+
+SHIPPED = {name: loader.load(path)[1] for name, path in loader.shipped().items()}
+STUDY_2014 = SHIPPED["swift-vs-rgw-read-2014"]
+SCATTER = (0.99, 1.0, 1.01, 0.995, 1.005)
+OTHER = (1.005, 0.99, 0.995, 1.01, 1.0)
+"""What each repeat of a row is of its figure: two that do not go up and down together."""
+
+
+def row(variant: str, workload: str, workers: int, throughput: float, **changed: Any) -> Row:
+    """A row of as many repeats as `scatter` has numbers; p90 goes the other way than throughput."""
+    scatter = changed.pop("scatter", SCATTER)
+    size = changed.pop("size", 1e6)
+    points = tuple(
+        Point(
+            repeat=number,
+            valid=True,
+            steady=True,
+            throughput_ops_s=throughput * part,
+            bandwidth_mb_s=throughput * part * size / 1e6,
+            p90_ms=1000 * workers / (throughput * part),
+            max_ms=3000 * workers / throughput,
+            total_ms=1.0,
+            samples=1000,
+            errors=0,
+        )
+        for number, part in enumerate(scatter)
+    )
+    known = {
+        "layout": variant,
+        "api": "swift",
+        "workload": workload,
+        "operation": "read",
+        "object_size_bytes": size,
+        "workers": workers,
+        "repeats": len(points),
+        "throughput_ops_s": throughput,
+        "bandwidth_mb_s": throughput * size / 1e6,
+        "p90_ms": 1000 * workers / throughput,
+        "max_ms": 3000 * workers / throughput,
+        "valid": True,
+        "steady": True,
+        "points": points,
+    }
+    return Row(**{**known, **changed})
+
+
+def study(*checks: dict[str, Any]) -> Study:
+    """The study of 2014 with one conclusion of these checks."""
+    one = {"id": "one", "says": "So it is.", "checks": checks}
+    return STUDY_2014.model_copy(
+        update={"conclusions": Study.model_validate({**STUDY_2014.model_dump(), "conclusions": [one]}).conclusions}
+    )
+
+
+def held(rows: Sequence[Row], *checks: dict[str, Any]) -> Held:
+    (found,) = conclusions(study(*checks), STUDY_2014.scales["lab"], rows, Bounds())
+    return found
+
+
+def cells(expect: str, **more: Any) -> dict[str, Any]:
+    """Swift against civetweb in small reads by the study's 32 workers, which is one here."""
+    of = {"variants": ["swift"], "workloads": ["small-read"], "workers": [32]}
+    return {"expect": expect, "of": of, "than": {"variants": ["rgw-civetweb"]}, **more}
+
+
+def two(swift: float, rgw: float, **changed: Any) -> list[Row]:
+    return [row("swift", "small-read", 1, swift, **changed), row("rgw-civetweb", "small-read", 1, rgw, scatter=OTHER)]
+
+
+@pytest.mark.parametrize(
+    ("expect", "swift", "verdict"),
+    [
+        ("better", 200.0, "supports"),
+        ("better", 101.0, "contradicts"),  # equivalent
+        ("better", 50.0, "contradicts"),
+        ("not-better", 50.0, "supports"),
+        ("not-better", 115.0, "supports"),  # within 1.25
+        ("not-better", 200.0, "contradicts"),
+        ("alike", 115.0, "supports"),
+        ("alike", 87.0, "supports"),
+        ("alike", 200.0, "contradicts"),
+        ("alike", 50.0, "contradicts"),
+        ("alike", 125.0, "cannot tell"),  # the interval has the factor in it
+    ],
+)
+def test_what_is_expected_of_two_cells_is_supported_or_contradicted_by_what_may_be_claimed_of_them(
+    expect: str, swift: float, verdict: str
+) -> None:
+    assert held(two(swift, 100), cells(expect)).verdict == verdict
+
+
+def test_of_a_latency_less_is_better() -> None:
+    assert held(two(200, 100), cells("better", metric="p90")).verdict == "supports"
+    assert held(two(50, 100), cells("better", metric="p90")).verdict == "contradicts"
+
+
+def test_one_cell_that_says_the_opposite_contradicts_whatever_the_others_say_or_lack() -> None:
+    both = cells("better", than={"variants": ["rgw-civetweb", "rgw-apache-fastcgi"]})
+    rows = two(200, 100)
+    assert held(rows, both).verdict == "cannot tell"
+    assert "not measured in this run" in held(rows, both).why
+    assert held([*rows, row("rgw-apache-fastcgi", "small-read", 1, 100)], both).verdict == "supports"
+    found = held([*rows, row("rgw-apache-fastcgi", "small-read", 1, 300)], both)
+    assert found.verdict == "contradicts"
+    assert found.why.startswith("1 of 2 cells says the opposite: Swift-Native in small-read at 1 worker (study: 32) has 0.67×")
+    assert found.why.endswith(" the throughput of RGW-Apache.")
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"scatter": (1.0,)}, "few repeats"),
+        ({"scatter": (0.2, 5.0, 1.0, 0.4, 2.5)}, "no difference found"),
+        ({"valid": False, "notes": ("not valid",)}, "Swift-Native: not valid"),
+        ({"steady": False, "notes": ("not steady",)}, "Swift-Native: not steady"),
+    ],
+)
+def test_cells_of_which_nothing_may_be_claimed_support_nothing_and_contradict_nothing(changed: dict[str, Any], why: str) -> None:
+    for swift in (50, 200):
+        for expect in ("better", "not-better", "alike"):
+            found = held(two(swift, 100, **changed), cells(expect))
+            assert found.verdict == "cannot tell"
+            assert why in found.why
+
+
+@pytest.mark.parametrize("verdict", ["provisional", "not comparable", "not shown", "no such word yet"])
+def test_a_verdict_that_is_no_claim_is_no_answer_whatever_the_ratio(monkeypatch: pytest.MonkeyPatch, verdict: str) -> None:
+    compare = study_conclusions.compare
+
+    def doubted(rows: Sequence[Row], *, bounds: Bounds) -> Comparison:
+        found = compare(rows, bounds=bounds)
+        return found.model_copy(update={"effects": tuple(one.model_copy(update={"verdict": verdict}) for one in found.effects)})
+
+    monkeypatch.setattr(study_conclusions, "compare", doubted)
+    assert {held(two(200, 100), cells(expect)).verdict for expect in ("better", "not-better", "alike")} == {"cannot tell"}
+
+
+def test_layouts_whose_hosts_were_not_the_same_are_not_set_against_each_other() -> None:
+    doubt = Doubt(what="hosts differ", grade="grave", words="CPU of gateway-1 gave 245 and 1395 events/s")
+    apart = PairDoubt(layouts=("rgw-civetweb", "swift"), doubt=doubt)
+    made = study(cells("better"))
+    (found,) = conclusions(made, made.scales["lab"], two(200, 100), Bounds(), [apart])
+    assert (found.verdict, found.why) == ("cannot tell", "its one cell says nothing: hosts differ.")
+
+
+def test_a_mild_doubt_about_a_row_is_said_and_settles_nothing() -> None:
+    doubt = Doubt(what="machine busy", grade="mild", words="other programs used 15 % of this machine’s CPUs")
+    found = held(two(200, 100, doubts=(doubt,)), cells("better"))
+    assert (found.verdict, found.why) == ("cannot tell", "its one cell says nothing: machine busy.")
+    grave = doubt.model_copy(update={"grade": "grave"})
+    found = held(two(200, 100, doubts=(grave,)), cells("better"))
+    assert (found.verdict, found.why) == ("cannot tell", "its one cell says nothing: Swift-Native: machine busy.")
+
+
+def test_a_layout_is_set_against_itself_at_another_number_of_workers() -> None:
+    grows = cells("better", of={"variants": ["swift"], "workloads": ["small-read"], "workers": [512]}, than={"workers": [32]})
+    few, many = (row("swift", "small-read", workers, throughput) for workers, throughput in ((1, 100.0), (32, 400.0)))
+    found = held([few, many], grows)
+    assert found.verdict == "supports"
+    assert "at 32 workers (study: 512) has 4.0× the throughput of 1 worker (study: 32)" in found.why
+    assert held([few, row("swift", "small-read", 32, 60.0)], grows).verdict == "contradicts"
+
+
+def test_requests_of_other_sizes_are_compared_by_their_bytes() -> None:
+    rows = [row("rgw-civetweb", name, 8, ops, size=size) for name, ops, size in (("rados-1m", 100, 2**20), ("rados-4m", 50, 2**22))]
+    of = {"variants": ["rgw-civetweb"], "workloads": ["rados-4m"], "workers": [128]}
+    larger = {"expect": "better", "metric": "bandwidth", "of": of, "than": {"workloads": ["rados-1m"]}}
+    assert "2.0× the bandwidth of rados-1m" in held(rows, larger).why
+    assert held(rows, larger).verdict == "supports"
+    assert held(rows, {**larger, "metric": "throughput"}).verdict == "contradicts"
+    unknown = [one.model_copy(update={"bandwidth_mb_s": None}) for one in rows]
+    assert held(unknown, larger).why.endswith("no bandwidth is known.")
+
+
+def test_all_that_the_conclusions_are_about_is_corrected_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[int] = []
+    compare = study_conclusions.compare
+
+    def counted(rows: Sequence[Row], *, bounds: Bounds) -> Comparison:
+        compared.append(len(rows))
+        return compare(rows, bounds=bounds)
+
+    monkeypatch.setattr(study_conclusions, "compare", counted)
+    rows = [row(name, "small-read", workers, 100.0) for name in ("swift", "rgw-civetweb") for workers in (1, 4)]
+    twice = {"variants": ["swift"], "workloads": ["small-read"], "workers": [32, 64]}
+    held(rows, cells("better"), cells("alike", of=twice))
+    assert compared == [4]  # two pairs; the one that is asked for twice is tested once
+
+
+def test_the_study_of_2014_has_its_nine_conclusions_and_its_replay_measures_every_cell_of_them() -> None:
+    assert len(STUDY_2014.conclusions) == 9
+    lab = STUDY_2014.scales["lab"]
+    whole = [*loader.suite_of(STUDY_2014, "lab").workloads, *lab.beneath]
+    rows = [
+        row(one.name, workload.name, workers, 100.0)
+        for one in STUDY_2014.variants
+        for workload in whole
+        for workers in workload.workers
+    ]
+    seen = [cell for one in conclusions(STUDY_2014, lab, rows, Bounds()) for cell in one.cells]
+    assert len(seen) > 50
+    assert not [cell.text for cell in seen if "not measured" in cell.text]
+    full = STUDY_2014.scales["full"]
+    own = [*loader.suite_of(STUDY_2014, "full").workloads, *full.beneath]
+    named = {
+        (workload, workers)
+        for one in STUDY_2014.conclusions
+        for check in one.checks
+        for workload in (*check.of.workloads, *check.than.workloads)
+        for workers in check.of.workers
+    }
+    assert named <= {(workload.name, workers) for workload in own for workers in workload.workers}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"of": {"variants": ["swift"], "workloads": ["small-read"]}}, "of: workers must be named"),
+        ({"than": {}}, "than: at least one of variants, workloads and workers must be named"),
+    ],
+)
+def test_a_check_that_names_too_little_is_refused(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Check.model_validate(cells("better") | changed)
+
+
+def test_a_conclusion_about_a_variant_that_the_study_does_not_have_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"conclusion one: no variant 'swif' \(did you mean 'swift'\?\)"):
+        study(cells("better", than={"variants": ["swif"]}))

@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from weighbridge.results.analysis.sameness import between, compare, lines, sameness, show, summary, verdict, warnings
+from weighbridge.results.record.attestation import Attested, Kind, Unit
+from weighbridge.results.record.store import RunStore
+
+
+def figure(
+    layout: str,
+    value: float,
+    *,
+    host: str = "store-2",
+    what: str = "disk wb0 write",
+    kind: Kind = "disk",
+    unit: Unit = "B/s",
+    promised: float | None = 1.0,
+    repeat: int = 0,
+) -> Attested:
+    return Attested(layout=layout, repeat=repeat, host=host, kind=kind, what=what, value=value, unit=unit, promised=promised)
+
+
+APART = (figure("rgw-beast", 197e6), figure("swift", 142e6))
+
+
+def test_a_difference_beyond_the_bound_is_told_with_both_figures_and_the_bound() -> None:
+    (told,) = warnings(APART)
+    assert told == (
+        "disk wb0 write of store-2 gave 142 MB/s under swift and 197 MB/s under rgw-beast "
+        "(28 % apart, bound 10 %): results may differ for that"
+    )
+
+
+def test_a_network_is_told_from_where_to_where() -> None:
+    of = [
+        figure(layout, value, host="store-1", what=what, kind="network", unit="bit/s")
+        for what in ("network from gateway-1", "network to gateway-1")
+        for layout, value in (("a", 9e9), ("b", 5e9))
+    ]
+    assert [text.partition(" gave ")[0] for text in warnings(of)] == [
+        "network from gateway-1 to store-1",
+        "network from store-1 to gateway-1",
+    ]
+
+
+def test_a_difference_within_the_bound_is_not_told() -> None:
+    close = (figure("rgw-beast", 200e6), figure("swift", 182e6))
+    assert warnings(close) == ()
+    assert verdict(close) == "The hosts were the same within the bounds in all 2 deployments, by 1 figures"
+    assert len(warnings((figure("rgw-beast", 200e6), figure("swift", 178e6)))) == 1
+
+
+def test_a_layout_that_was_not_attested_is_not_said_to_have_had_the_same_hosts() -> None:
+    of = [figure("rgw-beast", 200e6, repeat=repeat) for repeat in range(5)]
+    unknown = "swift was not attested: whether its hosts were the same is not known"
+    assert verdict(of, ("rgw-beast", "swift")) == (
+        f"The hosts were the same within the bounds in the 5 deployments that were attested, by 1 figures; {unknown}"
+    )
+    assert verdict(of, ("rgw-beast", "a", "b")).endswith(
+        "; a and b were not attested: whether their hosts were the same is not known"
+    )
+    assert summary(of, ("rgw-beast", "swift"))[0].endswith(unknown)
+    assert sameness(of, ("rgw-beast", "again"), twins={"again": "rgw-beast"}).verdict.endswith("in all 5 deployments, by 1 figures")
+    (one,) = between(of, ("rgw-beast", "swift"))
+    assert (one.layouts, one.doubt.what, one.doubt.grade) == (("rgw-beast", "swift"), "hosts not attested", "mild")
+    assert one.doubt.words == unknown
+    # Where none of the two was attested nobody said that they were the same, and where both were there is a figure.
+    assert between(of, ("a", "b")) == ()
+    assert between((*of, figure("swift", 200e6)), ("rgw-beast", "swift")) == ()
+
+
+def test_what_no_limit_holds_has_a_wider_bound() -> None:
+    def pair(value: float) -> list[Attested]:
+        return [figure(layout, one, what="disk wb0 random read", promised=None) for layout, one in (("a", 100.0), ("b", value))]
+
+    assert warnings(pair(66.0)) == ()
+    assert len(warnings(pair(64.0))) == 1
+    assert lines(pair(66.0), ("a", "b"))[0].promised == "–"
+
+
+@pytest.mark.parametrize(("kind", "unit"), [("cpu", "events/s"), ("disk", "B/s"), ("network", "bit/s")])
+def test_each_kind_has_a_bound_of_its_own(kind: Kind, unit: Unit) -> None:
+    (compared,) = compare([figure("a", 100, kind=kind, unit=unit), figure("b", 100, kind=kind, unit=unit)])
+    beyond = 100 * (1 - compared.bound) - 1
+    assert warnings([figure("a", 100, kind=kind, unit=unit), figure("b", beyond, kind=kind, unit=unit)])
+    assert not warnings([figure("a", 100, kind=kind, unit=unit), figure("b", beyond + 2, kind=kind, unit=unit)])
+
+
+def test_the_largest_difference_of_all_repeats_of_all_layouts_counts() -> None:
+    of = [
+        *(figure("rgw-beast", value, repeat=repeat) for repeat, value in enumerate((200e6, 190e6))),
+        *(figure("swift", value, repeat=repeat) for repeat, value in enumerate((195e6, 100e6))),
+    ]
+    (compared,) = compare(of)
+    assert compared.apart == 0.5
+    (told,) = warnings(of)
+    assert "100 MB/s under swift (repeat 2) and 200 MB/s under rgw-beast (repeat 1)" in told
+
+
+def test_a_limit_that_is_not_reached_is_told_even_where_all_deployments_are_alike() -> None:
+    told = warnings([figure("rgw-beast", 140e6, promised=200e6), figure("swift", 141e6, promised=200e6)])
+    assert len(told) == 1
+    assert told[0].startswith("disk wb0 write of store-2 promises 200 MB/s and gave 140 MB/s under rgw-beast (30 % less")
+
+
+def test_each_figure_is_held_against_the_promise_of_its_own_deployment() -> None:
+    of = [
+        figure("a", 90.0, what="CPU", kind="cpu", unit="events/s", promised=95.0),
+        figure("b", 95.0, what="CPU", kind="cpu", unit="events/s", promised=190.0),
+    ]
+    assert warnings(of) == ("CPU of store-2 promises 190 events/s and gave 95.0 events/s under b (50 % less, bound 30 %)",)
+    assert lines(of, ("a", "b"))[0].promised == "95.0 to 190 events/s"
+
+
+def test_more_than_was_promised_is_no_shortfall() -> None:
+    (compared,) = compare([figure("swift", 210e6, promised=200e6)])
+    assert compared.short is None
+    assert not compared.lacks
+    assert compared.apart is None
+
+
+def test_figures_of_other_hosts_and_about_other_things_are_not_compared_with_each_other() -> None:
+    of = [figure("a", 100), figure("b", 900, host="store-3"), figure("b", 900, what="disk wb0 read")]
+    assert warnings(of) == ()
+    assert len(compare(of)) == 3
+
+
+def test_a_terminal_gets_the_verdict_and_the_worst_first() -> None:
+    hosts = [f"store-{number}" for number in range(9)]
+    of = [figure("a", 100e6, host=host) for host in hosts]
+    of += [figure("b", 70e6 - number * 1e6, host=host) for number, host in enumerate(hosts)]
+    told = summary(of, most=2)
+    assert told[0] == "9 of 9 figures of the hosts differ beyond their bound over 2 deployments"
+    assert told[1].startswith("disk wb0 write of store-8 gave 62.0 MB/s under b")
+    assert told[2].startswith("disk wb0 write of store-7")
+    assert told[3:] == ("and 7 more: the report has them all",)
+
+
+def test_a_run_without_attestation_says_so() -> None:
+    assert summary(()) == ("The hosts were not attested",)
+    assert lines((), ("a", "b")) == ()
+
+
+def test_one_deployment_has_nothing_to_be_compared_with() -> None:
+    assert verdict([figure("swift", 100)]) == "One deployment was attested, by 1 figures: there is nothing to compare it with"
+
+
+def test_the_table_has_a_cell_for_each_layout_with_the_range_over_its_repeats() -> None:
+    of = [*APART, figure("swift", 198e6, repeat=1), figure("swift", 5e9, what="network to client-1", kind="network", unit="bit/s")]
+    disk, network = lines(of, ("rgw-beast", "swift"))
+    assert (disk.host, disk.what, disk.promised, disk.apart, disk.beyond) == ("store-2", "disk wb0 write", "1.00 B/s", "28 %", True)
+    assert disk.cells == ("197 MB/s", "142 to 198 MB/s")
+    assert network.cells == ("–", "5.00 Gbit/s")
+    assert not network.beyond
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [
+        (197e6, "B/s", "197 MB/s"),
+        (1.604e9, "B/s", "1.60 GB/s"),
+        (9.43e9, "bit/s", "9.43 Gbit/s"),
+        (95.2e6, "bit/s", "95.2 Mbit/s"),
+        (24720, "1/s", "24,720 requests/s"),
+        (194.7, "events/s", "195 events/s"),
+        (12.0, "bit/s", "12.0 bit/s"),
+        (0.5, "bit/s", "0.500 bit/s"),
+    ],
+)
+def test_figures_are_shown_with_units_that_people_use(value: float, unit: Unit, shown: str) -> None:
+    assert show(value, unit) == shown
+
+
+def test_what_is_kept_in_a_run_folder_comes_back_as_it_was(run: RunStore, tmp_path: Path) -> None:
+    store = RunStore(tmp_path, run.manifest)
+    assert store.attested() == ()
+    store.attest(APART)
+    store.attest([figure("swift", 142e6, repeat=1, promised=200e6)])
+    store.attest([])
+    assert store.attested() == (*APART, figure("swift", 142e6, repeat=1, promised=200e6))
+    assert len((tmp_path / "attestation.jsonl").read_text().splitlines()) == 3
+
+
+def test_hosts_beyond_their_bound_are_a_grave_doubt_about_those_two_layouts() -> None:
+    figures = [
+        Attested(
+            layout=layout, repeat=repeat, host="gateway-1", kind="cpu", what="CPU", value=value, unit="events/s", promised=1400
+        )
+        for layout, values in {"swift": (245, 250, 1390), "rgw-beast": (1395, 1380), "rgw-civetweb": (1360,)}.items()
+        for repeat, value in enumerate(values)
+    ]
+    found = {frozenset(one.layouts): one.doubt for one in between(figures)}
+    assert set(found) == {frozenset(("swift", "rgw-beast")), frozenset(("swift", "rgw-civetweb"))}
+    doubt = found[frozenset(("swift", "rgw-beast"))]
+    assert (doubt.what, doubt.grade) == ("hosts differ", "grave")
+    assert (
+        doubt.words == "CPU of gateway-1 gave 250 events/s under swift and 1,388 events/s under rgw-beast (82 % apart, bound 30 %)"
+    )

@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from weighbridge.results.analysis.findings import Finding, find, headline, overall
+from weighbridge.results.analysis.steps.summary import Point, Row, summarize
+from weighbridge.results.doubt import Doubt
+from weighbridge.results.record.store import RunStore
+
+
+def row(
+    layout: str, workers: int, rates: Sequence[float], *, valid: bool = True, p90_ms: float | None = 20.0, **more: object
+) -> Row:
+    points = tuple(
+        Point(repeat=number, valid=valid, throughput_ops_s=rate, total_ms=1.0, samples=1, errors=0)
+        for number, rate in enumerate(rates)
+    )
+    given: dict[str, object] = {
+        "layout": layout,
+        "api": "swift",
+        "workload": "small-read",
+        "operation": "read",
+        "object_size_bytes": 1e6,
+        "workers": workers,
+        "repeats": len(rates),
+        "throughput_ops_s": rates[0] if rates else None,
+        "p90_ms": p90_ms,
+        "valid": valid and bool(rates),
+        "points": points,
+    }
+    return Row.model_validate({**given, **more})
+
+
+FEW = " (a claim needs 5 repeats of each side)"
+
+
+def wholes(found: Sequence[Finding]) -> list[Finding]:
+    return [finding for pairs in overall(found).values() for finding in pairs]
+
+
+def test_one_repeat_gives_a_ratio_and_says_that_it_makes_no_claim() -> None:
+    _, cell = find([row("rgw-beast", 8, [180.0], p90_ms=20), row("swift", 8, [100.0], p90_ms=34)])
+    assert cell.text == (
+        "rgw-beast serves 1.8× swift’s 1 MB reads at 8 workers, p90 20 against 34 ms; n = 1: provisional, "
+        "a claim needs 5 repeats of each side."
+    )
+
+
+def test_the_faster_layout_is_named_first_whichever_it_is() -> None:
+    _, cell = find([row("rgw-beast", 8, [50.0]), row("swift", 8, [100.0])])
+    assert (cell.faster, cell.slower, cell.baseline) == ("swift", "rgw-beast", "rgw-beast")
+    assert cell.text.startswith("swift serves 2.0× rgw-beast’s 1 MB reads")
+
+
+def test_five_repeats_give_an_interval_and_say_whether_a_difference_was_shown() -> None:
+    rates = [100.0, 103.0, 99.0, 101.0, 98.0]
+    wide = [100.0, 112.0, 93.0, 104.0, 94.0]
+    _, apart = find([row("a", 8, [2 * rate for rate in rates[::-1]]), row("b", 8, rates)])
+    _, near = find([row("a", 8, wide), row("b", 8, wide[::-1])])
+    _, same = find([row("a", 8, rates), row("b", 8, rates[::-1])])
+    assert apart.text.startswith("a serves 2.0× (1.9–2.1) b’s 1 MB reads at 8 workers")
+    assert apart.text.endswith("; n = 5.")
+    assert "within 1 % of each other" in near.text
+    assert "n = 5: no difference shown" in near.text
+    assert near.brief.startswith("a, b: no difference shown (0.")
+    assert same.brief == "a and b within 1 %"
+    assert "n = 5: equivalent, less than the 5 % apart that matter" in same.text
+
+
+def test_a_p90_that_a_cpu_limit_made_is_not_set_against_another_and_a_lower_bound_has_its_sign() -> None:
+    held = Doubt(what="set by the CPU limit", grade="grave", words="held", metrics=("p90",))
+    _, limited = find([row("a", 8, [180.0], p90_ms=11), row("b", 8, [100.0], p90_ms=17, doubts=(held,))])
+    assert limited.text.startswith("a serves 1.8× b’s 1 MB reads at 8 workers;")
+    _, stalled = find([row("a", 8, [180.0], p90_ms=11), row("b", 8, [100.0], p90_ms=5000, at_least=("p90",))])
+    assert "p90 11 against ≥ 5,000 ms" in stalled.text
+
+
+def test_a_cell_that_is_not_valid_is_no_ratio_and_says_why() -> None:
+    whole, cell = find(
+        [row("a", 8, [100.0]), row("b", 8, [50.0], valid=False, notes=("not valid", "the driver used 95% of the CPU"))]
+    )
+    assert whole.ratio is None
+    assert cell.ratio is None
+    assert cell.text == "1 MB reads: a and b cannot be compared at 8 workers (b: the driver used 95% of the CPU)."
+    assert headline([whole]) == "Nothing could be compared"
+
+
+def test_a_valid_step_in_which_nothing_succeeded_is_not_compared() -> None:
+    _, cell = find([row("a", 8, [100.0]), row("b", 8, [0.0])])
+    assert cell.ratio is None
+    assert "b: nothing succeeded" in cell.text
+
+
+def test_over_worker_counts_the_ratio_is_the_geometric_mean_of_the_comparable_ones() -> None:
+    rows = [
+        row("a", 1, [100.0]),
+        row("b", 1, [50.0]),
+        row("a", 4, [800.0]),
+        row("b", 4, [100.0]),
+        row("a", 8, [9.0]),
+        row("b", 8, []),
+    ]
+    whole = find(rows)[0]
+    assert whole.ratio is not None
+    assert whole.ratio.value == pytest.approx(4)
+    assert "at 1 to 4 workers (2.0× to 8.0× by worker count)" in whole.text
+    assert whole.text.endswith("Not comparable at 8 workers.")
+
+
+def test_it_is_said_where_the_slower_one_leads() -> None:
+    whole = find([row("a", 1, [100.0]), row("b", 1, [200.0]), row("a", 4, [900.0]), row("b", 4, [100.0])])[0]
+    assert whole.faster == "a"
+    assert "but b does more at 1" in whole.text
+
+
+def test_every_layout_is_compared_with_the_first() -> None:
+    told = find([row("a", 1, [100.0]), row("b", 1, [200.0]), row("c", 1, [300.0])])
+    found = wholes(told)
+    assert [(one.faster, one.slower) for one in found] == [("b", "a"), ("c", "a")]
+    assert headline(told) == f"Provisional: c does more in the requests replayed, by 1.5×{FEW}"
+
+
+def test_the_headline_counts_kinds_of_requests_and_hides_none() -> None:
+    kinds = {"one": (200.0, 100.0), "two": (100.0, 300.0), "three": (100.0, 101.0), "four": (100.0, 0.0)}
+    rows = [row(name, 1, [rate], workload=kind) for kind, pair in kinds.items() for name, rate in zip("ab", pair, strict=True)]
+    assert headline(find(rows)) == (
+        f"Provisional: a does more in 1 of 4 kinds of requests, b in 1, 1 too close to call, 1 could not be compared{FEW}"
+    )
+
+
+def test_a_lead_that_enough_repeats_do_not_show_is_too_close_to_call() -> None:
+    noisy = [row("a", 1, [100.0, 300.0, 80.0, 250.0, 90.0]), row("b", 1, [100.0, 90.0, 110.0, 200.0, 95.0])]
+    assert headline(find(noisy)) == "No layout leads: 1 too close to call"
+
+
+def test_one_layout_alone_has_no_findings() -> None:
+    assert find([row("a", 1, [100.0])]) == ()
+    assert headline(()) == "One layout was weighed: there is nothing to compare it with"
+
+
+def test_two_apis_are_told_apart() -> None:
+    rows = [row(name, 1, [100.0], api=api) for api in ("swift", "s3") for name in ("a", "b")]
+    assert ["Swift API" in one.text for one in wholes(find(rows))] == [True, False]
+    assert ["S3 API" in one.text for one in wholes(find(rows))] == [False, True]
+
+
+def test_a_run_with_missing_steps_gives_findings_for_the_rest(run: RunStore) -> None:
+    found = find(summarize(run.plan(), run.steps()))
+    assert len(wholes(found)) == 3
+    assert all(one.ratio is not None for one in wholes(found))
+    assert [one.text for one in found if one.ratio is None] == [
+        "64 MB reads: rgw-beast and swift cannot be compared at 8 workers (swift: not measured)."
+    ]
+
+
+def test_two_workloads_of_the_same_requests_are_told_apart_by_name() -> None:
+    rows = [row(name, 1, [100.0], workload=workload) for workload in ("hot", "cold") for name in ("a", "b")]
+    assert ["1 MB reads of hot" in one.text for one in wholes(find(rows))] == [True, False]
+
+
+def binned(low_ms: float, high_ms: float) -> dict[str, object]:
+    return {"p90_ms": None, "p90_in": {"low_ms": low_ms, "high_ms": high_ms}, "driver": "cosbench"}
+
+
+@pytest.mark.parametrize(
+    ("fast", "slow", "told"),
+    [
+        ((10, 20), (30, 40), "p90 in (10, 20] against (30, 40] ms"),
+        ((10, 20), (10, 20), "p90 not told apart: both in (10, 20] ms"),
+        ((10, 20), (20, 30), "p90 not told apart: in (10, 20] and (20, 30] ms"),
+        ((15, 25), (20, 30), "p90 not told apart: in (15, 25] and (20, 30] ms"),
+    ],
+)
+def test_latencies_told_in_bins_are_ranked_only_where_the_bins_do_not_touch(
+    fast: tuple[int, int], slow: tuple[int, int], told: str
+) -> None:
+    _, cell = find([row("a", 8, [180.0], **binned(*fast)), row("b", 8, [100.0], **binned(*slow))])
+    assert f"at 8 workers, {told}; n = 1" in cell.text
+
+
+def test_layouts_are_compared_within_a_driver_and_kinds_are_named_by_it() -> None:
+    rows = [
+        row(name, 1, [rate], driver=driver)
+        for driver, rates in (("locust", (200.0, 100.0)), ("cosbench", (90.0, 100.0)))
+        for name, rate in zip("ab", rates, strict=True)
+    ]
+    assert [one.text.split(" at ")[0] for one in wholes(find(rows))] == [
+        "a serves 2.0× b’s 1 MB reads by Locust",
+        "b serves 1.1× a’s 1 MB reads by COSBench",
+    ]
+
+
+def test_a_kind_that_two_drivers_made_counts_once_and_only_for_what_both_say() -> None:
+    kinds = {
+        "alike": ((200.0, 100.0), (300.0, 100.0)),
+        "apart": ((200.0, 100.0), (100.0, 200.0)),
+        "one-close": ((200.0, 100.0), (101.0, 100.0)),
+        "close": ((100.0, 101.0), (100.0, 99.0)),
+        "lost": ((200.0, 100.0), (100.0, 0.0)),
+    }
+    rows = [
+        row(name, 1, [rate], workload=kind, driver=driver)
+        for kind, both in kinds.items()
+        for driver, rates in zip(("locust", "cosbench"), both, strict=True)
+        for name, rate in zip("ab", rates, strict=True)
+    ]
+    assert headline(find(rows)) == (
+        "Provisional: a does more in 1 of 5 kinds of requests, 1 too close to call, in 2 the drivers do not agree, 1 could not be "
+        f"compared{FEW}"
+    )
+    assert headline(find(rows[:4])) == f"Provisional: a does more in the requests replayed, by 2.0× to 3.0×{FEW}"
+    assert headline(find(rows[4:8])) == "No layout leads: in 1 the drivers do not agree"
+
+
+def test_of_an_error_the_reason_is_its_first_line() -> None:
+    _, cell = find([row("a", 8, [100.0]), row("b", 8, [], notes=("no COSBench there\nName its folder.",))])
+    assert cell.text == "1 MB reads: a and b cannot be compared at 8 workers (b: no COSBench there)."

@@ -1,0 +1,93 @@
+"""The drift of a tuning's baseline on trials that are made up."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from scipy.stats import linregress
+
+from fake_trials import TRIAL_S, Rig, arm, tuning_run
+from weighbridge.results.analysis.tuning.drift import Drift
+from weighbridge.results.analysis.tuning.ledger import ledger
+from weighbridge.suites.tuning import Objective
+
+
+def drift(rig: Rig) -> Drift:
+    return ledger(rig.run, rig.trials, rig.visits).drift[0]
+
+
+def baselines(rig: Rig, count: int, **more: int) -> Rig:
+    for _ in range(count):
+        rig.visit(rig.baseline, **more)
+    return rig
+
+
+def test_a_baseline_that_falls_by_3_percent_an_hour_is_told_so() -> None:
+    found = drift(baselines(Rig(tuning_run(), level=lambda at_s: 1000 * 0.97 ** (at_s / 3600), scatter=0.0005), 90))
+    assert found.per_hour == pytest.approx(0.97, abs=1e-3)
+    assert found.words == (
+        "throughput of 64 kB reads at 16 workers: the baseline fell by 3 % an hour (p < 0.0001), 3 % from its lowest to its "
+        "highest of 90 trials; every trial is set against the baseline beside it"
+    )
+
+
+def test_the_line_is_that_of_least_squares_with_students_p() -> None:
+    rig = baselines(Rig(tuning_run(), level=lambda at_s: 1000 * 1.1 ** (at_s / 3600), scatter=0.03), 20)
+    found = drift(rig)
+    logs = [math.log(visit.points["read"].throughput_ops_s) for visit in rig.visits.values()]
+    line = linregress([trial.started_s / 3600 for trial in rig.trials], logs)
+    assert found.per_hour == pytest.approx(math.exp(line.slope))
+    assert found.p == pytest.approx(line.pvalue)
+
+
+def test_deployments_have_a_height_of_their_own_so_that_a_new_one_is_no_drift() -> None:
+    rig = Rig(tuning_run(), level=lambda at_s: 1000.0 if at_s < 20 * TRIAL_S else 2000.0, scatter=0.01)
+    found = drift(baselines(baselines(rig, 20), 20, deployment=1))
+    assert found.p is not None
+    assert found.p > 0.05
+    assert found.range == pytest.approx(2.0, rel=0.1)
+    assert found.spread == pytest.approx(0.01, rel=0.4)
+    assert "no drift of the baseline shown" in found.words
+
+
+def test_the_spread_is_that_of_neighbours_which_a_drift_leaves_alone() -> None:
+    steep = Rig(tuning_run(), level=lambda at_s: 1000 * 3 ** (at_s / 3600), scatter=0.04)
+    assert drift(baselines(steep, 200)).spread == pytest.approx(0.04, rel=0.15)
+
+
+def test_trials_of_other_arms_and_those_that_do_not_count_are_no_part_of_it() -> None:
+    rig = Rig(tuning_run())
+    rig.visit(rig.baseline)
+    rig.visit(arm(64), 5.0)
+    rig.visit(rig.baseline, steady=False)
+    rig.fail(rig.baseline, "the gateway did not come up")
+    rig.visit(rig.baseline)
+    found = drift(rig)
+    assert (found.trials, found.range) == (2, 1.0)
+
+
+def test_too_few_trials_or_too_short_a_time_tell_no_drift() -> None:
+    assert drift(Rig(tuning_run())).words == "throughput of 64 kB reads at 16 workers: the baseline has no trial that counts"
+    one = drift(baselines(Rig(tuning_run()), 1))
+    assert (one.per_hour, one.p, one.spread) == (None, None, None)
+    assert one.words.endswith("the baseline has 1 trial, which tells no drift")
+    short = drift(baselines(Rig(tuning_run(), scatter=0.02), 8))
+    assert (short.per_hour, short.p) == (None, None)
+    assert "in too short a time, to tell a drift" in short.words
+
+
+def test_a_p90_drifts_by_itself() -> None:
+    rig = Rig(tuning_run(Objective(of="p90", workload="small-read")), level=lambda at_s: 1000 * 0.5 ** (at_s / 3600), scatter=0.001)
+    found = drift(baselines(rig, 50))
+    assert found.per_hour == pytest.approx(2.0, rel=0.01)
+    assert found.words.startswith("p90 of 64 kB reads at 16 workers: the baseline rose by 100 % an hour")
+
+
+def test_a_baseline_that_only_scatters_is_said_to_drift_about_1_time_in_20() -> None:
+    said = 0
+    for seed in random.Random(1).sample(range(10_000), 200):
+        found = drift(baselines(Rig(tuning_run(), scatter=0.03, seed=seed), 14))
+        said += found.p is not None and found.p <= 0.05
+    assert 2 <= said <= 20

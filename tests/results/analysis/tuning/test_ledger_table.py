@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from weighbridge.common.errors import UsageError
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.analysis.tuning.ledger_table import SIGNS, ledger_lines, short_names
+from weighbridge.results.export.export import produce
+from weighbridge.results.percent import show_percent
+from weighbridge.results.record.store import RunStore
+
+
+def test_every_verdict_has_a_sign_of_its_own() -> None:
+    assert len(set(SIGNS.values())) == len(SIGNS)
+
+
+def test_lines_go_from_the_largest_gain_to_those_of_which_none_is_known(tuned_run: RunStore) -> None:
+    result = RunData(tuned_run.folder).tuned
+    assert result is not None
+    lines = ledger_lines(result)
+    gains = [line.gain for line in lines]
+    known = [gain for gain in gains if gain is not None]
+    assert known == sorted(known, reverse=True)
+    assert gains[len(known) :] == [None] * (len(gains) - len(known))
+    assert len(known) < len(gains)
+
+
+def test_a_shorter_p90_sorts_as_better_and_is_told_as_less(tuned_run: RunStore) -> None:
+    result = RunData(tuned_run.folder).tuned
+    assert result is not None
+    p90 = ledger_lines(result)[0].changes[1]
+    assert p90.change.startswith("\N{MINUS SIGN}")
+    assert p90.value is not None
+    assert p90.value > 1
+    assert p90.tone == "better"
+
+
+def test_names_are_shortened_only_where_they_stay_apart() -> None:
+    names = [
+        "radosgw.threads 512 → 64",
+        "proxy.threads 512 → 64",
+        "options.client.rgw_cache unset → off",
+        "radosgw.a 1 → 2, radosgw.b 3 → 4",
+        "proxy.conn_timeout 5 → 0.5",
+        "options.proxy.app:proxy-server.gets unset → on (with options.proxy.app:proxy-server.wait unset → 0.05)",
+    ]
+    assert list(short_names(names).values()) == [
+        *names[:2],
+        *("rgw_cache unset → off", "a 1 → 2, b 3 → 4", "conn_timeout 5 → 0.5", "gets unset → on (with wait unset → 0.05)"),
+    ]
+
+
+@pytest.mark.parametrize("form", ["markdown", "latex"])
+def test_the_ledger_goes_into_notes_and_papers_with_what_must_be_known(tuned_run: RunStore, form: str) -> None:
+    _, made = produce(tuned_run.folder, form, ["ledger"])
+    (file,) = made.files
+    text = file.content.decode().replace("\\", "")
+    assert "max_concurrent_requests 1024 → 64" in text
+    assert "the baseline fell by" in text
+    assert "Confirmed on fresh deployments" in text
+    assert "ended with 22" in text
+
+
+def test_json_has_the_ledger_and_every_trial_with_null_for_what_is_unknown(tuned_run: RunStore) -> None:
+    _, made = produce(tuned_run.folder, "json", ["ledger", "trials"])
+    tables = json.loads(made.files[0].content)["tables"]
+    failed = [line for line in tables["ledger"] if line["verdict"] == "failed"]
+    assert failed
+    assert all(line["ratio"] is None and line["notes"] for line in failed)
+    assert {line["why"] for line in tables["trials"] if line["value"] is None} >= {
+        "radosgw on gateway-1 ended with 22: invalid argument"
+    }
+    assert all(line["baseline_beside"] is None for line in tables["trials"] if line["baseline"])
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "markdown"])
+def test_the_ledger_of_a_run_that_is_no_tuning_is_refused(run: RunStore, form: str) -> None:
+    with pytest.raises(UsageError, match="is no tuning"):
+        produce(Path(run.folder), form, ["ledger"])
+
+
+def test_what_is_nearly_all_gone_is_not_told_as_all() -> None:
+    assert [show_percent(ratio) for ratio in (0.004, 0.002, 0.0003, 0.006)] == ["−99.6 %", "−99.8 %", "−99.970 %", "−99 %"]

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from weighbridge.results.analysis.findings import find
+from weighbridge.results.analysis.layers.staircase import Level, Staircase, Step
+from weighbridge.results.analysis.steps.summary import summarize
+from weighbridge.results.charts.ceiling_lines import ceiling_lines, stretched
+from weighbridge.results.charts.chart_data import CeilingLine
+from weighbridge.results.charts.charts import charts, write_charts
+from weighbridge.results.record.store import RunStore
+
+
+def stair(layout: str, top: Level = "gateway", **rates: float) -> Staircase:
+    steps = [
+        Step.model_validate({"level": level.replace("_", "-"), "name": level, "throughput_ops_s": rate})
+        for level, rate in rates.items()
+    ]
+    about = {
+        "workload": "w",
+        "operation": "read",
+        "api": "swift",
+        "driver": "locust",
+        "about": "1 MB reads",
+        "object_size_bytes": 1e6,
+    }
+    return Staircase.model_validate({**about, "layout": layout, "steps": [*steps, Step(level=top, name="top", throughput_ops_s=1)]})
+
+
+def line(value: float, layer: str = "disks") -> CeilingLine:
+    return CeilingLine(layouts=("a",), layer=layer, label=layer, value=value)
+
+
+def test_layouts_with_the_same_ceiling_have_one_line_and_others_have_their_own() -> None:
+    lines = ceiling_lines(
+        [stair("a", disk=100, rados=50), stair("b", disk=105, rados=30), stair("swift", disk=104, object_server=20)]
+    )
+    assert [(one.label, one.layouts, one.value) for one in lines["w-read-swift-locust"]] == [
+        ("disks", ("a", "swift", "b"), 104),
+        ("RADOS (b)", ("b",), 30),
+        ("RADOS (a)", ("a",), 50),
+        ("object servers", ("swift",), 20),
+    ]
+
+
+def test_gaps_and_what_is_on_top_have_no_line() -> None:
+    gap = Step(level="disk", name="disks", note="not measured")
+    bare = stair("a", top="rados").model_copy(update={"steps": (gap, Step(level="rados", name="RADOS", throughput_ops_s=9))})
+    assert ceiling_lines([bare]) == {"w-read-swift-locust": ()}
+
+
+def test_a_near_ceiling_stretches_the_scale_and_one_far_above_does_not() -> None:
+    assert stretched(100, [line(150), line(1000)]) == 150
+    assert stretched(100, [line(60)]) == 100
+
+
+def test_near_ceilings_are_lines_with_labels_and_far_ones_are_words_above_the_panel(run: RunStore, tmp_path: Path) -> None:
+    rows = summarize(run.plan(), run.steps())
+    largest = max(row.throughput_ops_s or 0 for row in rows if row.workload == "small-read")
+    near, far = line(round(largest * 1.2)), [line(largest * 20, "network"), line(largest * 40, "network")]
+    drawn = charts(rows, find(rows), run.plan().layouts, repeats=2, ceilings={"small-read-read-swift-locust": (near, *far)})
+    write_charts(drawn, tmp_path)
+    words = re.findall(r"<text[^>]*>([^<]*)</text>", (tmp_path / "throughput-by-workers.svg").read_text())
+    assert f"disks {near.value:,.0f}" in words
+    assert f"↑ network {far[0].value:,.0f} to {far[1].value:,.0f}" in words
+    assert "Dashed: what disks, network and store can do" in drawn[0].caption

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import csv
+import io
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fake_run import WORKLOADS, fake_run
+from weighbridge.results.analysis.findings import find
+from weighbridge.results.analysis.steps.summary import summarize
+from weighbridge.results.charts.chart_data import (
+    interval_of,
+    latency_csv,
+    latency_panels,
+    log_ticks,
+    nice_top,
+    spread,
+    throughput_csv,
+    throughput_panels,
+)
+from weighbridge.results.charts.chart_theme import styles
+from weighbridge.results.charts.charts import _latency_headline
+from weighbridge.results.doubt import Doubt
+from weighbridge.results.record.resolved import PlannedLayout
+from weighbridge.results.record.store import RunStore
+
+places = st.lists(st.floats(0, 1), min_size=1, max_size=6)
+
+
+@given(places)
+def test_labels_are_a_gap_apart_and_keep_their_order(wanted: list[float]) -> None:
+    placed = spread(wanted, 0.1)
+    order = sorted(range(len(wanted)), key=lambda index: placed[index])
+    assert all(placed[b] - placed[a] >= 0.1 - 1e-9 for a, b in pairwise(order))
+    assert [wanted[index] for index in order] == sorted(wanted)
+
+
+def test_labels_that_do_not_touch_stay_where_they_are() -> None:
+    assert spread([0.9, 0.1, 0.5], 0.1) == pytest.approx([0.9, 0.1, 0.5])
+
+
+def test_labels_that_touch_move_about_their_middle() -> None:
+    assert spread([0.5, 0.5], 0.2) == pytest.approx([0.4, 0.6])
+
+
+@given(st.floats(1e-3, 1e9))
+def test_a_scale_from_0_holds_its_largest_value_with_few_ticks(largest: float) -> None:
+    top, step = nice_top(largest)
+    assert top >= largest
+    assert 2 <= round(top / step) <= 6
+
+
+@given(st.floats(1e-3, 1e6), st.floats(1, 1e5))
+def test_a_log_scale_holds_both_ends_with_few_ticks(low: float, factor: float) -> None:
+    start, end, ticks = log_ticks(low, low * factor)
+    assert start <= low <= low * factor <= end
+    assert start < end
+    assert 1 <= len(ticks) <= 9
+
+
+def test_the_sentence_of_a_latency_panel_leaves_out_what_may_not_be_compared_and_marks_lower_bounds(run: RunStore) -> None:
+    held = Doubt(what="set by the CPU limit", grade="grave", words="throttled", metrics=("p90",))
+    rows = [row for row in summarize(run.plan(), run.steps()) if row.workload == "small-read"]
+    most = max(row.workers for row in rows)
+
+    def said(**update: object) -> str:
+        changed = [row.model_copy(update=update) if row.layout == "swift" else row for row in rows]
+        return latency_panels(changed, find(changed))[0].finding
+
+    assert f"p90 at {most} worker" in said()
+
+    def headed(**update: object) -> str:
+        changed = [row.model_copy(update=update) if row.layout == "swift" else row for row in rows]
+        return _latency_headline(changed, find(changed))
+
+    assert headed(doubts=(held,)) == "p90 and the slowest request by worker count"
+    assert "≥ 5,000 ms on swift" in headed(p90_ms=5000.0, at_least=("p90",))
+    assert said(doubts=(held,)) == "no p90 to compare"
+    assert "≥ 5,000 ms swift" in said(p90_ms=5000.0, at_least=("p90",))
+
+
+def test_a_line_is_broken_where_a_step_is_missing_or_not_valid(run: RunStore) -> None:
+    rows = summarize(run.plan(), run.steps())
+    rows = tuple(
+        row.model_copy(update={"valid": False}) if (row.layout, row.workload, row.workers) == ("swift", "small-read", 4) else row
+        for row in rows
+    )
+    panel = throughput_panels(rows, find(rows))[0]
+    swift = {mark.workers: mark.stretch for mark in panel.marks if mark.layout == "swift"}
+    assert swift[4] is None
+    assert swift[1] != swift[16] == swift[32]
+    beast = {mark.stretch for mark in panel.marks if mark.layout == "rgw-beast"}
+    assert beast == {0}
+
+
+def test_a_line_of_p90_leaves_out_one_that_may_not_be_compared_and_says_why_while_throughput_keeps_it(run: RunStore) -> None:
+    held = Doubt(what="set by the CPU limit", grade="grave", words="throttled in all periods", metrics=("p90",))
+    rows = tuple(
+        row.model_copy(update={"doubts": (held,)}) if (row.layout, row.workload, row.workers) == ("swift", "small-read", 4) else row
+        for row in summarize(run.plan(), run.steps())
+    )
+    latency, throughput = latency_panels(rows, find(rows))[0], throughput_panels(rows, find(rows))[0]
+    (mark,) = (one for one in latency.marks if (one.layout, one.workers) == ("swift", 4))
+    assert (mark.stretch, mark.valid) == (None, False)
+    assert mark.note.startswith("throttled in all periods")
+    (kept,) = (one for one in throughput.marks if (one.layout, one.workers) == ("swift", 4))
+    assert kept.stretch is not None
+
+
+def test_every_repeat_is_a_dot_also_those_left_out(run: RunStore) -> None:
+    rows = summarize(run.plan(), run.steps())
+    panel = throughput_panels(rows, find(rows))[1]
+    dots = [dot for dot in panel.dots if (dot.layout, dot.workers) == ("rgw-beast", 32)]
+    assert [(dot.repeat, dot.valid) for dot in dots] == [(1, False), (2, True)]
+
+
+def test_the_interval_of_repeats_is_that_of_student_on_their_logarithms() -> None:
+    # exp(mean +- 2.776 * sd / sqrt(5)) of the logarithms, t of 4 degrees of freedom from a printed table
+    low, high = interval_of([90.0, 95.0, 100.0, 105.0, 110.0])
+    assert (low, high) == (pytest.approx(90.40, abs=0.02), pytest.approx(110.09, abs=0.02))
+
+
+def test_one_repeat_and_repeats_in_which_nothing_was_done_have_no_interval() -> None:
+    assert interval_of([7.0]) == interval_of([7.0, 0.0]) == (None, None)
+
+
+def test_an_interval_is_of_the_repeats_that_count_and_of_throughput_alone(run: RunStore) -> None:
+    rows = summarize(run.plan(), run.steps())
+    for panel in throughput_panels(rows, find(rows)):
+        for mark in panel.marks:
+            good = [dot.value for dot in panel.dots if (dot.layout, dot.workers) == (mark.layout, mark.workers) and dot.valid]
+            assert (mark.low, mark.high) == (interval_of(good) if mark.valid else (None, None))
+    assert {mark.low for panel in latency_panels(rows, find(rows)) for mark in panel.marks} == {None}
+
+
+def test_p90_of_each_repeat_is_a_dot(run: RunStore) -> None:
+    rows = summarize(run.plan(), run.steps())
+    panel = latency_panels(rows, find(rows))[0]
+    ours = [row for row in rows if (row.workload, row.layout) == ("small-read", "swift")]
+    told = [(row.workers, point.repeat + 1, point.p90_ms) for row in ours for point in row.points]
+    assert [(dot.workers, dot.repeat, dot.value) for dot in panel.dots if dot.layout == "swift"] == told
+
+
+def test_a_p90_of_too_few_samples_has_no_mark_but_its_max_has(run: RunStore) -> None:
+    known = summarize(run.plan(), run.steps())
+    rows = [row.model_copy(update={"p90_ms": None}) if (row.workload, row.workers) == ("large-read", 1) else row for row in known]
+    panel = latency_panels(rows, find(rows))[2]
+    alone = next(mark for mark in panel.marks if mark.workers == 1)
+    assert (alone.value, alone.stretch) == (None, None)
+    assert alone.top is not None
+    assert alone.valid
+
+
+def test_the_csv_of_a_chart_has_what_is_drawn(run: RunStore) -> None:
+    rows = summarize(run.plan(), run.steps())
+    lines = list(csv.DictReader(io.StringIO(throughput_csv(rows))))
+    assert sum(line["repeat"] == "" for line in lines) == len(rows)
+    assert sum(line["repeat"] != "" for line in lines) == sum(len(row.points) for row in rows)
+    assert len(list(csv.DictReader(io.StringIO(latency_csv(rows))))) == len(rows)
+
+
+def test_a_layout_keeps_its_colour_in_every_company() -> None:
+    swift = PlannedLayout(name="swift", gateway="swift")
+    mine = PlannedLayout(name="swift-tuned", gateway="swift")
+    beast = PlannedLayout(name="rgw-beast", gateway="rgw")
+    assert styles([swift, beast])[0].colour == styles([beast, mine, swift])[2].colour
+
+
+def test_six_layouts_are_told_apart_by_colour_and_by_shape() -> None:
+    names = [("rgw-beast", "rgw"), ("a", "rgw"), ("b", "rgw"), ("swift", "swift"), ("c", "swift"), ("d", "other")]
+    look = styles([PlannedLayout(name=name, gateway=gateway) for name, gateway in names])
+    assert len({style.colour for style in look}) == len({style.shape for style in look}) == 6
+
+
+def test_a_latency_told_in_a_bin_is_a_bar_that_no_line_joins(runs: Path) -> None:
+    small = WORKLOADS[0].model_copy(update={"runtime": 3.0})
+    run = fake_run(runs, workloads=[small], repeats=1, driver="cosbench", telemetry=False)
+    rows = summarize(run.plan(), run.steps())
+    (panel,) = latency_panels(rows, find(rows))
+    assert {mark.stretch for mark in panel.marks} == {None}
+    assert all(mark.within is not None and mark.top_within is not None for mark in panel.marks)
+    assert panel.finding.startswith("p90 at 32 workers in (")
+    lines = list(csv.DictReader(io.StringIO(latency_csv(rows))))
+    assert [(line["p90_ms"], float(line["p90_high_ms"]) - float(line["p90_low_ms"])) for line in lines] == [("", 10.0)] * len(rows)

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import pytest
+
+from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, colour_at, contrast, diverging, ink_on, styles
+from weighbridge.results.record.resolved import PlannedLayout
+
+SHIPPED = (
+    *("rgw-beast", "rgw-civetweb", "rgw-apache-fastcgi", "rgw-apache-proxy", "rgw-haproxy"),
+    *("swift", "swift-haproxy", "swift-s3api"),
+)
+LOOKS = pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
+
+# G. M. Machado, M. M. Oliveira and L. A. F. Fernandes 2009, full severity: linear RGB to linear RGB.
+VISIONS = {
+    "usual": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "no red": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "no green": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+    "no blue": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+}
+# B. Ottosson 2020: linear sRGB to cone responses, and their cube roots to Oklab.
+CONES = (
+    (0.4122214708, 0.5363325363, 0.0514459929),
+    (0.2119034982, 0.6806995451, 0.1073969566),
+    (0.0883024619, 0.2817188376, 0.6299787005),
+)
+OKLAB = (
+    (0.2104542553, 0.7936177850, -0.0040720468),
+    (1.9779984951, -2.4285922050, 0.4505937099),
+    (0.0259040371, 0.7827717662, -0.8086757660),
+)
+
+Vector = tuple[float, ...]
+
+
+def times(matrix: tuple[Vector, ...], vector: Vector) -> Vector:
+    return tuple(sum(a * b for a, b in zip(row, vector, strict=True)) for row in matrix)
+
+
+def seen(colour: str, vision: str) -> Vector:
+    channels = [channel / 255 for channel in bytes.fromhex(colour.removeprefix("#"))]
+    linear = tuple(one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in channels)
+    light = tuple(min(1.0, max(0.0, one)) for one in times(VISIONS[vision], linear))
+    return times(OKLAB, tuple(math.cbrt(one) for one in times(CONES, light)))
+
+
+def layouts(names: tuple[str, ...]) -> list[PlannedLayout]:
+    return [PlannedLayout(name=name, gateway=name.split("-")[0]) for name in names]
+
+
+@LOOKS
+def test_every_colour_stands_out_from_its_background(look: Look) -> None:
+    many = (*SHIPPED, *(f"rgw-tuned-{n}" for n in range(8)), *(f"swift-tuned-{n}" for n in range(8)), "other-a", "other-b")
+    chosen = {style.colour for style in styles(layouts(many), look)}
+    assert len(chosen) > 12
+    assert min(contrast(colour, look.background) for colour in chosen) >= 3
+    assert min(contrast(colour, look.background) for colour in (look.ink, look.muted, look.bad)) >= 4.5
+
+
+@LOOKS
+@pytest.mark.parametrize("vision", VISIONS)
+def test_layouts_that_ship_are_told_apart_with_any_colour_vision(look: Look, vision: str) -> None:
+    colours = [style.colour for style in styles(layouts(SHIPPED), look)]
+    assert min(math.dist(seen(a, vision), seen(b, vision)) for a, b in combinations(colours, 2)) >= 0.07
+
+
+@LOOKS
+def test_a_family_keeps_its_hues_in_the_dark(look: Look) -> None:
+    for style in styles(layouts(SHIPPED), look):
+        red, _, blue = bytes.fromhex(style.colour.removeprefix("#"))
+        assert (blue > red) == style.layout.startswith("swift")
+
+
+@LOOKS
+def test_text_on_any_colour_of_the_scale_from_worse_to_better_can_be_read(look: Look) -> None:
+    colours = [colour_at(place / 50, diverging(look)) for place in range(-50, 51)]
+    assert min(contrast(ink_on(colour), colour) for colour in colours) >= 4.2
+    assert (colours[0], colours[-1]) == (diverging(look)[0], diverging(look)[-1])
+    assert colour_at(-3, diverging(look)) == colours[0]
+
+
+def test_contrast_is_that_of_the_guidelines() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import csv
+import json
+import re
+import struct
+from pathlib import Path
+
+import pytest
+import vl_convert as vlc
+
+from fake_run import WORKLOADS, fake_run
+from weighbridge.results.analysis.findings import find
+from weighbridge.results.analysis.steps.summary import summarize
+from weighbridge.results.analysis.steps.use import step_use
+from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look
+from weighbridge.results.charts.charts import Chart, charts, write_charts
+from weighbridge.results.charts.resource_chart import resource_chart
+from weighbridge.results.record.store import RunStore
+
+
+def charts_of(run: RunStore) -> tuple[Chart, ...]:
+    rows = summarize(run.plan(), run.steps())
+    return charts(rows, find(rows), run.plan().layouts, repeats=run.plan().suite.repeats)
+
+
+def texts(svg: str) -> list[str]:
+    return re.findall(r"<t(?:ext|span)[^>]*>([^<]+)</t(?:ext|span)>", svg)
+
+
+@pytest.fixture(scope="module")
+def drawn(run: RunStore, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("charts")
+    write_charts(charts_of(run), folder)
+    return folder
+
+
+def test_each_chart_is_a_picture_for_every_use_with_its_data_and_its_sentence(drawn: Path) -> None:
+    wanted = {
+        f"{name}.{ending}"
+        for name in ("throughput-by-workers", "latency-by-workers")
+        for ending in ("png", "svg", "pdf", "csv", "txt")
+    }
+    assert {path.name for path in drawn.iterdir()} == wanted
+    assert (drawn / "latency-by-workers.pdf").read_bytes().startswith(b"%PDF-")
+
+
+def test_the_png_is_large_enough_for_a_screen(drawn: Path) -> None:
+    width, height = struct.unpack(">II", (drawn / "throughput-by-workers.png").read_bytes()[16:24])
+    assert width >= 2000
+    assert height >= 1500
+
+
+def test_the_title_is_the_finding_and_lines_are_labelled_directly(drawn: Path) -> None:
+    words = texts((drawn / "throughput-by-workers.svg").read_text())
+    assert any(word.startswith("Provisional: rgw-beast does more in all 3 kinds of") for word in words)
+    assert words.count("rgw-beast") == words.count("swift") == 3
+    assert {"1 MB reads", "1 MB writes", "64 MB reads", "op/s", "workers"} <= set(words)
+
+
+def test_charts_are_set_in_the_font_that_ships_with_a_family_to_fall_back_on(drawn: Path) -> None:
+    svg = (drawn / "throughput-by-workers.svg").read_text()
+    assert set(re.findall(r'font-family="([^"]*)"', svg)) == {"Inter, sans-serif"}
+
+
+def test_a_layout_that_was_never_measured_is_labelled_as_such(runs: Path) -> None:
+    workload = WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 1.0})
+    run = fake_run(runs, workloads=[workload], repeats=1)
+    path = run.folder / "steps.jsonl"
+    path.write_text("".join(line for line in path.read_text().splitlines(keepends=True) if '"layout":"swift"' not in line))
+    write_charts(charts_of(run), runs)
+    words = texts((runs / "throughput-by-workers.svg").read_text())
+    assert "swift (none)" in words
+    assert "Nothing could be compared" in words
+
+
+def test_a_run_without_any_step_still_has_charts(runs: Path) -> None:
+    run = fake_run(runs, workloads=[WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 1.0})], repeats=1)
+    (run.folder / "steps.jsonl").unlink()
+    assert len(write_charts(charts_of(run), runs)) == 10
+
+
+def test_one_layout_at_one_worker_count_has_charts(runs: Path) -> None:
+    workload = WORKLOADS[0].model_copy(update={"workers": (512,), "runtime": 1.0})
+    run = fake_run(runs, layouts=("a-layout-with-a-name-of-forty-characters",), workloads=[workload], repeats=1)
+    write_charts(charts_of(run), runs)
+    words = texts((runs / "latency-by-workers.svg").read_text())
+    assert {"512", "a-layout-with-a-name-of-forty-characters"} <= set(words)
+
+
+def test_resources_have_a_picture_with_a_row_for_each_kind_of_requests_and_a_legend(run: RunStore, tmp_path: Path) -> None:
+    uses = {key: step_use(found, 3.0) for key in run.latest() if (found := run.telemetry(key)) is not None}
+    rows = summarize(run.plan(), run.steps(), uses)
+    chart = resource_chart(rows, run.plan().layouts)
+    write_charts([chart], tmp_path)
+    words = texts((tmp_path / "resources-by-workers.svg").read_text())
+    assert words.count("Gateway CPU") == words.count("Driver CPU") == words.count("100 %") / 5 == 3
+    assert {"1 MB reads", "rgw-beast", "swift"} <= set(words)
+    lines = list(csv.DictReader((tmp_path / "resources-by-workers.csv").read_text().splitlines()))
+    assert {line["resource"] for line in lines if line["host"] == "store-1"} == {
+        "CPU of store-1",
+        "disk of store-1",
+        "network of store-1",
+        "memory of store-1",
+    }
+    assert {line["saturated"] for line in lines} == {"yes", "no"}
+
+
+@pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
+def test_a_look_colours_all_of_a_chart(run: RunStore, look: Look) -> None:
+    other = LIGHT if look is DARK else DARK
+    rows = summarize(run.plan(), run.steps())
+    drawn = charts(rows, find(rows), run.plan().layouts, repeats=2, look=look)
+    for chart in (*drawn, resource_chart(rows, run.plan().layouts, look)):
+        text = json.dumps(chart.spec()).lower()
+        assert look.background in text
+        assert look.ink in text
+        for colour in (other.background, other.ink, other.muted, other.grid, "white", "black"):
+            assert colour not in text
+
+
+def test_a_step_that_is_in_doubt_is_hollow_on_its_line(run: RunStore) -> None:
+    rows = summarize(run.plan(), run.steps())
+    (panel, *_) = charts(rows, find(rows), run.plan().layouts, repeats=2)[0].panels
+    doubted = panel.model_copy(update={"marks": tuple(mark.model_copy(update={"provisional": True}) for mark in panel.marks)})
+    panel = panel.model_copy(update={"marks": tuple(mark.model_copy(update={"provisional": False}) for mark in panel.marks)})
+    chart = charts(rows, find(rows), run.plan().layouts, repeats=2)[0]
+    filled, hollow = (vlc.vegalite_to_svg(chart.panel_spec(one)).count('fill="#ffffff"') for one in (panel, doubted))
+    assert hollow - filled == sum(mark.stretch is not None for mark in panel.marks)
+
+
+def test_every_panel_is_a_spec_that_vega_lite_knows(run: RunStore) -> None:
+    for chart in charts_of(run):
+        for panel in chart.panels:
+            spec = chart.panel_spec(panel)
+            assert spec["$schema"].startswith("https://vega.github.io/schema/vega-lite/")
+            assert spec["width"] == "container"
+
+
+def test_repeats_are_counted_as_they_were_used_and_not_as_they_were_planned(run: RunStore) -> None:
+    # one of two repeats failed, or erred beyond the bound, in two of the steps
+    rows = summarize(run.plan(), run.steps())
+    assert "geometric mean of 1 to 2 repeats" in charts(rows, find(rows), run.plan().layouts, repeats=2)[0].caption
+
+
+def test_every_repeat_lies_within_the_scale_of_latencies(run: RunStore) -> None:
+    rows = summarize(run.plan(), run.steps())
+    chart = charts(rows, find(rows), run.plan().layouts, repeats=2)[1]
+    low = min(dot.value for dot in chart.panels[0].dots) / 50
+    stray = chart.panels[0].dots[0].model_copy(update={"value": low})
+    panel = chart.panels[0].model_copy(update={"dots": (*chart.panels[0].dots, stray)})
+    domains = [layer["encoding"]["y"]["scale"]["domain"] for layer in chart.panel_spec(panel)["layer"] if "y" in layer["encoding"]]
+    assert max(domain[0] for domain in domains) <= low

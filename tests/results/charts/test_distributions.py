@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+
+import pytest
+import vl_convert as vlc
+
+from fake_run import WORKLOADS, Spoilt, fake_run
+from weighbridge.results.analysis.steps.summary import summarize
+from weighbridge.results.charts.chart_theme import DARK, LIGHT, styles
+from weighbridge.results.charts.ecdf_chart import SHARES, ecdf_chart, gap
+from weighbridge.results.charts.figure import Figure
+from weighbridge.results.charts.gallery import distribution_figures
+from weighbridge.results.charts.heat_map import CELLS, heat_maps, latency_map
+from weighbridge.results.charts.latencies import KindLatencies, LayoutLatencies, RepeatLatencies
+from weighbridge.results.charts.percentile_chart import percentile_chart
+from weighbridge.results.record.histogram import Histogram
+from weighbridge.results.record.measurement import Second
+from weighbridge.results.record.resolved import PlannedLayout
+from weighbridge.results.record.store import RunStore
+
+SHORT = tuple(workload.model_copy(update={"runtime": 3.0, "workers": (1, 8)}) for workload in WORKLOADS[:2])
+SWIFT = styles([PlannedLayout(name="swift", gateway="swift")])
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
+    """Two repeats; the first of swift's writes at 8 workers failed."""
+    spoilt = Spoilt(failed=(("swift", "small-write", 8),))
+    return fake_run(tmp_path_factory.mktemp("runs"), workloads=SHORT, repeats=2, telemetry=False, spoilt=spoilt)
+
+
+@pytest.fixture(scope="module")
+def figures(store: RunStore) -> dict[str, Figure]:
+    rows = summarize(store.plan(), store.steps())
+    return {figure.name: figure for figure in distribution_figures(store.plan(), rows, store.steps())}
+
+
+def words(figure: Figure) -> list[str]:
+    return re.findall(r"<text[^>]*>([^<]*)</text>", vlc.vegalite_to_svg(figure.spec()))
+
+
+def repeat_of(values_us: list[int], seconds: tuple[Second, ...] = (), window_s: float = 0.0) -> RepeatLatencies:
+    buckets = Histogram.of(values_us).buckets()
+    reached = tuple(sum(count for _, count in buckets[: place + 1]) for place in range(len(buckets)))
+    return RepeatLatencies(
+        repeat=0,
+        ranked=True,
+        tops_us=tuple(top for top, _ in buckets),
+        reached=reached,
+        max_us=max(values_us),
+        seconds=seconds,
+        window_s=window_s,
+    )
+
+
+def kind_with(*repeats: RepeatLatencies) -> KindLatencies:
+    layout = LayoutLatencies(layout="swift", repeats=repeats)
+    return KindLatencies(kind=("reads", "read", "swift", "locust"), key="reads", about="64 kB reads", workers=32, layouts=(layout,))
+
+
+def second(number: int, count: int, *, errors: int = 0, band: int = 40) -> Second:
+    bands = ((band, count),) if count else ()
+    return Second(second=number, operation="read", count=count, bytes=0, errors=errors, max_us=900 * count, sum_us=0, bands=bands)
+
+
+def test_a_run_has_all_figures_and_a_map_for_each_kind_of_requests(figures: dict[str, Figure]) -> None:
+    maps = ["latency-over-time-small-read", "latency-over-time-small-write"]
+    assert list(figures) == ["hockey-stick", "percentiles", "latency-shares", *maps]
+    assert all(figure.finding and not figure.finding.endswith(".") and figure.caption.endswith(".") for figure in figures.values())
+
+
+@pytest.mark.parametrize("name", ["hockey-stick", "percentiles", "latency-shares", "latency-over-time-small-write"])
+def test_every_figure_has_the_names_of_all_layouts_in_it(figures: dict[str, Figure], name: str) -> None:
+    assert {"rgw-beast", "swift"} <= set(words(figures[name]))
+    assert {cell["layout"] for cell in csv.DictReader(io.StringIO(figures[name].csv))} == {"rgw-beast", "swift"}
+
+
+@pytest.mark.parametrize("name", ["percentiles", "latency-shares", "latency-over-time-small-write"])
+def test_a_repeat_that_failed_is_told_in_the_caption(figures: dict[str, Figure], name: str) -> None:
+    assert "in repeat 1 on swift: the gateway did not answer for 60 s." in figures[name].caption
+
+
+def test_a_twin_is_drawn_nowhere(store: RunStore) -> None:
+    plan = store.plan().model_copy(update={"twins": {"swift": "rgw-beast"}})
+    rows = summarize(plan, store.steps())
+    for figure in distribution_figures(plan, rows, store.steps(), DARK):
+        assert {cell["layout"] for cell in csv.DictReader(io.StringIO(figure.csv))} == {"rgw-beast"}
+        assert not any("swift" in line for plot in figure.plots for line in plot.lines)
+        assert not any("swift" in plot.title for plot in figure.plots)
+
+
+def test_a_run_without_a_step_has_no_figures(store: RunStore) -> None:
+    assert distribution_figures(store.plan(), summarize(store.plan(), ()), ()) == ()
+
+
+def test_percentiles_are_solid_as_far_as_samples_lie_beyond_and_dashed_to_the_last() -> None:
+    figure = percentile_chart([kind_with(repeat_of(list(range(1000, 3000))))], SWIFT, LIGHT)
+    assert figure is not None
+    datasets = figure.plots[0].spec["datasets"].values()
+    lines = [line for values in datasets for line in values if "solid" in line]
+    solid, dashed = lines
+    assert (solid["solid"], solid["x"][-1]) == (True, 100)
+    assert (dashed["x"][0], dashed["x"][-1]) == (100, 2000)
+
+
+def test_the_table_gives_only_percentiles_with_enough_samples() -> None:
+    figure = percentile_chart([kind_with(repeat_of([1000] * 300))], SWIFT, LIGHT)
+    assert figure is not None
+    (line,) = figure.plots[0].lines
+    assert line[:2] == ("swift", "1")
+    assert line[3:] == ("1.00", "1.00", "–", "–", "1.00")
+
+
+def test_one_repeat_is_shaded_by_what_chance_explains_and_several_are_not() -> None:
+    one = percentile_chart([kind_with(repeat_of(list(range(1000, 3000))))], SWIFT, LIGHT)
+    two = percentile_chart([kind_with(*[repeat_of(list(range(1000, 3000)))] * 2)], SWIFT, LIGHT)
+    assert one is not None
+    assert two is not None
+    assert "shade: how far chance" in one.caption
+    assert "Bold: the geometric mean of the repeats’ percentiles" in two.caption
+
+
+def test_two_groups_of_requests_are_told_from_a_wide_spread() -> None:
+    grouped = LayoutLatencies(layout="swift", repeats=(repeat_of([*range(1000, 1600), *range(40_000, 40_400)]),))
+    found = gap(grouped)
+    assert found is not None
+    assert 56 <= found.percent <= 60
+    assert found.low_us < 1700
+    assert found.high_us >= 40_000
+    spread = LayoutLatencies(layout="swift", repeats=(repeat_of([round(1000 * 1.01**power) for power in range(800)]),))
+    assert gap(spread) is None
+
+
+def test_the_shares_say_so_where_requests_are_of_two_kinds() -> None:
+    figure = ecdf_chart([kind_with(repeat_of([*range(1000, 1600), *range(40_000, 40_400)]))], SWIFT, LIGHT)
+    assert figure is not None
+    assert figure.finding.startswith("64 kB reads on swift are of two kinds: ")
+    medians = [cell for cell in csv.DictReader(io.StringIO(figure.csv)) if not cell["repeat"]]
+    assert [int(cell["percent"]) for cell in medians] == list(SHARES)
+
+
+def test_a_stall_is_found_and_shown() -> None:
+    seconds = (second(0, 5), second(1, 5), second(4, 5), second(5, 1))
+    (figure,) = heat_maps([kind_with(repeat_of([1000] * 16, seconds, 5.2))], LIGHT)
+    assert figure.finding == "None of swift’s 64 kB reads ended for 2 s, from 2 s into the window on, at 32 workers"
+    assert "no request ended" in figure.caption
+    assert [line[2] for line in figure.plots[0].lines] == ["5", "5", "0", "0", "5"]
+
+
+def test_a_stall_is_as_long_as_its_seconds_whatever_the_columns() -> None:
+    seconds = (*(second(number, 5) for number in range(5)), second(8, 5), second(9, 5))
+    found = latency_map(kind_with(repeat_of([1000] * 35, seconds, 10.0)).layouts[0], width_s=2)
+    assert found.stall == (5, 8)
+    assert [column.count for column in found.columns] == [10, 10, 5, 0, 10]
+
+
+def test_seconds_without_a_request_are_no_stall_where_few_are_made() -> None:
+    seconds = tuple(second(number, 1) for number in range(0, 20, 2))
+    assert latency_map(kind_with(repeat_of([1000] * 10, seconds, 20.0)).layouts[0]).stall is None
+
+
+def test_a_last_second_that_is_not_whole_is_left_out() -> None:
+    seconds = (second(0, 5), second(1, 5), second(2, 1, band=60))
+    found = latency_map(kind_with(repeat_of([1000] * 11, seconds, 2.3)).layouts[0])
+    assert found.length_s == 2
+    assert sum(cell.count for cell in found.cells) == 10
+
+
+def test_what_is_not_ranked_is_shown_with_why() -> None:
+    unsteady = repeat_of([1000] * 10, (second(0, 5), second(1, 5)), 2.0).model_copy(update={"ranked": False, "note": "it drifted"})
+    (figure,) = heat_maps([kind_with(unsteady)], LIGHT)
+    (plot,) = figure.plots
+    assert plot.title == "swift (not ranked)"
+    assert plot.finding.startswith("it drifted; slowest: ")
+
+
+def test_a_repeat_that_counts_is_shown_before_one_that_does_not() -> None:
+    seconds = (second(0, 5), second(1, 5))
+    bad = repeat_of([1000] * 10, seconds, 2.0).model_copy(update={"ranked": False, "note": "it drifted"})
+    good = repeat_of([1000] * 10, seconds, 2.0).model_copy(update={"repeat": 1})
+    assert latency_map(kind_with(bad, good).layouts[0]).repeat == 1
+
+
+def test_failures_are_marked_over_their_second() -> None:
+    seconds = (second(0, 5), second(1, 5, errors=3))
+    (figure,) = heat_maps([kind_with(repeat_of([1000] * 10, seconds, 2.0))], LIGHT)
+    assert "requests failed in that second" in figure.caption
+    assert [line[3] for line in figure.plots[0].lines] == ["0", "3"]
+
+
+def test_where_no_latencies_of_seconds_were_kept_the_panel_says_so() -> None:
+    bare = LayoutLatencies(layout="rgw-beast", repeats=(repeat_of([1000] * 10),))
+    kind = kind_with(repeat_of([1000] * 10, (second(0, 5), second(1, 5)), 2.0))
+    (figure,) = heat_maps([kind.model_copy(update={"layouts": (bare, *kind.layouts)})], LIGHT)
+    assert figure.plots[0].finding == "the driver keeps no latencies by the second"
+    assert "the driver keeps no latencies by the second" in words(figure)
+    assert heat_maps([kind_with(repeat_of([1000] * 10))], LIGHT) == ()
+
+
+def test_a_long_step_is_drawn_in_columns_of_several_seconds() -> None:
+    bands = tuple((band, 2) for band in range(40, 80))
+    seconds = tuple(second(number, 80).model_copy(update={"bands": bands}) for number in range(600))
+    (figure,) = heat_maps([kind_with(repeat_of([1000] * 200, seconds, 600.0))], LIGHT)
+    cells = list(csv.DictReader(io.StringIO(figure.csv)))
+    assert len(cells) <= CELLS
+    assert sum(int(cell["requests"]) for cell in cells) == 600 * 80
+    assert {cell["requests_per_s"] for cell in cells} == {"2"}
+    assert "A column is 10 s." in figure.caption
+
+
+def test_histograms_that_cannot_be_read_leave_marked_gaps(store: RunStore, tmp_path: Path) -> None:
+    steps = []
+    for step in store.steps():
+        assert step.measurement is not None or step.key.layout == "swift"
+        if step.measurement is not None and step.key.layout == "swift":
+            tallies = tuple(tally.model_copy(update={"latency": "torn"}) for tally in step.measurement.tallies)
+            steps.append(step.model_copy(update={"measurement": step.measurement.model_copy(update={"tallies": tallies})}))
+        else:
+            steps.append(step)
+    figures = {one.name: one for one in distribution_figures(store.plan(), summarize(store.plan(), steps), steps)}
+    assert "Not known: no latencies of 1 MB reads at 8 workers in repeats 1, 2 on swift" in figures["percentiles"].caption
+    assert any(line[0] == "swift (not known)" for line in figures["percentiles"].plots[0].lines)
+    assert "swift" in words(figures["percentiles"])

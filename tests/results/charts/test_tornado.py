@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import csv
+import io
+import re
+from typing import Any
+
+import pytest
+import vl_convert as vlc
+
+from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, diverging
+from weighbridge.results.charts.tornado import MOST, ROOM, WIDEST, Tuned, settings_of, tornado, tornados, tuned
+from weighbridge.results.record.resolved import PlannedLayout
+from weighbridge.results.record.store import RunStore
+from weighbridge.results.statistics import Ratio
+
+
+def effect(subject: str, ratio: float | None, verdict: Verdict, *, workers: int | None = None) -> Effect:
+    return Effect(
+        workload="small-read",
+        operation="read",
+        api="swift",
+        about="64 kB reads",
+        workers=workers,
+        metric="throughput",
+        baseline="rgw-beast",
+        subject=subject,
+        ratio=None if ratio is None else Ratio(value=ratio, low=ratio * 0.95, high=ratio * 1.05, repeats=5),
+        verdict=verdict,
+        text=f"{subject}: {verdict}.",
+    )
+
+
+def layout(name: str, gateway: str = "rgw", place: dict[str, Any] | None = None, **radosgw: object) -> PlannedLayout:
+    return PlannedLayout(name=name, gateway=gateway, place=place or {}, settings={"radosgw": radosgw} if radosgw else {})
+
+
+MANY = (
+    Tuned(setting="threads 512 → 64", effect=effect("a", 0.62, "worse")),
+    Tuned(setting="chunk 4MiB → 1MiB", effect=effect("b", 1.01, "not shown")),
+    Tuned(setting="shards 11 → 32", effect=effect("c", 1.9, "better")),
+    Tuned(setting="gc on → off", effect=effect("d", None, "not comparable")),
+)
+
+
+def drawn(look: Look = LIGHT) -> list[dict[str, Any]]:
+    figure = tornado(MANY, look)
+    assert figure is not None
+    return [one for values in figure.plots[0].spec["datasets"].values() for one in values if "setting" in one]
+
+
+def test_the_largest_change_is_on_top_whichever_way_it_goes() -> None:
+    figure = tornado(MANY)
+    assert figure is not None
+    assert [line[0] for line in figure.plots[0].lines] == [MANY[2].setting, MANY[0].setting, MANY[1].setting, MANY[3].setting]
+    assert figure.finding == "shards 11 → 32 changes throughput most: +90 % in 64 kB reads"
+
+
+def test_half_as_much_is_as_far_from_none_as_twice_as_much() -> None:
+    halved = Tuned(setting="halved", effect=effect("e", 0.5, "worse"))
+    figure = tornado([MANY[2], halved])
+    assert figure is not None
+    assert figure.finding.startswith("halved")
+
+
+@pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
+def test_what_has_no_effect_that_can_be_claimed_is_grey_and_listed(look: Look) -> None:
+    figure = tornado(MANY, look)
+    assert figure is not None
+    grey = {one["setting"] for one in drawn(look) if one["colour"] == look.axis}
+    assert grey == {"chunk 4MiB → 1MiB", "gc on → off"}
+    assert "no effect that can be claimed: chunk 4MiB → 1MiB." in figure.caption
+
+
+def test_what_cannot_be_compared_has_no_bar_and_no_figure() -> None:
+    words = re.findall(r"<text[^>]*>([^<]*)</text>", vlc.vegalite_to_svg(figure.spec())) if (figure := tornado(MANY)) else []
+    assert "× not comparable" in words
+    assert "0 %" not in words
+    lines = list(csv.DictReader(io.StringIO(figure.csv if figure else "")))
+    assert [line["change_percent"] for line in lines] == ["-38", "1.000", "90.000", ""]
+    assert tornado(MANY[3:]) is None
+
+
+def test_an_interval_without_an_end_does_not_press_the_bars_together() -> None:
+    wide = effect("w", 1.1, "provisional").model_copy(update={"ratio": Ratio(value=1.1, low=1e-6, high=1e6, repeats=2)})
+    figure = tornado([MANY[0], Tuned(setting="wide", effect=wide)])
+    assert figure is not None
+    bars = next(layer for layer in figure.plots[0].spec["layer"] if layer["mark"]["type"] == "bar")
+    assert max(bars["encoding"]["x"]["scale"]["domain"]) <= 38 * WIDEST * ROOM + 1
+
+
+def test_a_setting_is_told_by_what_differs_from_the_baseline() -> None:
+    layouts = [
+        layout("rgw-beast", threads=512, nodelay=True),
+        layout("x", threads=64, nodelay=True),
+        layout("y", threads=512, nodelay=False),
+    ]
+    layouts.append(layout("z", threads=64, nodelay=False))
+    assert settings_of(layouts, "rgw-beast") == {
+        "x": "radosgw.threads 512 → 64",
+        "y": "radosgw.nodelay on → off",
+        "z": "z",
+    }
+
+
+def test_without_settings_in_the_plan_the_name_of_the_layout_stands_for_them() -> None:
+    assert settings_of([layout("rgw-beast"), layout("rgw-beast-threads-64")], "rgw-beast") == {
+        "rgw-beast-threads-64": "rgw-beast-threads-64"
+    }
+
+
+@pytest.mark.parametrize(
+    "other",
+    [layout("swift", "swift"), layout("rgw-haproxy", place={"haproxy": "balancer-1"}, threads=512), layout("rgw-civetweb")],
+    ids=["another gateway", "other hosts", "nothing known"],
+)
+def test_layouts_that_differ_in_more_than_settings_are_no_tuning(other: PlannedLayout) -> None:
+    layouts = [layout("rgw-beast", threads=512) if other.settings else layout("rgw-beast"), other]
+    assert settings_of(layouts, "rgw-beast") is None
+    found = Comparison(baseline="rgw-beast", subjects=(other.name,), effects=(effect(other.name, 2.0, "better"),), tests=1)
+    assert tuned(found, layouts) == ()
+
+
+def test_a_tuning_is_told_over_all_worker_counts_or_at_the_only_one() -> None:
+    layouts = [layout("rgw-beast", threads=512), layout("a", threads=64), layout("b", threads=32)]
+    overall, at_1, at_8 = (
+        effect("a", 1.1, "better"),
+        effect("a", 1.2, "better", workers=1),
+        effect("a", 1.0, "not shown", workers=8),
+    )
+
+    def told(*effects: Effect) -> list[tuple[str, int | None]]:
+        found = Comparison(baseline="rgw-beast", subjects=("a", "b"), effects=effects, tests=3)
+        return [(one.setting, one.effect.workers) for one in tuned(found, layouts)]
+
+    assert told(overall, at_1, at_8) == [("radosgw.threads 512 → 64", None)]
+    assert told(overall, at_8, effect("b", 1.3, "better", workers=8)) == [
+        ("radosgw.threads 512 → 64", 8),
+        ("radosgw.threads 512 → 32", 8),
+    ]
+
+
+@pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
+def test_a_tuning_has_a_figure_for_each_objective_whose_colours_say_what_is_better(tuned_run: RunStore, look: Look) -> None:
+    result = RunData(tuned_run.folder).tuned
+    assert result is not None
+    throughput, p90 = tornados(result, look)
+    assert [one.name for one in (throughput, p90)] == ["tornado", "tornado-p90"]
+    best = result.ledger.entries[0].name
+    colours = []
+    for figure in (throughput, p90):
+        bars = [one for values in figure.plots[0].spec["datasets"].values() for one in values if one.get("setting") == best]
+        colours.append(bars[0]["colour"])
+        assert bars[0]["right"] == (figure is throughput)
+    assert colours == [diverging(look)[-2]] * 2
+    assert "widened for 4 looks" in throughput.caption
+
+
+def test_of_many_settings_a_figure_has_the_largest_and_its_data_has_all(tuned_run: RunStore) -> None:
+    result = RunData(tuned_run.folder).tuned
+    assert result is not None
+    entries = [one for one in result.ledger.entries if one.effects[0].ratio is not None]
+    many = [entry.model_copy(update={"name": f"{entry.name} {turn}"}) for turn in range(3) for entry in entries]
+    figure = tornados(result.model_copy(update={"ledger": result.ledger.model_copy(update={"entries": tuple(many)})}))[0]
+    bars = {one["setting"] for values in figure.plots[0].spec["datasets"].values() for one in values if "setting" in one}
+    assert len(bars) == MOST
+    assert f"{len(many) - MOST} that move it less are in the table alone" in figure.caption
+    assert len(figure.plots[0].lines) == len(many)
+
+
+def test_combinations_with_long_names_are_told_without_what_their_keys_begin_with(tuned_run: RunStore) -> None:
+    result = RunData(tuned_run.folder).tuned
+    assert result is not None
+    first = result.ledger.entries[0].model_copy(
+        update={"name": "options.client.rgw_max_concurrent_requests 1024 → 64, options.client.objecter_inflight_ops unset → 4096"}
+    )
+    figure = tornados(result.model_copy(update={"ledger": result.ledger.model_copy(update={"entries": (first,)})}))[0]
+    (bar,) = [one for values in figure.plots[0].spec["datasets"].values() for one in values if "setting" in one]
+    assert bar["setting"] == "rgw_max_concurrent_requests 1024 → 64, objecter_inflight_ops unset → 4096"
+    assert figure.plots[0].lines[0][0] == first.name

@@ -1,0 +1,240 @@
+import csv
+import io
+import json
+from datetime import datetime
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from fake_run import WORKLOADS, fake_run
+from weighbridge.common.errors import InvalidMeasurement, UsageError
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.export.csv_format import csv_file
+from weighbridge.results.export.data_table import Cell, Column, DataTable, Shape, utc
+from weighbridge.results.export.database import opened
+from weighbridge.results.export.effects_table import EFFECTS
+from weighbridge.results.export.export import export, produce
+from weighbridge.results.export.formats import FORMATS, OF_TUNINGS, TABLES
+from weighbridge.results.export.host_tables import RUNS
+from weighbridge.results.export.json_format import json_schema
+from weighbridge.results.export.parquet_format import parquet_file
+from weighbridge.results.export.run_tables import SECONDS, STEPS, SUMMARY, SecondLine
+from weighbridge.results.export.summary_csv import COLUMNS, summary_csv
+from weighbridge.results.record.measurement import Second
+from weighbridge.results.record.store import RunStore
+
+HOSTILE = '"; DROP TABLE steps; --\n\x00|&\\end{table}\t∞'
+
+
+@pytest.fixture(scope="module")
+def data(run: RunStore) -> RunData:
+    return RunData(run.folder)
+
+
+@pytest.fixture(scope="module")
+def tables(data: RunData, tuned_run: RunStore) -> dict[str, DataTable]:
+    tuned = RunData(tuned_run.folder)
+    return {name: make([tuned if name in OF_TUNINGS else data]) for name, make in TABLES.items()}
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """The folder of a run of one step a layout."""
+    workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
+    return fake_run(tmp_path / "runs", workloads=[workload], repeats=1).folder
+
+
+def hostile() -> DataTable:
+    lines: list[tuple[Cell, ...]] = [
+        (HOSTILE, 2**53, 0.1 + 0.2, True, datetime(2014, 11, 4, 12, 0, 0, 5000), (HOSTILE, "")),  # noqa: DTZ001 - UTC, without a zone
+        (None, None, None, None, None, ()),
+        ("", -1, -1e-300, False, datetime(1970, 1, 1), ("a",)),  # noqa: DTZ001
+    ]
+    columns: tuple[Column[int], ...] = (
+        Column("select", "text", "a", lambda line: lines[line][0]),
+        Column('quo"ted', "whole", "b", lambda line: lines[line][1]),
+        Column("number", "number", "c", lambda line: lines[line][2]),
+        Column("truth", "truth", "d", lambda line: lines[line][3]),
+        Column("time", "time", "e", lambda line: lines[line][4]),
+        Column("texts", "texts", "f", lambda line: lines[line][5]),
+    )
+    return Shape("hostile", "Whatever can stand in a cell.", columns).fill(range(len(lines)))
+
+
+def read_parquet(content: bytes, folder: Path) -> tuple[list[str], list[str], list[tuple[object, ...]]]:
+    path = folder / "back.parquet"
+    path.write_bytes(content)
+    with opened() as connection:
+        found = connection.execute(f"SELECT * FROM '{path}'")
+        names, kinds = [one[0] for one in found.description], [str(one[1]) for one in found.description]
+        return names, kinds, found.fetchall()
+
+
+def as_lines(table: DataTable) -> list[tuple[object, ...]]:
+    return [tuple(list(cell) if isinstance(cell, tuple) else cell for cell in line) for line in table.lines]
+
+
+@pytest.mark.parametrize("name", list(TABLES))
+def test_a_table_comes_back_from_parquet_as_it_was_with_the_types_of_its_fields(
+    tables: dict[str, DataTable], name: str, tmp_path: Path
+) -> None:
+    table = tables[name]
+    assert table.lines
+    names, _, lines = read_parquet(parquet_file(table).content, tmp_path)
+    assert names == [field.name for field in table.fields]
+    assert lines == as_lines(table)
+
+
+def test_nothing_that_stands_in_a_cell_is_taken_for_anything_else(tmp_path: Path) -> None:
+    table = hostile()
+    names, kinds, lines = read_parquet(parquet_file(table).content, tmp_path)
+    assert names == ["select", 'quo"ted', "number", "truth", "time", "texts"]
+    assert kinds == ["VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN", "TIMESTAMP", "VARCHAR[]"]
+    assert lines == as_lines(table)
+
+
+def test_csv_keeps_every_digit_and_leaves_what_is_unknown_empty() -> None:
+    head, first, second, third = csv.reader(io.StringIO(csv_file(hostile()).content.decode(), newline=""))
+    assert head[1] == 'quo"ted'
+    assert first[0] == HOSTILE
+    assert float(first[2]) == 0.1 + 0.2
+    assert first[3:5] == ["true", "2014-11-04T12:00:00.005Z"]
+    assert json.loads(first[5]) == [HOSTILE, ""]
+    assert second == [""] * 6
+    assert third[1:4] == ["-1", "-1e-300", "false"]
+
+
+def test_the_summary_has_the_rows_of_the_report_unrounded(data: RunData, tables: dict[str, DataTable]) -> None:
+    summary = tables["summary"]
+    assert summary.column("throughput_ops_s") == tuple(row.throughput_ops_s for row in (*data.rows, *data.layers))
+    assert summary.column("ranked") == tuple(row.ranked for row in (*data.rows, *data.layers))
+    report = list(csv.DictReader(io.StringIO(summary_csv(data.rows))))
+    shown = [f"{value:.3f}" if value is not None else "" for value in summary.column("p90_ms")]
+    assert [float(line["p90_ms"] or "nan") for line in report] == pytest.approx(
+        [float(text or "nan") for text in shown], nan_ok=True
+    )
+    assert set(COLUMNS) <= {field.name for field in summary.fields}
+
+
+def test_steps_have_a_line_for_every_repeat_also_for_those_that_gave_nothing(data: RunData, tables: dict[str, DataTable]) -> None:
+    steps = tables["steps"]
+    assert len(steps.lines) == len(data.steps) == 2 * 2 * 11 - 2
+    failed = [line for line, measured in zip(steps.lines, steps.column("measured"), strict=True) if not measured]
+    names = [field.name for field in steps.fields]
+    (line,) = (dict(zip(names, one, strict=True)) for one in failed)
+    assert (line["layout"], line["operation"], line["repeat"]) == ("swift", "read", 1)
+    assert line["notes"] == ("the gateway did not answer for 60 s",)
+    assert {line[name] for name in ("throughput_ops_s", "samples", "errors", "p90_ms", "window_s", "started_at")} == {None}
+    assert (line["valid"], line["ranked"]) == (False, False)
+    erring = [cell for cell in steps.column("error_classes") if cell]
+    assert erring == [("http-503: 40", "timeout: 3")]
+    assert sorted(steps.column("visit")) == list(range(1, len(steps.lines) + 1))
+
+
+def test_seconds_add_up_to_their_steps(tables: dict[str, DataTable]) -> None:
+    counted = sum(int(str(count)) for count in tables["seconds"].column("operations"))
+    assert counted == sum(int(str(count)) for count in tables["steps"].column("samples") if count is not None)
+
+
+def test_a_second_in_which_nothing_succeeded_has_no_latency(data: RunData) -> None:
+    idle = Second(second=7, operation="read", count=0, bytes=0, errors=2, max_us=0, sum_us=0)
+    table = SECONDS.fill([SecondLine(data, next(iter(data.steps)), idle)])
+    assert table.column("mean_ms") == table.column("max_ms") == (None,)
+    assert (table.column("operations"), table.column("errors")) == ((0,), (2,))
+
+
+def test_effects_are_those_of_the_comparison(data: RunData, tables: dict[str, DataTable]) -> None:
+    assert data.comparison is not None
+    assert tables["effects"].column("text") == tuple(effect.text for effect in data.comparison.effects)
+    assert tables["effects"].column("ratio") == tuple(
+        effect.ratio.value if effect.ratio else None for effect in data.comparison.effects
+    )
+    assert None in tables["effects"].column("workers")
+
+
+def test_a_json_document_keeps_to_the_schema_that_is_printed(data: RunData) -> None:
+    _, made = produce(data.store.folder, "json")
+    document = json.loads(made.files[0].content)
+    jsonschema.Draft202012Validator.check_schema(json_schema())
+    jsonschema.Draft202012Validator(json_schema()).validate(document)
+    assert document["schema_version"] == 1
+    assert document["run"]["run"] == data.manifest.run_id
+    assert str(data.store.folder) not in made.files[0].content.decode()
+    assert document["tables"]["summary"][0]["throughput_ops_s"] == data.rows[0].throughput_ops_s
+    assert {name: len(lines) for name, lines in document["tables"].items()} == {
+        name: len(make([data]).lines) for name, make in TABLES.items()
+    }
+
+
+def test_a_json_document_with_a_field_that_is_not_documented_breaks_its_schema(data: RunData) -> None:
+    document = json.loads(produce(data.store.folder, "json", ["summary"])[1].files[0].content)
+    document["tables"]["summary"][0]["colour"] = "blue"
+    with pytest.raises(jsonschema.ValidationError, match="colour"):
+        jsonschema.Draft202012Validator(json_schema()).validate(document)
+
+
+def test_every_field_says_what_it_is_and_no_two_of_a_table_have_one_name() -> None:
+    for shape in (SUMMARY, STEPS, SECONDS, EFFECTS, RUNS):
+        names = [field.name for field in shape.fields]
+        assert len(set(names)) == len(names)
+        assert all(field.about.endswith(".") for field in shape.fields)
+        for field in shape.fields:
+            if field.name.endswith("_ms"):
+                assert field.unit == "ms"
+
+
+def test_an_export_goes_into_the_run_unless_told_otherwise_and_replaces_nothing_unasked(small: Path, tmp_path: Path) -> None:
+    (path,) = export(small, "csv").paths
+    assert path == small / "derived" / "exports" / "summary.csv"
+    path.write_text("mine")
+    with pytest.raises(UsageError, match=r"there already(.|\n)*--force"):
+        export(small, "csv", ["steps", "summary"])
+    assert path.read_text() == "mine"
+    assert not (path.parent / "steps.csv").exists()
+    export(small, "csv", force=True)
+    assert path.read_text().startswith("run,layout")
+    assert export(small, "json", out=tmp_path / "new" / "one.json").paths == (tmp_path / "new" / "one.json",)
+    assert export(small, "csv", out=tmp_path).paths == (tmp_path / "summary.csv",)
+    assert export(small, "csv", ["steps", "seconds"], out=tmp_path / "two").paths == (
+        tmp_path / "two" / "steps.csv",
+        tmp_path / "two" / "seconds.csv",
+    )
+
+
+def test_a_format_or_a_table_that_there_is_not_is_answered_with_the_closest_one(small: Path) -> None:
+    with pytest.raises(UsageError, match="did you mean 'parquet'"):
+        export(small, "parqet")
+    with pytest.raises(UsageError, match="did you mean 'seconds'"):
+        export(small, "csv", ["second"])
+    with pytest.raises(UsageError, match="takes the run as a whole"):
+        export(small, "hgrm", ["steps"])
+    with pytest.raises(UsageError, match="has no table 'steps'"):
+        export(small, "latex", ["steps"])
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "pptx"])
+def test_every_format_makes_something_of_a_run_of_one_layout(tmp_path: Path, name: str) -> None:
+    workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
+    alone = fake_run(tmp_path / "runs", layouts=("swift",), workloads=[workload], repeats=1, telemetry=False)
+    done = export(alone.folder, name)
+    assert all(path.stat().st_size for path in done.paths)
+    assert done.remarks == ()
+
+
+def test_a_run_of_bins_has_intervals_for_figures_and_nothing_to_export_as_hgrm(tmp_path: Path) -> None:
+    workload = WORKLOADS[0].model_copy(update={"workers": (4,), "runtime": 3.0})
+    binned = fake_run(tmp_path / "runs", workloads=[workload], repeats=1, driver="cosbench")
+    (summary,) = produce(binned.folder, "csv")[1].files
+    line = next(csv.DictReader(io.StringIO(summary.content.decode())))
+    assert (line["p90_ms"], line["max_ms"]) == ("", "")
+    assert float(line["p90_high_ms"]) - float(line["p90_low_ms"]) == 10
+    with pytest.raises(InvalidMeasurement, match="nothing to export as hgrm"):
+        produce(binned.folder, "hgrm")
+
+
+def test_times_are_kept_in_utc_and_what_is_none_is_refused() -> None:
+    assert utc("2014-11-04T13:00:00+01:00") == utc("2014-11-04T12:00:00Z") == datetime(2014, 11, 4, 12)  # noqa: DTZ001 - in UTC
+    assert utc(None) is None
+    with pytest.raises(InvalidMeasurement, match="not a time"):
+        utc("yesterday")

@@ -1,0 +1,163 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from fake_run import WORKLOADS, fake_run
+from weighbridge.common.errors import InvalidMeasurement, UsageError
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.export.formats import OF_TUNINGS
+from weighbridge.results.export.query import VIEWS, ask, read_runs, schema_words
+from weighbridge.results.record.attestation import Attested
+from weighbridge.results.record.manifest import Sheet
+from weighbridge.results.record.store import RunStore
+
+SMALL = WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 1.0})
+HOSTILE = "x'; DROP TABLE steps; --"
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunData, ...]:
+    """Two runs of two layouts; the second with a fact whose value would be SQL."""
+    runs = tmp_path_factory.mktemp("two")
+    first = fake_run(runs, workloads=[SMALL], repeats=2)
+    second = fake_run(runs, workloads=[SMALL], repeats=1, seed=7)
+    first.event("caches", "dropped", layout="swift")
+    first.attest([Attested(layout="swift", repeat=0, host="store-1", kind="cpu", what="CPU", value=100, unit="events/s")])
+    second.add_facts([Sheet(title="gateway", layout="swift", facts={HOSTILE: HOSTILE})])
+    found, left_out = read_runs([first.folder, second.folder])
+    assert left_out == ()
+    return found
+
+
+def one(sql: str, runs: tuple[RunData, ...]) -> object:
+    ((value,),) = ask(sql, runs).lines
+    return value
+
+
+@pytest.mark.parametrize("name", list(VIEWS))
+def test_every_view_has_the_columns_that_are_described(two: tuple[RunData, ...], tuned_run: RunStore, name: str) -> None:
+    answer = ask(f"select * from {name}", (*two, RunData(tuned_run.folder)) if name in OF_TUNINGS else two)
+    assert answer.columns == tuple(field.name for field in VIEWS[name].shape.fields)
+    assert answer.lines
+    described = schema_words()
+    assert f"{name}: " in described
+    for column in answer.columns:
+        assert re.search(rf"^  {column} +[A-Z\[\]]+ +\S", described, re.MULTILINE)
+
+
+def test_a_question_goes_over_all_runs(two: tuple[RunData, ...]) -> None:
+    counts = ask("select run, count(*) from steps group by run order by count(*)", two).lines
+    assert counts == ((two[1].manifest.run_id, 4), (two[0].manifest.run_id, 8))
+    mean = "exp(avg(ln(throughput_ops_s)))"
+    means = ask(f"select layout, {mean} from steps where workers = 4 group by layout order by layout", (two[0],))
+    assert dict(means.lines) == pytest.approx({row.layout: row.throughput_ops_s for row in two[0].rows if row.workers == 4})
+
+
+def test_what_is_unknown_is_null_and_counts_in_no_mean(two: tuple[RunData, ...]) -> None:
+    assert one("select count(*) from rows where p99_low_ms is null", two) == 8
+    assert one("select avg(p99_low_ms) from rows", two) is None
+
+
+def test_what_stands_in_a_run_is_never_sql(two: tuple[RunData, ...]) -> None:
+    assert one("select value from facts where name like 'x%'", two) == HOSTILE
+    assert one("select count(*) from steps", two) == 12
+
+
+def test_a_view_whose_name_is_put_together_is_filled_too(two: tuple[RunData, ...]) -> None:
+    assert one("select count(*) from query_table('st' || 'eps')", two) == 12
+    assert one("select * from query('select count(*) from st' || 'eps')", two) == 12
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select * from '{secret}'",
+        "select * from read_text('{secret}')",
+        "select * from read_csv('{secret}')",
+        "select * from glob('{folder}/*')",
+        "select * from two",
+        "select * from secret",
+    ],
+)
+def test_sql_reaches_no_file_and_nothing_of_python(two: tuple[RunData, ...], tmp_path: Path, sql: str) -> None:
+    secret = tmp_path / "secret.csv"
+    secret.write_text("a\nbetrayed\n")
+    with pytest.raises(UsageError) as caught:
+        ask(sql.format(secret=secret, folder=tmp_path), two)
+    assert "betrayed" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "copy (select 1) to '{folder}/out.csv'",
+        "attach '{folder}/out.db'",
+        "install httpfs",
+        "set enable_external_access = true",
+        "drop table steps",
+        "insert into facts select * from facts",
+        "pragma threads=1",
+        "export database '{folder}/out'",
+    ],
+)
+def test_sql_changes_nothing(two: tuple[RunData, ...], tmp_path: Path, sql: str) -> None:
+    with pytest.raises(UsageError, match="runs can only be read"):
+        ask(sql.format(folder=tmp_path), two)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("select * from stepz", "did you mean 'steps'"),
+        ("select p95_ms from steps", r"p95_ms(.|\n)*p90_ms(.|\n)*steps has run, layout"),
+        ("selec 1", r"syntax error at or near(.|\n)*The views are runs, rows, steps"),
+        ("select 1; select 2", "one question is wanted, not 2"),
+        ("", "one question is wanted, not 0"),
+    ],
+)
+def test_what_is_no_question_is_told_with_the_views_that_there_are(two: tuple[RunData, ...], sql: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as caught:
+        ask(sql, two)
+    assert "pg_" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "sql", ["describe steps", "summarize rows", "from runs", "with a as (from rows) from a", "explain from rows"]
+)
+def test_whatever_only_reads_may_be_asked(two: tuple[RunData, ...], sql: str) -> None:
+    assert ask(sql, two).lines
+
+
+def test_folders_that_are_no_runs_are_named_and_a_run_that_is_there_twice_is_read_once(run: RunStore, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in ("manifest.json", "plan.resolved.json", "steps.jsonl"):
+        (copy / name).write_bytes((run.folder / name).read_bytes())
+    found, left_out = read_runs([run.folder, tmp_path, copy, tmp_path / "nowhere"])
+    assert [data.store.folder for data in found] == [run.folder]
+    assert left_out == (
+        f"left out: {tmp_path}: is not the folder of a run: it has no manifest.json",
+        f"left out: {copy}: the same run as {run.folder}",
+        f"left out: {tmp_path / 'nowhere'}: is not the folder of a run: it has no manifest.json",
+    )
+
+
+def test_a_run_that_cannot_be_read_is_left_out_whole(run: RunStore, tmp_path: Path) -> None:
+    for name in ("manifest.json", "plan.resolved.json"):
+        (tmp_path / name).write_bytes((run.folder / name).read_bytes())
+    lines = (run.folder / "steps.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "steps.jsonl").write_bytes(lines[0] + b"{}\n" + lines[1])
+    found, (sentence,) = read_runs([tmp_path])
+    assert found == ()
+    assert sentence.startswith(f"left out: {tmp_path}/steps.jsonl:2: ")
+
+
+def test_telemetry_that_cannot_be_read_is_an_error_and_not_an_answer(tmp_path: Path) -> None:
+    store = fake_run(tmp_path / "runs", workloads=[SMALL], repeats=1)
+    path = next((store.folder / "telemetry").iterdir())
+    path.write_bytes(path.read_bytes().replace(b'"kind":"host"', b'"kind":"ghost"', 1))
+    found, _ = read_runs([store.folder])
+    with pytest.raises(InvalidMeasurement, match=rf"{path}:2: "):
+        ask("select count(*) from hosts", found)

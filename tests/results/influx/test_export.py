@@ -1,0 +1,121 @@
+from pathlib import Path
+
+import pytest
+
+from fake_influx import Answer, FakeInflux
+from fake_run import WORKLOADS, Spoilt, fake_run
+from weighbridge.common.errors import TargetError
+from weighbridge.results.influx import export as influx_export
+from weighbridge.results.influx.export import send_run
+from weighbridge.results.influx.points import RunPoints
+from weighbridge.results.influx.server import Away, InfluxServer, Refused
+from weighbridge.results.influx.spool import REFUSED, SPOOL
+from weighbridge.results.record.store import RunStore
+
+SMALL = (WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 3.0}),)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RunStore:
+    failed = Spoilt(failed=(("swift", "small-read", 4),))
+    return fake_run(tmp_path, layouts=("swift",), workloads=SMALL, repeats=1, spoilt=failed)
+
+
+@pytest.fixture
+def lines(store: RunStore) -> list[str]:
+    points = RunPoints(store)
+    return [*points.run(), *(line for step in store.steps() for line in points.step(step))]
+
+
+class Waits(list[float]):
+    """Waits for nothing, and remembers how long it was to."""
+
+    def __call__(self, seconds: float) -> None:
+        self.append(seconds)
+
+
+def server(influx: FakeInflux) -> InfluxServer:
+    return InfluxServer(url=influx.url)
+
+
+def test_every_point_is_sent_once_and_steps_without_a_measurement_are_told(store: RunStore, lines: list[str]) -> None:
+    with FakeInflux() as influx:
+        sent = send_run(store, server(influx))
+    assert influx.taken == lines
+    assert (sent.points, sent.steps, sent.unplaced) == (len(lines), 1, 1)
+    assert sent.words == f"{len(lines)} points of 1 steps sent; 1 steps gave no measurement and have no point"
+
+
+def test_a_run_goes_out_in_batches(store: RunStore, lines: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(influx_export, "BATCH", 7)
+    with FakeInflux() as influx:
+        send_run(store, server(influx))
+    assert [line for write in influx.writes for line in write.lines] == lines
+    assert {len(write.lines) for write in influx.writes[:-1]} == {7}
+
+
+def test_a_server_that_is_away_is_asked_again_later_each_time_or_when_it_says(store: RunStore, lines: list[str]) -> None:
+    waits = Waits()
+    answers = [
+        Answer(503),
+        Answer(503, fields=(("Retry-After", "9"),)),
+        Answer(how="torn"),
+        Answer(429, fields=(("Retry-After", "900"),)),
+    ]
+    with FakeInflux(*answers) as influx:
+        send_run(store, server(influx), wait=waits)
+    assert waits == [1.0, 9.0, 4.0, 30.0]
+    assert influx.taken == lines
+
+
+def test_a_server_that_stays_away_is_an_error_that_says_how_far_it_came(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(influx_export, "BATCH", 7)
+    (store.folder / SPOOL).write_text("kept 1\n")
+    waits = Waits()
+    with FakeInflux(Answer(), otherwise=Answer(503)) as influx, pytest.raises(TargetError, match="\n7 points were sent") as at:
+        send_run(store, server(influx), wait=waits)
+    assert isinstance(at.value.__cause__, Away)
+    assert waits == [1.0, 2.0, 4.0, 8.0]
+    assert (store.folder / SPOOL).exists()
+
+
+def test_a_refusal_is_an_error_at_once(store: RunStore) -> None:
+    waits = Waits()
+    with (
+        FakeInflux(Answer(401, '{"error":"authorization failed"}')) as influx,
+        pytest.raises(Refused, match="authorization failed"),
+    ):
+        send_run(store, server(influx), wait=waits)
+    assert len(influx.writes) == 1
+    assert not waits
+
+
+def test_lines_that_are_refused_do_not_keep_others_back_and_are_no_success(
+    store: RunStore, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(influx_export, "BATCH", 7)
+    conflict = Answer(400, '{"error":"partial write: field type conflict"}')
+    with FakeInflux(Answer(), conflict) as influx, pytest.raises(TargetError, match="partial write") as at:
+        send_run(store, server(influx))
+    assert influx.taken == [*lines[:7], *lines[14:]]
+    assert f"{len(lines) - 7} points were sent; of 7 others" in at.value.message
+
+
+def test_what_a_live_run_left_is_taken_away_when_the_server_has_everything(store: RunStore) -> None:
+    (store.folder / SPOOL).write_text("kept 1\n")
+    (store.folder / REFUSED).write_text("# no\nkept 1\n")
+    with FakeInflux() as influx:
+        send_run(store, server(influx))
+    assert not (store.folder / SPOOL).exists()
+    assert not (store.folder / REFUSED).exists()
+
+
+def test_of_a_step_that_was_measured_again_only_the_last_result_is_sent(store: RunStore) -> None:
+    first = store.steps()[0]
+    assert first.measurement is not None
+    later = first.measurement.model_copy(update={"started_at": "2014-11-05T12:00:00Z"})
+    store.append(first.model_copy(update={"measurement": later}))
+    with FakeInflux() as influx:
+        send_run(store, server(influx))
+    steps = [line for line in influx.taken if line.startswith("weighbridge_step")]
+    assert [line.rsplit(" ", 1)[-1] for line in steps] == [str(1415188800000 + 3000)]

@@ -1,0 +1,321 @@
+"""Every file of a run folder, made wrong on purpose: a record that can be written again comes of it, or an error of ours."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hypothesis import given, settings
+from pydantic import BaseModel, TypeAdapter
+
+from fake_run import fake_run
+from fake_tuning import fake_tuning
+from tests.mutation import CASES, DICE, Dice, cases, tried, wrong_bytes, wrong_json
+from weighbridge.common.errors import InvalidMeasurement, UsageError
+from weighbridge.results import derive
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.analysis.study.study import StudyRun, study_of
+from weighbridge.results.influx.spool import REFUSED, SPOOL, Spool
+from weighbridge.results.record.attestation import Attested
+from weighbridge.results.record.hold import _told
+from weighbridge.results.record.manifest import Manifest, RunEvent
+from weighbridge.results.record.measurement import Bins, Second
+from weighbridge.results.record.reading import read_lines, read_record
+from weighbridge.results.record.resolved import ResolvedPlan
+from weighbridge.results.record.step import StepResult
+from weighbridge.results.record.telemetry import LINE, ProbeSecond
+from weighbridge.results.record.trial import Trial, TuningRun, Winner
+from weighbridge.suites import Objects, Workload
+from weighbridge.suites.studies import loader as studies
+
+pytestmark = pytest.mark.long
+
+WORKLOADS: Final = (
+    Workload(name="small-read", objects=Objects(size=4096), operations={"read": 60, "delete": 40}, workers=(2,), runtime=1.0),
+)
+Folders = dict[str, Path]
+
+
+@cache
+def folders_in(runs: Path) -> Folders:
+    """Run folders of one step a layout, by what they are, and an empty one."""
+    return {"run": fake_run(runs, workloads=WORKLOADS, repeats=1).folder, "tuning": fake_tuning(runs).folder, "empty": runs}
+
+
+@pytest.fixture(scope="session")
+def runs_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the run folders are."""
+    return tmp_path_factory.mktemp("fuzzed")
+
+
+@pytest.fixture(scope="session")
+def folders(runs_once: Path) -> Folders:
+    """See folders_in."""
+    return folders_in(runs_once)
+
+
+def cut(document: Any, most: int = 2) -> Any:
+    """A document whose lists have no more than a few entries: every key is in it, and it is quick to read."""
+    if isinstance(document, dict):
+        return {key: cut(value, most) for key, value in document.items()}
+    return [cut(value, most) for value in document[:most]] if isinstance(document, list) else document
+
+
+def of_file(folder: Path, name: str) -> Any:
+    return json.loads((folder / name).read_bytes().splitlines()[0] if name.endswith("l") else (folder / name).read_bytes())
+
+
+def study(folder: Path) -> dict[str, Any]:
+    """The study that ships with the fewest variants, at one scale, with one table."""
+    _, found = studies.load(studies.find("swift-vs-rgw-read-2014"))
+    document: dict[str, Any] = StudyRun(study=found, scale="lab").model_dump(mode="json")
+    kept = {"factors", "variants", "compares"}
+    whole = document["study"]
+    document["study"] = {key: value if key in kept else cut(value, 1) for key, value in whole.items()}
+    del document["study"]["scales"]["full"]
+    return document
+
+
+RECORDS: Final[dict[str, tuple[type[BaseModel], Callable[[Folders], Any]]]] = {
+    "manifest.json": (Manifest, lambda folders: cut(of_file(folders["tuning"], "manifest.json"))),
+    "plan.resolved.json": (ResolvedPlan, lambda folders: cut(of_file(folders["run"], "plan.resolved.json"))),
+    "tuning.json": (TuningRun, lambda folders: cut(of_file(folders["tuning"], "tuning.json"), 1)),
+    "winner.json": (Winner, lambda folders: of_file(folders["tuning"], "winner.json")),
+    "study.json": (StudyRun, lambda folders: study(folders["empty"])),
+}
+
+
+def same(record: BaseModel) -> bool:
+    """Whether a record is the same when it is written and read again."""
+    written = record.model_dump_json()
+    return type(record).model_validate_json(written).model_dump_json() == written
+
+
+@cache
+def documents(runs: Path) -> dict[str, list[Any]]:
+    """A whole document of each file of records, and those of each file of lines."""
+    folders = folders_in(runs)
+    found = {name: [made(folders)] for name, (_, made) in RECORDS.items()}
+    return found | {name: made(folders) for name, (_, made) in LINES.items()}
+
+
+def test_what_the_cases_are_made_of_is_read(runs_once: Path) -> None:
+    for name, (model, _) in RECORDS.items():
+        assert model.model_validate(documents(runs_once)[name][0])
+    for name, (adapter, _) in LINES.items():
+        assert all(adapter.validate_python(one) for one in documents(runs_once)[name])
+
+
+@cases
+def test_whatever_a_record_s_file_holds_is_a_record_or_an_error_of_ours(dice: Dice, runs_once: Path) -> None:
+    for name, (model, _) in RECORDS.items():
+        path = runs_once / name
+        path.write_bytes(wrong_json(dice, documents(runs_once)[name][0]))
+        read: Callable[[], BaseModel | None] = partial(read_record, path, model)
+        found = tried(partial(study_of, runs_once) if model is StudyRun else read, UsageError, saying=name)
+        assert found is None or same(found)
+
+
+EVENT: Final = RunEvent(at="2026-11-22T04:42:26Z", kind="step", text="swift, small-read", layout="swift").model_dump(mode="json")
+ATTESTED: Final = Attested(
+    layout="swift", repeat=0, host="store-1", kind="disk", what="disk wb0 read", value=1.5, unit="B/s", promised=2.5,
+    operation="read", pick="random", request_bytes=4096, sender="a", receiver="b",
+).model_dump(mode="json")  # fmt: skip
+SECOND: Final = Second(second=0, operation="read", count=2, bytes=2, errors=0, max_us=9, sum_us=12, bands=((1, 2),))
+BINS: Final = Bins(width_us=10_000, counts=((0, 3), (2, 1)), beyond_us=500_000_000, beyond=1)
+TALLY: Final = {
+    "operation": "read",
+    "count": 5,
+    "bytes": 5,
+    "errors": {"http-503": 2},
+    "bins": BINS.model_dump(mode="json"),
+    "sum_us": 9,
+}
+
+
+def steps(folders: Folders) -> list[Any]:
+    """A line of a step that was measured, one of COSBench's kind, and one that was not measured."""
+    found = of_file(folders["run"], "steps.jsonl")
+    found["measurement"]["seconds"] = [SECOND.model_dump(mode="json")]
+    other = json.loads(json.dumps(found))
+    other["measurement"]["tallies"] = [TALLY]
+    return [found, other, {**found, "measurement": None, "valid": False, "notes": ["the gateway did not answer"]}]
+
+
+def telemetry(folders: Folders) -> list[Any]:
+    """A line of each kind."""
+    path = next((folders["run"] / "telemetry").iterdir())
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+    probe = ProbeSecond(second=0, at_s=0.5, phase="measure", host="a", probe="radosgw", values={"qlen": 1.0})
+    return [lines[0], lines[1], lines[-1], probe.model_dump(mode="json")]
+
+
+LINES: Final[dict[str, tuple[TypeAdapter[Any], Callable[[Folders], list[Any]]]]] = {
+    "steps.jsonl": (TypeAdapter(StepResult), steps),
+    "events.jsonl": (TypeAdapter(RunEvent), lambda folders: [EVENT]),
+    "attestation.jsonl": (TypeAdapter(Attested), lambda folders: [ATTESTED]),
+    "trials.jsonl": (TypeAdapter(Trial), lambda folders: [of_file(folders["tuning"], "trials.jsonl")]),
+    "telemetry.jsonl": (LINE, telemetry),
+    "series.jsonl": (TypeAdapter(Second), lambda folders: [SECOND.model_dump(mode="json")]),
+}
+
+
+@cases
+def test_whatever_a_file_of_lines_holds_is_records_or_an_error_with_its_line(dice: Dice, runs_once: Path) -> None:
+    for name, (adapter, _) in LINES.items():
+        path = runs_once / name
+        data = wrong_json(dice, dice.choice(documents(runs_once)[name]))
+        path.write_bytes(data + dice.choice((b"\n", b"\n", b"\n", b"", b"\r\n", b"\n\n")))
+        found = tried(lambda: list(read_lines(path, adapter.validate_json)), InvalidMeasurement, saying=f"{name}:")  # noqa: B023
+        assert all(same(one) for one in found or ())
+
+
+@cases
+def test_whoever_wrote_down_that_they_hold_a_run_is_read_or_passed_over(dice: Dice, folders: Folders) -> None:
+    path = folders["empty"] / "holders.jsonl"
+    path.write_bytes(b"\n".join([wrong_json(dice, {"pid": 17, "since": "2026-11-22T04:42:26Z"}), b'{"pid":1,"since":""}']))
+    assert tried(lambda: _told(path), UsageError) is not None
+
+
+@cases
+def test_whatever_a_spool_was_left_with_is_lines_again(dice: Dice, folders: Folders) -> None:
+    path = folders["empty"] / SPOOL
+    path.write_bytes(wrong_bytes(dice, b"second,layout=swift count=2i 1\nstep,layout=swift valid=true 2\n"))
+    with Spool(folders["empty"]) as spool:
+        lines = tried(spool.head)
+        assert lines is not None
+        assert len(lines) == spool.waiting
+        spool.set_aside(lines, "it would not have them")
+    assert not path.exists()
+    (folders["empty"] / "influx.refused").unlink()
+
+
+def all_of(folder: Path) -> RunData:
+    """A run of which everything has been read and judged."""
+    data = RunData(folder)
+    for part in ("plan", "rows", "layers", "comparison", "attested", "events", "gaps", "tuned", "stairs"):
+        getattr(data, part)
+    for _ in data.telemetry():
+        pass
+    return data
+
+
+class Changing:
+    """A run folder of which files are made wrong, and put back."""
+
+    def __init__(self, pristine: Path, folder: Path) -> None:
+        shutil.copytree(pristine, folder)
+        self.folder = folder
+        paths = [path for path in folder.rglob("*") if path.is_file() and not {"derived", "confirmation"} & set(path.parts)]
+        self.files = {path: path.read_bytes() for path in sorted(paths)}
+
+    @contextmanager
+    def wrong(self, dice: Dice) -> Iterator[Path]:
+        """The folder with one of its files, or two, made wrong."""
+        chosen = dice.sample(list(self.files), dice.choice((1, 1, 1, 2)))
+        for path in chosen:
+            self._spoil(dice, path)
+        yield self.folder
+        for path in chosen:
+            path.write_bytes(self.files[path])
+
+    def _spoil(self, dice: Dice, path: Path) -> None:
+        kind, data = dice.randrange(12), self.files[path]
+        lines = data.splitlines(keepends=True)
+        if kind == 0:
+            path.unlink()
+        elif kind < 4 or path.suffix not in (".json", ".jsonl") or not lines:
+            path.write_bytes(wrong_bytes(dice, data))
+        elif path.suffix == ".json":
+            path.write_bytes(wrong_json(dice, json.loads(data)))
+        else:
+            number = dice.randrange(len(lines))
+            lines[number] = wrong_json(dice, json.loads(lines[number])) + b"\n"
+            path.write_bytes(b"".join(lines))
+
+
+@pytest.fixture(scope="session")
+def changing(folders: Folders, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Changing]:
+    """Folders to make wrong, of which a report has been made once: what a report keeps in memory takes its time the first time."""
+    copies = tmp_path_factory.mktemp("changed")
+    made = {name: Changing(folders[name], copies / name) for name in ("run", "tuning")}
+    for one in made.values():
+        derive(one.folder, pictures=False)
+    return made
+
+
+@cases
+def test_a_run_folder_with_anything_in_it_is_judged_or_refused_by_an_error_of_ours(
+    dice: Dice, changing: dict[str, Changing]
+) -> None:
+    with changing["run"].wrong(dice) as folder:
+        tried(lambda: all_of(folder))
+
+
+@settings(CASES, max_examples=max(1, CASES.max_examples // 500))
+@given(dice=DICE)
+def test_a_report_of_a_folder_with_anything_in_it_is_made_or_refused_by_an_error(dice: Dice, changing: dict[str, Changing]) -> None:
+    with changing[dice.choice(("run", "run", "run", "tuning"))].wrong(dice) as folder:
+        tried(lambda: derive(folder, pictures=False))
+
+
+def test_bytes_that_a_broken_disk_left_in_a_spool_are_handed_on_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / SPOOL).write_bytes(b"step,layout=sw\xe8ft count=2i 1\n")
+    with Spool(tmp_path) as spool:
+        spool.set_aside(spool.head(), "not UTF-8")
+    assert b"layout=sw\xe8ft count=2i 1\n" in (tmp_path / REFUSED).read_bytes()
+
+
+def test_a_plan_whose_passes_replay_what_its_suite_has_not_is_refused_in_words(folders: Folders, tmp_path: Path) -> None:
+    plan = of_file(folders["run"], "plan.resolved.json")
+    (layout, passes) = next(iter(plan["passes"].items()))
+    passes[0]["workloads"][0]["name"] = "another"
+    (tmp_path / "plan.resolved.json").write_text(json.dumps(plan))
+    with pytest.raises(UsageError, match=rf"on {layout} 'another' is replayed, which is no workload of the suite"):
+        read_record(tmp_path / "plan.resolved.json", ResolvedPlan)
+
+
+def test_a_plan_whose_layout_is_named_as_a_path_is_refused(folders: Folders, tmp_path: Path) -> None:
+    plan = of_file(folders["run"], "plan.resolved.json")
+    plan["layouts"][0]["name"] = "../../etc/passwd"
+    (tmp_path / "plan.resolved.json").write_text(json.dumps(plan))
+    with pytest.raises(UsageError, match=r"layouts\.0\.name"):
+        read_record(tmp_path / "plan.resolved.json", ResolvedPlan)
+
+
+def test_a_counter_beyond_64_bits_is_refused_with_its_line_and_never_divided(folders: Folders, tmp_path: Path) -> None:
+    (tmp_path / "telemetry.jsonl").write_text(json.dumps({**telemetry(folders)[1], "sent_bytes": 10**400}) + "\n")
+    with pytest.raises(InvalidMeasurement, match=r"telemetry.jsonl:1: .*sent_bytes"):
+        list(read_lines(tmp_path / "telemetry.jsonl", LINE.validate_json))
+
+
+@pytest.mark.parametrize("value", [5e-324, 1e-310, 1e308])
+@pytest.mark.parametrize("where", [("window_s",), ("load", "window_s"), ("load", "cpu_limit")])
+def test_a_window_that_nobody_measured_is_refused_with_its_line_and_never_divided_by(
+    folders: Folders, tmp_path: Path, where: tuple[str, ...], value: float
+) -> None:
+    line = next(one for one in steps(folders) if one["measurement"])
+    held = line["measurement"]
+    for name in where[:-1]:
+        held = held[name]
+    held[where[-1]] = value
+    (tmp_path / "steps.jsonl").write_text(json.dumps(line) + "\n")
+    with pytest.raises(InvalidMeasurement, match=rf"steps\.jsonl:1: measurement\.{'.'.join(where)}"):
+        list(read_lines(tmp_path / "steps.jsonl", StepResult.model_validate_json))
+
+
+@pytest.mark.parametrize(("name", "value"), [("cpus", 1e-310), ("nic_bits_s", 1e-310), ("cpu_s", 1e308)])
+def test_telemetry_that_no_host_can_have_is_refused_with_its_line(
+    folders: Folders, tmp_path: Path, name: str, value: float
+) -> None:
+    line = telemetry(folders)[1 if name == "cpu_s" else 0]
+    (line if name == "cpu_s" else line["hosts"][0])[name] = value
+    (tmp_path / "telemetry.jsonl").write_text(json.dumps(line) + "\n")
+    with pytest.raises(InvalidMeasurement, match=rf"telemetry\.jsonl:1: .*{name}"):
+        list(read_lines(tmp_path / "telemetry.jsonl", LINE.validate_json))

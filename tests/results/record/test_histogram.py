@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import base64
+import math
+import struct
+import tracemalloc
+import zlib
+
+import pytest
+from hdrh.histogram import HdrHistogram
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.results.record.histogram import HIGHEST_US, Histogram, log_header, log_line, read_log
+
+latencies = st.lists(st.integers(1, 10_000_000), min_size=1, max_size=60)
+
+
+@given(latencies, st.floats(0.5, 100))
+def test_a_percentile_is_the_sample_at_rank_ceil(values: list[int], percent: float) -> None:
+    exact = sorted(values)[max(1, math.ceil(round(len(values) * percent / 100, 6))) - 1]
+    found = Histogram.of(values).percentile_us(percent)
+    assert exact <= found <= exact * 1.001 + 1
+
+
+def test_p90_of_six_samples_is_the_sixth() -> None:
+    assert Histogram.of([10, 20, 30, 40, 50, 60]).percentile_us(90) == 60
+
+
+def test_a_rank_is_not_pushed_on_by_binary_fractions() -> None:
+    assert Histogram.of([1] * 999 + [2]).percentile_us(99.9) == 1
+
+
+@given(latencies, latencies)
+def test_merging_is_counting_all_samples_in_one(a: list[int], b: list[int]) -> None:
+    merged = Histogram.merged([Histogram.of(a), Histogram.of(b)])
+    assert merged.buckets() == Histogram.of(a + b).buckets()
+    assert merged.count == len(a) + len(b)
+
+
+@given(st.lists(st.integers(1, HIGHEST_US), max_size=60))
+def test_what_is_encoded_is_decoded_again(values: list[int]) -> None:
+    histogram = Histogram.of(values)
+    again = Histogram.decode(histogram.encode())
+    assert again.buckets() == histogram.buckets()
+    assert again.count == len(values)
+
+
+def test_a_latency_that_cannot_be_counted_is_an_error_and_not_dropped() -> None:
+    with pytest.raises(InvalidMeasurement, match="outside"):
+        Histogram.of([5, 2**40])
+
+
+@pytest.mark.parametrize("text", ["", "xx", "HISTFAAA", "AAAA" * 40])
+def test_what_is_no_histogram_is_refused(text: str) -> None:
+    with pytest.raises(InvalidMeasurement, match="cannot be decoded"):
+        Histogram.decode(text)
+
+
+def test_a_torn_histogram_is_refused() -> None:
+    with pytest.raises(InvalidMeasurement):
+        Histogram.decode(Histogram.of(range(1, 3000)).encode()[:-40])
+
+
+def test_a_histogram_of_other_bounds_is_refused() -> None:
+    other = HdrHistogram(1, 1000, 2)
+    other.record_value(5)
+    with pytest.raises(InvalidMeasurement, match=r"1\.\.1000 with 2 digits"):
+        Histogram.decode(other.encode().decode())
+
+
+@pytest.mark.parametrize("percent", [0, -1, 100.1])
+def test_a_percentage_that_is_none_is_refused(percent: float) -> None:
+    with pytest.raises(ValueError, match="percentage"):
+        Histogram.of([1]).percentile_us(percent)
+
+
+def test_a_percentile_of_nothing_is_refused() -> None:
+    with pytest.raises(InvalidMeasurement, match="no samples"):
+        Histogram().percentile_us(50)
+
+
+def test_an_interval_log_is_read_back_without_its_torn_last_line() -> None:
+    histogram = Histogram.of([100, 200, 300])
+    line = log_line("read", 0.0, 20.0, 300, histogram.encode())
+    whole = log_header("2014-11-04T12:00:00Z") + line
+    ((tag, start, length, again),) = read_log(whole + line[:-9])
+    assert (tag, start, length, again.buckets()) == ("read", 0.0, 20.0, histogram.buckets())
+    assert "#[StartTime: 1415102400.000 (seconds since epoch)" in whole
+    assert ",0.300," in line
+
+
+@pytest.mark.parametrize("tag", ["", "a,b", "a b", "a\nb"])
+def test_a_tag_that_the_log_format_cannot_hold_is_refused(tag: str) -> None:
+    with pytest.raises(ValueError, match="tag"):
+        log_line(tag, 0, 1, 1, "x")
+
+
+def test_a_histogram_that_unfolds_without_end_is_refused_before_it_does() -> None:
+    bomb = base64.b64encode(struct.pack(">ii", 0x1C849304 | 0x10, 100_000) + zlib.compress(bytes(100_000_000))).decode()
+    assert len(bomb) < 200_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidMeasurement, match="unfolds to more than"):
+            Histogram.decode(bomb)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_largest_histogram_there_can_be_is_read() -> None:
+    full = Histogram.counted((min(HIGHEST_US, int(1.0005**n) + 1), 2**40 + n) for n in range(40_000))
+    assert len(full.encode()) > 20_000
+    assert Histogram.decode(full.encode()).count == full.count

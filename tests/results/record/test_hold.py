@@ -1,0 +1,54 @@
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from weighbridge.common.errors import UsageError
+from weighbridge.results.record.hold import FILE, holding
+
+HOLDER = """
+import sys
+from pathlib import Path
+from weighbridge.results.record.hold import holding
+with holding(Path(sys.argv[1])):
+    print("holds", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_no_other_user_can_open_what_holds_a_run(tmp_path: Path) -> None:
+    with holding(tmp_path):
+        assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
+
+
+def test_a_second_process_is_refused_by_the_first_ones_number_until_that_is_killed(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "holds\n"
+        with pytest.raises(UsageError, match=f"process {first.pid}, since .* is writing to this run"), holding(tmp_path):
+            pass
+        first.kill()
+        first.wait()
+    with holding(tmp_path) as before:
+        assert [one.pid for one in before] == [first.pid]
+
+
+def test_whoever_held_a_folder_before_is_told_and_nobody_where_nobody_did(tmp_path: Path) -> None:
+    for times in range(3):
+        with holding(tmp_path) as before:
+            assert [one.pid for one in before] == [os.getpid()] * times
+
+
+def test_a_line_that_a_holder_could_not_finish_names_nobody_and_hides_nobody(tmp_path: Path) -> None:
+    with holding(tmp_path):
+        pass
+    path = tmp_path / FILE
+    path.write_bytes(path.read_bytes() + b'{"pid": 12, "si\n')
+    with holding(tmp_path) as before:
+        assert len(before) == 1
+    with holding(tmp_path) as before:
+        assert len(before) == 2

@@ -1,0 +1,215 @@
+"""Stacks and block events as perf 6.1 really printed them for Ceph 16.2, and what is made of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from weighbridge.common.errors import InvalidMeasurement, UsageError
+from weighbridge.results.charts.flame import flame
+from weighbridge.results.record.block_trace import disk_csv, parse
+from weighbridge.results.record.profile import (
+    PYTHON,
+    Profile,
+    Program,
+    Stack,
+    choose,
+    fold,
+    folded,
+    read_profiles,
+    unfolded,
+    unresolved,
+)
+from weighbridge.results.report.profile_page import shown
+from weighbridge.suites import Suite
+
+DATA = Path(__file__).resolve().parents[2] / "data" / "perf"
+OSD = Program(kind="storage", host="store-1", name="ceph-osd")
+PROGRAMS = {9455: Program(kind="gateway", host="gateway-1", name="radosgw"), 7502: OSD, 7503: OSD, 7504: OSD}
+PROXY = {5: Program(kind="gateway", host="gateway-1", name="swift-proxy-ser")}
+SUITE = Suite.model_validate(
+    {
+        "name": "two",
+        "about": "",
+        "workloads": [
+            {"name": "small-read", "objects": {"size": 1}, "operations": {"read": 1}, "workers": [1, 16], "runtime": "1s"},
+        ],
+    }
+)
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def recorded() -> tuple[Stack, ...]:
+    return fold((DATA / "script-6.1-ceph-16.txt").read_text(), PROGRAMS)
+
+
+def test_each_sample_of_a_program_is_in_one_stack_from_its_root_to_its_leaf() -> None:
+    stacks = recorded()
+    assert sum(stack.samples for stack in stacks) == 30
+    deepest = max(stacks, key=lambda stack: len(stack.frames)).frames
+    assert deepest[:6] == ("storage", "ceph-osd", "bstore_kv_sync", "clone3", "start_thread", "BlueStore::KVSyncThread::entry")
+    assert "sync_file_range" in deepest
+    assert deepest[-1] == "_raw_spin_unlock_irqrestore_[k]"
+
+
+def test_processes_that_were_not_asked_about_are_left_out() -> None:
+    told = (DATA / "script-6.1-ceph-16.txt").read_text()
+    only = fold(told, {9455: PROGRAMS[9455]})
+    assert {stack.frames[0] for stack in only} == {"gateway"}
+    assert 0 < sum(stack.samples for stack in only) < 30
+    assert fold("", PROGRAMS) == ()
+
+
+def test_threads_that_a_number_tells_apart_are_one() -> None:
+    threads = {stack.frames[2] for stack in recorded()}
+    assert "msgr-worker" in threads
+    assert not [name for name in threads if name[-1].isdigit()]
+
+
+def test_frames_of_pythons_interpreter_are_one() -> None:
+    told = "swift-proxy-ser 5/5 1.0: \n" + "".join(
+        f"\t  {ip} {symbol} ({dso})\n"
+        for ip, symbol, dso in (
+            ("1", "__memmove", "/usr/lib/libc.so.6"),
+            ("2", "_PyEval_EvalFrameDefault", "/usr/bin/python3.11"),
+            ("3", "[unknown]", "/usr/bin/python3.11"),
+            ("4", "PyObject_Vectorcall", "/usr/bin/python3.11"),
+            ("5", "_start", "/usr/bin/python3.11"),
+        )
+    )
+    (stack,) = fold(told, PROXY)
+    assert stack.frames == ("gateway", "swift-proxy-ser", "_start", PYTHON, "__memmove")
+
+
+def test_parameters_are_dropped_and_what_has_no_name_is_called_by_its_file() -> None:
+    told = "a b 5/6 1.0: \n\t1 [unknown] (/usr/lib/x/libssl.so.3)\n\t2 f(std::vector<int>&)+0x51 (/usr/bin/x)\n"
+    (stack,) = fold(told, PROXY)
+    assert stack.frames[-2:] == ("f", "[libssl.so.3]")
+    assert unresolved([stack]) == 1
+
+
+def test_folded_stacks_are_read_as_they_were_written() -> None:
+    assert unfolded(folded(recorded())) == recorded()
+
+
+def test_a_flame_graph_is_as_wide_as_its_samples_and_colours_by_whose_code_it_is() -> None:
+    stacks = [Stack(frames=("gateway", "radosgw", "send_[k]"), samples=3), Stack(frames=("storage", "a<b>&c"), samples=1)]
+    drawing = ET.fromstring(flame(stacks, title='a "b" <c>'))
+    boxes = {}
+    for group in drawing.iter(f"{SVG}g"):
+        title, box = group.find(f"{SVG}title"), group.find(f"{SVG}rect")
+        assert title is not None
+        assert box is not None
+        boxes[title.text] = (float(box.attrib["width"]), box.attrib["fill"])
+    assert set(boxes) == {
+        "gateway: 75.00 %, 3 samples",
+        "radosgw: 75.00 %, 3 samples",
+        "send: 75.00 %, 3 samples",
+        "storage: 25.00 %, 1 samples",
+        "a<b>&c: 25.00 %, 1 samples",
+    }
+    assert boxes["gateway: 75.00 %, 3 samples"][0] == pytest.approx(3 * boxes["storage: 25.00 %, 1 samples"][0])
+    colours = {boxes[name][1] for name in boxes if name.startswith(("radosgw", "send", "storage"))}
+    assert len(colours) == 3
+    assert drawing.attrib["aria-label"] == 'a "b" <c>'
+
+
+def test_a_flame_graph_without_samples_says_so() -> None:
+    assert "no samples were taken" in flame([], title="x")
+
+
+EVENTS = """\
+1.000: block:block_bio_queue: 7,3 WS 100 + 8 [x]
+1.001: block:block_bio_queue: 7,3 WS 108 + 8 [x]
+1.002:  block:block_rq_issue: 7,3 WS 8192 () 100 + 16 0x2,0,4 [x]
+1.003:  block:block_rq_issue: 7,3 FF 0 () 0 + 0 0x0,0,0 [x]
+1.004:  block:block_rq_issue: 7,4 WS 4096 () 500 + 8 0x2,0,4 [x]
+1.006: block:block_rq_complete: 7,3 WS () 100 + 16 0x2,0,4 [0]
+2.000: block:block_bio_queue: 7,3 R 116 + 8 [x]
+2.000:  block:block_rq_issue: 7,3 R 4096 () 116 + 8 0x2,0,4 [x]
+2.010: block:block_rq_complete: 7,3 R () 116 + 8 0x2,0,4 [0]
+3.000:  block:block_rq_issue: 7,3 RA 4096 () 324 + 8 0x2,0,4 [x]
+3.500:  block:block_rq_issue: 7,3 DS 4096 () 900 + 8 0x2,0,4 [x]
+"""
+
+
+def test_sizes_latencies_and_seeks_of_a_disk_are_those_worked_out_by_hand() -> None:
+    trace = parse(EVENTS, device="7,3", host="store-1", disk="wb0", seconds=4.0)
+    read, write = trace.ways
+    assert (write.requests, write.bytes, write.seeks, write.median_seek_bytes) == (1, 8192, 0, None)
+    assert write.q2c is not None
+    assert write.d2c is not None
+    # Two were queued, after 6 and 5 ms both are done; they were given to the device as one.
+    assert write.q2c.mean_ms == pytest.approx(5.5)
+    assert write.q2c.max_ms == pytest.approx(6)
+    assert write.d2c.p50_ms == pytest.approx(4)
+    # The first read goes on where the write has ended, the second begins 200 sectors later and is never seen to end.
+    assert (read.requests, read.seeks, read.median_seek_bytes) == (2, 1, 200 * 512)
+    assert read.d2c is not None
+    assert read.d2c.max_ms == pytest.approx(10)
+    assert trace.flushes == 1
+
+
+def test_recorded_block_events_come_to_what_they_say() -> None:
+    trace = parse((DATA / "block-6.1.txt").read_text(), device="7,12", host="store-1", disk="wb0", seconds=2.0)
+    lines = [line for line in (DATA / "block-6.1.txt").read_text().splitlines() if "rq_issue" in line]
+    flushes = sum(" FF " in line for line in lines)
+    assert trace.flushes == flushes
+    assert sum(one.requests for one in trace.ways) == len(lines) - flushes
+    assert "store-1,wb0,2.00,read,2,65536,4096,4096,61440,1,10375168,13.5130" in disk_csv(trace)
+
+
+def test_a_disk_that_was_not_asked_anything_has_no_ways() -> None:
+    assert parse(EVENTS, device="7,9", host="store-1", disk="wb0", seconds=4.0).ways == ()
+
+
+def test_the_step_to_profile_is_one_of_the_suite() -> None:
+    assert choose("small-read:16", SUITE).workers == 16
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("small-read", "no WORKLOAD:WORKERS"),
+        ("small-red:1", "did you mean"),
+        ("small-read:2", "at 2 workers"),
+        (":1", "no workload"),
+    ],
+)
+def test_what_is_no_step_of_the_suite_is_refused(text: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        choose(text, SUITE)
+
+
+def profile(**changes: object) -> Profile:
+    fixed = {"layout": "rgw-beast", "api": "swift", "workload": "small-read", "workers": 16, "repeat": 0, "seconds": 4.0}
+    return Profile.model_validate({**fixed, **changes})
+
+
+def test_profiles_are_read_again_and_shown_with_what_could_not_be_had(tmp_path: Path) -> None:
+    assert read_profiles(tmp_path) == ()
+    folder = tmp_path / "profile" / "one"
+    folder.mkdir(parents=True)
+    disk = parse(EVENTS, device="7,3", host="store-1", disk="wb0", seconds=4.0)
+    kept = profile(disk=disk, remarks=["no stacks: perf said no"])
+    (folder / "profile.json").write_text(kept.model_dump_json())
+    (one,) = read_profiles(tmp_path)
+    assert one.profile == kept
+    (page,) = shown([one])
+    assert page.caption == "No stacks were taken."
+    assert page.svg == ""
+    assert page.remarks == ("no stacks: perf said no",)
+    assert [line[0] for line in page.disk_lines] == ["read", "write"]
+    assert all(len(line) == len(page.disk_titles) for line in page.disk_lines)
+    (folder / "stacks.folded").write_text(folded(recorded()))
+    (with_stacks,) = shown(read_profiles(tmp_path))
+    assert "BlueStore::KVSyncThread::entry" in with_stacks.svg
+    (folder / "profile.json").write_text("{}")
+    with pytest.raises(InvalidMeasurement, match="cannot be read"):
+        read_profiles(tmp_path)
+    (folder / "profile.json").unlink()
+    (folder / "profile.json").mkdir()
+    with pytest.raises(InvalidMeasurement, match=r"one/profile\.json: is a folder, not a regular file"):
+        read_profiles(tmp_path)

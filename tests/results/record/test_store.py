@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import fcntl
+import json
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import pytest
+from hdrh.histogram import HdrHistogram
+from hdrh.log import HistogramLogReader
+
+from fake_run import WORKLOADS, fake_run
+from made_up import fake_measurement
+from weighbridge.common.errors import InvalidMeasurement, UsageError
+from weighbridge.results.record.histogram import Histogram, read_log
+from weighbridge.results.record.manifest import ConfigFile, Sheet
+from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.results.record.store import RunStore, StoreError
+
+
+def step(order: int, *, workers: int = 4, notes: tuple[str, ...] = ()) -> StepResult:
+    key = StepKey(layout="swift", api="swift", workload="small-read", workers=workers, repeat=order)
+    return StepResult(
+        key=key, measurement=fake_measurement(workers=workers, window_s=0.5, seed=order), valid=True, notes=notes, order=order
+    )
+
+
+@pytest.fixture
+def store(runs: Path) -> RunStore:
+    """One step, of 2 s."""
+    return fake_run(
+        runs, layouts=("swift",), workloads=[WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 2.0})], repeats=1
+    )
+
+
+def test_a_run_is_found_again_as_it_was_written(run: RunStore) -> None:
+    again = RunStore.open(run.folder)
+    assert again.manifest == run.manifest
+    assert again.manifest.state == "done"
+    assert again.manifest.ended_at is not None
+    assert [layout.name for layout in again.plan().layouts] == ["rgw-beast", "swift"]
+    steps = again.steps()
+    assert [one.order for one in steps] == list(range(len(steps)))
+    assert len(steps) == 2 * 2 * 11 - 2
+
+
+def test_each_step_has_a_histogram_log_and_a_series_of_its_own(run: RunStore) -> None:
+    measured = next(one for one in run.steps() if one.measurement is not None)
+    assert measured.measurement is not None
+    ((tag, _, length, histogram),) = read_log((run.folder / "latency" / f"{measured.key.file_name}.hlog").read_text())
+    (tally,) = measured.measurement.tallies
+    assert (tag, length, histogram.count) == (tally.operation, measured.measurement.window_s, tally.count)
+    series = (run.folder / "series" / f"{measured.key.file_name}.jsonl").read_text().splitlines()
+    assert sum(json.loads(line)["count"] for line in series) == tally.count
+
+
+def test_the_log_of_a_step_has_the_maximum_of_each_of_its_histograms(store: RunStore) -> None:
+    one = step(1)
+    assert one.measurement is not None
+    (tally,) = one.measurement.tallies
+    told = tally.model_copy(update={"first_byte": Histogram.of([1000, 2000]).encode()})
+    store.append(one.model_copy(update={"measurement": one.measurement.model_copy(update={"tallies": (told,)})}))
+    *_, whole, first = (store.folder / "latency" / f"{one.key.file_name}.hlog").read_text().splitlines()
+    assert whole.startswith(f"Tag=read,0.000,0.500,{(tally.max_us or 0) / 1000:.3f},HIST")
+    assert first.startswith("Tag=read-first-byte,0.000,0.500,2.000,HIST")
+
+
+def test_a_torn_last_line_is_dropped_and_cut_off_before_the_next(store: RunStore) -> None:
+    before = store.steps()
+    path = store.folder / "steps.jsonl"
+    with path.open("ab") as file:
+        file.write(step(1).model_dump_json().encode()[:-20])
+    assert store.steps() == before
+    store.append(step(2))
+    assert [one.order for one in store.steps()] == [0, 2]
+    assert path.read_bytes().count(b"\n") == 2
+
+
+def test_a_file_that_is_one_torn_line_is_begun_anew(store: RunStore) -> None:
+    (store.folder / "steps.jsonl").write_bytes(b"x" * 100_000)
+    store.append(step(7))
+    assert [one.order for one in store.steps()] == [7]
+
+
+def test_any_other_broken_line_is_named_by_file_and_line(store: RunStore) -> None:
+    path = store.folder / "steps.jsonl"
+    store.append(step(1))
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0][:-30] + b"\n" + lines[1])
+    with pytest.raises(InvalidMeasurement, match=rf"{path}:1: "):
+        store.steps()
+
+
+def test_of_a_step_measured_again_both_are_kept_and_the_last_counts(store: RunStore) -> None:
+    store.append(step(1, notes=("first",)))
+    store.append(step(1, notes=("second",)))
+    assert len(store.steps()) == 3
+    assert store.latest()[step(1).key].notes == ("second",)
+
+
+def test_a_step_of_an_unknown_version_is_refused_by_name(store: RunStore) -> None:
+    path = store.folder / "steps.jsonl"
+    path.write_text(path.read_text().replace('"schema_version":1', '"schema_version":7'))
+    with pytest.raises(InvalidMeasurement, match="version 7 of its format"):
+        store.steps()
+
+
+def test_a_run_of_an_unknown_version_is_refused_by_name(store: RunStore) -> None:
+    path = store.folder / "manifest.json"
+    path.write_text(path.read_text().replace('"schema_version": 1', '"schema_version": 2'))
+    with pytest.raises(UsageError, match="version 2 of its format; this program knows version 1"):
+        RunStore.open(store.folder)
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="folder of a run"):
+        RunStore.open(tmp_path)
+
+
+def test_a_place_that_cannot_hold_runs_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="--out"):
+        fake_run(tmp_path / "file", layouts=("swift",))
+
+
+def test_facts_of_the_same_name_are_replaced_and_others_kept(store: RunStore) -> None:
+    sheets = len(store.manifest.sheets)
+    store.add_facts([Sheet(title="gateway", layout="swift", facts={"replicas": "2"}), Sheet(title="driver", facts={"a": "b"})])
+    store.add_facts(configs=[ConfigFile(layout="swift", host="h", path="/p", text="t")])
+    again = RunStore.open(store.folder).manifest
+    assert len(again.sheets) == sheets + 1
+    assert [one.facts for one in again.sheets if one.title == "gateway"] == [{"replicas": "2"}]
+
+
+def test_events_are_kept_in_order(store: RunStore) -> None:
+    store.event("up", "swift stands", layout="swift")
+    store.event("down", "swift is gone")
+    assert [(one.kind, one.layout) for one in store.events()] == [("up", "swift"), ("down", None)]
+
+
+def test_a_failed_run_says_why(store: RunStore) -> None:
+    store.set_state("failed", error="gateway-1: radosgw: died")
+    manifest = RunStore.open(store.folder).manifest
+    assert (manifest.state, manifest.error) == ("failed", "gateway-1: radosgw: died")
+
+
+def test_who_may_read_a_run_can_keep_nobody_from_writing_to_it(store: RunStore) -> None:
+    store.event("up", "swift stands")
+    for path in store.folder.rglob("*"):
+        if path.is_file() and path.stat().st_mode & 0o004:
+            with path.open("rb") as read:
+                fcntl.flock(read, fcntl.LOCK_EX)
+                writing = threading.Thread(target=store.event, args=("down", "swift is gone"), daemon=True)
+                writing.start()
+                writing.join(5)
+                assert not writing.is_alive(), path
+    assert (store.folder / "events.jsonl").stat().st_mode & 0o004
+
+
+def test_when_the_disk_is_full_what_was_whole_stays_readable(store: RunStore) -> None:
+    # A limit on the size of a file ends a write just where a full disk would: short, or with an error.
+    program = """
+        import resource, signal, sys
+        from pathlib import Path
+        from weighbridge.results.record.store import RunStore, StoreError
+        from weighbridge.results.record.step import StepResult
+        store = RunStore.open(Path(sys.argv[1]))
+        step = StepResult.model_validate_json(sys.argv[2])
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        size = (store.folder / "steps.jsonl").stat().st_size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + int(sys.argv[3]), size + int(sys.argv[3])))
+        try:
+            store.append(step)
+        except StoreError as error:
+            print(error)
+        else:
+            print("written")
+    """
+    series_and_log = step(1)
+    for room in (100, 0):
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(program), store.folder, series_and_log.model_dump_json(), str(room)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert "the disk is full" in done.stdout
+        assert "Make room" in done.stdout
+        assert str(store.folder) in done.stdout
+    assert [one.order for one in store.steps()] == [0]
+    assert (store.folder / "steps.jsonl").read_bytes().endswith(b"\n")
+    assert not list(store.folder.rglob("*.part"))
+    store.append(series_and_log)
+    assert [one.order for one in store.steps()] == [0, 1]
+
+
+def test_a_file_that_cannot_be_written_is_an_error_with_its_path(store: RunStore) -> None:
+    (store.folder / "events.jsonl").mkdir()
+    with pytest.raises(StoreError, match=r"events\.jsonl"):
+        store.event("up", "x")
+
+
+def test_a_step_without_measurement_must_say_why() -> None:
+    key = step(0).key
+    with pytest.raises(ValueError, match="must say why"):
+        StepResult(key=key, measurement=None, valid=False, order=0)
+    with pytest.raises(ValueError, match="cannot be valid"):
+        StepResult(key=key, measurement=None, valid=True, notes=("x",), order=0)
+
+
+def test_a_measurement_of_another_step_is_refused() -> None:
+    with pytest.raises(ValueError, match="not one of"):
+        StepResult(key=step(0).key, measurement=fake_measurement(workers=5), valid=True, order=0)
+
+
+@pytest.mark.parametrize("name", ["../up", "a/b", "", "A", "x" * 41])
+def test_names_that_could_leave_the_run_folder_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="pattern"):
+        StepKey(layout=name, api="s3", workload="w", workers=1, repeat=0)
+
+
+def test_a_histogram_that_was_merged_from_repeats_counts_all_of_them(run: RunStore) -> None:
+    tallies = [tally for one in run.steps() if one.measurement for tally in one.measurement.tallies if tally.latency]
+    merged = Histogram.merged(Histogram.decode(tally.latency) for tally in tallies if tally.latency)
+    assert merged.count == sum(tally.count for tally in tallies)
+
+
+def test_the_histogram_logs_are_read_by_hdrhistograms_own_reader(run: RunStore) -> None:
+    measured = next(one for one in run.steps() if one.measurement is not None)
+    assert measured.measurement is not None
+    (tally,) = measured.measurement.tallies
+    path = run.folder / "latency" / f"{measured.key.file_name}.hlog"
+    reader = HistogramLogReader(str(path), HdrHistogram(1, 3_600_000_000, 3))
+    try:
+        interval = reader.get_next_interval_histogram()
+    finally:
+        reader.close()
+    assert (interval.get_tag(), interval.get_total_count()) == (tally.operation, tally.count)
+    assert interval.get_start_time_stamp() == 1_415_102_400_000

@@ -1,0 +1,139 @@
+"""Files of a run folder cut at every byte of their last line, as a kill or a machine that loses its power may leave them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fake_run import WORKLOADS, fake_run
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.record.attestation import Attested
+from weighbridge.results.record.hold import holding
+from weighbridge.results.record.step import StepResult
+from weighbridge.results.record.store import RunStore
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
+    """A run of two steps, the last line of each of whose files is short enough to be cut at every byte."""
+    workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
+    store = fake_run(tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=1)
+    short = [_short(step) for step in store.steps()]
+    (store.folder / "steps.jsonl").unlink()
+    for step in short:
+        store.append(step)
+    store.event("note", "Über allem")
+    figure = {"layout": "rgw-beast", "repeat": 0, "host": "g", "kind": "cpu", "what": "CPU", "value": 1, "unit": "events/s"}
+    for _ in range(2):
+        store.attest([Attested.model_validate(figure)])
+    return store
+
+
+def _short(step: StepResult) -> StepResult:
+    assert step.measurement is not None
+    tallies = tuple(one.model_copy(update={"latency": None, "first_byte": None}) for one in step.measurement.tallies[:1])
+    measurement = step.measurement.model_copy(update={"tallies": tallies, "seconds": step.measurement.seconds[:1]})
+    return step.model_copy(update={"measurement": measurement, "notes": ("Ü",)})
+
+
+@pytest.fixture
+def store(whole: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunStore:
+    """The same to be spoilt, on a disk that takes no time."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    return RunStore.open(Path(shutil.copytree(whole.folder, tmp_path / "run")))
+
+
+def cuts(path: Path) -> Iterator[bytes]:
+    """What is left of a file for every cut within its last line, the one before its newline too."""
+    text = path.read_bytes()
+    begins = text.rfind(b"\n", 0, -1) + 1
+    for end in range(begins + 1, len(text)):
+        yield text[:end]
+
+
+def test_steps_are_read_without_the_torn_one_and_its_line_comes_back_as_it_was(store: RunStore) -> None:
+    path = store.folder / "steps.jsonl"
+    text, (first, last) = path.read_bytes(), store.steps()
+    tried = 0
+    for left in cuts(path):
+        path.write_bytes(left)
+        assert store.steps() == (first,)
+        if tried % 100 == 0:  # all that is made of a run takes longer
+            assert "steps.jsonl: its last line is torn and was left out" in RunData(store.folder).gaps
+        store.append(last)
+        assert path.read_bytes() == text
+        tried += 1
+    assert tried > 500
+
+
+@pytest.mark.parametrize(
+    ("name", "read", "add"),
+    [
+        ("events.jsonl", RunStore.events, lambda store: store.event("note", "Über allem")),
+        ("attestation.jsonl", RunStore.attested, lambda store: store.attest(store.attested()[:1])),
+    ],
+)
+def test_lines_of_other_files_are_read_without_the_torn_one_and_the_next_is_whole(
+    store: RunStore, name: str, read: Callable[[RunStore], tuple[object, ...]], add: Callable[[RunStore], None]
+) -> None:
+    path = store.folder / name
+    before = read(store)
+    for left in cuts(path):
+        path.write_bytes(left)
+        assert read(store) == before[:-1]
+        add(store)
+        assert read(store)[:-1] == before[:-1]
+        assert all(json.loads(line) for line in path.read_bytes().splitlines())
+        path.write_bytes(left)
+    assert f"{name}: its last line is torn and was left out" in RunData(store.folder).gaps
+
+
+def test_telemetry_is_read_without_the_torn_line_of_which_the_run_tells(store: RunStore) -> None:
+    key = store.steps()[-1].key
+    path = store.folder / "telemetry" / f"{key.file_name}.jsonl"
+    before = store.telemetry(key)
+    assert before is not None
+    assert before.tail is not None
+    for left in cuts(path):
+        path.write_bytes(left)
+        told = store.telemetry(key)
+        assert told is not None
+        assert told == before.model_copy(update={"tail": None})
+    assert any(gap.startswith("telemetry: 1 of 2 files is torn") for gap in RunData(store.folder).gaps)
+
+
+@pytest.mark.parametrize("folder", ["series", "latency"])
+def test_files_that_are_there_for_others_are_told_of_when_they_are_cut_and_nothing_is_lost(
+    whole: RunStore, tmp_path: Path, folder: str
+) -> None:
+    workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
+    store = fake_run(tmp_path, workloads=[workload], repeats=1)
+    path = min((store.folder / folder).iterdir())
+    text = path.read_bytes()
+    rows = RunData(store.folder).rows
+    begins = text.rfind(b"\n", 0, -1) + 1
+    ends = [0, begins, begins + 1, (begins + len(text)) // 2, len(text) - 1]
+    for end in ends:
+        path.write_bytes(text[:end])
+        data = RunData(store.folder)
+        (gap,) = data.gaps
+        assert gap.startswith(f"{folder}: 1 of 2 files is cut short (the first: {folder}/{path.name}): their ")
+        assert data.rows == rows
+
+
+def test_who_held_a_run_is_known_whoever_was_killed_while_writing_that_down(tmp_path: Path) -> None:
+    with holding(tmp_path):
+        pass
+    path = tmp_path / "holders.jsonl"
+    line = path.read_bytes()
+    for end in range(1, len(line)):
+        path.write_bytes(line + line[:end])
+        with holding(tmp_path) as before:
+            assert len(before) == 1 + (end == len(line) - 1)  # but for its newline it is whole
+        with holding(tmp_path) as before:
+            assert len(before) == 2 + (end == len(line) - 1)

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+
+from fake_run import WORKLOADS, fake_run
+from weighbridge.results import derive
+from weighbridge.results.analysis.layers.ascent import staircases
+from weighbridge.results.analysis.steps.summary import summarize, summarize_layers
+from weighbridge.results.charts.staircase_chart import finding, staircase_chart
+from weighbridge.results.derivation import Derived
+from weighbridge.results.record.store import RunStore
+from weighbridge.suites import Layer
+
+LAYERS: tuple[Layer, ...] = ("disk", "network", "rados", "object-server", "gateway", "rbd", "cephfs")
+SHORT = tuple(workload.model_copy(update={"runtime": 1.0, "workers": (1, 16)}) for workload in WORKLOADS[:2])
+
+
+@pytest.fixture(scope="module")
+def layered(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
+    """One repeat of two layouts with all of their layers. Not to be changed."""
+    folder, layouts = tmp_path_factory.mktemp("runs"), ("rgw-haproxy", "swift")
+    return fake_run(folder, layouts=layouts, workloads=SHORT, repeats=1, layers=LAYERS, telemetry=False)
+
+
+@pytest.fixture(scope="module")
+def derived(layered: RunStore) -> Derived:
+    return derive(layered.folder)
+
+
+def texts(path: Path) -> list[str]:
+    return re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text())
+
+
+def test_the_staircase_is_a_picture_with_its_data_and_its_sentence(derived: Derived) -> None:
+    folder = derived.folder / "charts"
+    drawn = {path.suffix for path in derived.charts if path.stem == "efficiency-staircase"}
+    assert drawn == {".png", ".svg", ".pdf", ".csv", ".txt"}
+    words = texts(folder / "efficiency-staircase.svg")
+    assert {"rgw-haproxy", "swift", "HAProxy", "Gateway", "RADOS", "Object servers", "Network", "Disks"} <= set(words)
+    said = (folder / "efficiency-staircase.txt").read_text()
+    assert re.match(r"Of what RADOS can do, clients get .+ \(rgw-haproxy\); of what its object servers can do, clients get ", said)
+    assert any(re.fullmatch(r"\d+ % of object servers", word) for word in words)
+    assert (folder / "efficiency-staircase.csv").read_text() == (derived.folder / "staircase.csv").read_text()
+
+
+def test_rows_of_layers_are_in_a_table_of_their_own_with_driver_and_layer(derived: Derived) -> None:
+    lines = list(csv.DictReader((derived.folder / "layers.csv").read_text().splitlines()))
+    assert {(line["layout"], line["driver"], line["layer"]) for line in lines} == {
+        ("rgw-haproxy", "locust", "gateway"),
+        ("rgw-haproxy", "rados", "rados"),
+        ("rgw-haproxy", "rados", "rbd"),
+        ("rgw-haproxy", "fio", "rbd"),
+        ("rgw-haproxy", "fio", "cephfs"),
+        ("swift", "locust", "object-server"),
+    }
+    assert all(line["workers"] == "16" and float(line["throughput_ops_s"]) > 0 for line in lines)
+    summary = csv.DictReader(derived.summary.read_text().splitlines())
+    assert {line["api"] for line in summary} == {"swift"}
+
+
+def test_the_page_shows_the_staircase_and_what_stands_beside(derived: Derived) -> None:
+    page = derived.report.read_text()
+    assert 'id="staircase"' in page
+    assert 'href="#staircase"' in page
+    assert "Beside the gateways, on the same store" in page
+    assert page.count('data-spec="efficiency-staircase-') == 2
+
+
+def test_a_line_for_each_staircase_goes_to_the_terminal(derived: Derived) -> None:
+    assert len([line for line in derived.stairs if " → " in line]) == 4
+    assert any(re.match(r"swift, 1 MB writes: disks 2,600 op/s → network 1,667 → object servers ", line) for line in derived.stairs)
+
+
+def test_a_run_without_layers_has_nothing_of_it(runs: Path) -> None:
+    plain = derive(fake_run(runs, workloads=SHORT[:1], repeats=1, telemetry=False).folder)
+    assert plain.stairs == ()
+    assert not (plain.folder / "staircase.csv").exists()
+    assert not (plain.folder / "layers.csv").exists()
+    assert 'id="staircase"' not in plain.report.read_text()
+
+
+def test_layers_that_were_asked_for_and_are_not_there_are_told_as_gaps(runs: Path) -> None:
+    lone = fake_run(runs, layouts=("swift",), workloads=SHORT[:1], repeats=1, telemetry=False, layers=("rados",))
+    told = derive(lone.folder).stairs
+    assert told[0].startswith("swift, 1 MB reads: gateway ")
+    assert told[1:] == (
+        "Disks of swift: not measured: --layers disk",
+        "Network of swift: not measured: --layers network",
+        "Object servers of swift: not measured: --layers object-server",
+    )
+
+
+def test_a_run_that_measured_nothing_has_gaps_and_no_chart(runs: Path) -> None:
+    empty = fake_run(runs, workloads=SHORT[:1], repeats=1, telemetry=False, layers=("rados",))
+    (empty.folder / "steps.jsonl").unlink()
+    assert "Gateway of rgw-beast, swift: not measured" in derive(empty.folder).stairs
+    plan = empty.plan()
+    stairs = staircases(plan, summarize(plan, []), summarize_layers(plan, []), [])
+    assert staircase_chart(stairs, plan.layouts) is None
+    assert finding(stairs) == "What each layer can do"

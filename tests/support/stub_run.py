@@ -1,0 +1,126 @@
+"""For tests: a gateway without anything behind it, on hosts that are processes, with the driver that makes up its measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from weighbridge.common.errors import ServiceFailed, UsageError
+from weighbridge.common.record import Record
+from weighbridge.gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Site, Standing
+from weighbridge.gateways.host import Host, Service
+from weighbridge.plan import Plan, make_plan
+from weighbridge.results.record.manifest import Sheet
+from weighbridge.results.record.store import RunStore
+from weighbridge.suites import Suite
+from weighbridge.topologies.deployment import Place
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.layout import Layout
+from weighbridge.topologies.loader import Planned
+
+FAKE_DRIVER = ("weighbridge.drivers.fake",)
+
+
+class Nothing(Record):
+    """No settings."""
+
+
+class StubStanding(Standing):
+    """Says what was asked of it to its gateway."""
+
+    def __init__(self, gateway: StubGateway, host: Host) -> None:
+        self.endpoints = tuple(
+            Endpoint(api=api, url=f"http://{host.address}:8080/{api}", user="u", key="planted-secret") for api in gateway.apis()
+        )
+        self.facts = {"replicas": "3"}
+        self.rendered = (Rendered(host=host.name, path="/etc/stub.conf", text="key = ***\n"),)
+        self.gateway = gateway
+
+    def settle(self) -> tuple[str, ...]:
+        self.gateway.did.append("settle")
+        return ("collected garbage",)
+
+    def drop_caches(self) -> tuple[str, ...]:
+        self.gateway.did.append("drop")
+        return ("memcached flushed",)
+
+    def check(self) -> None:
+        self.gateway.checks += 1
+        if self.gateway.checks == self.gateway.dies_at or 0 < self.gateway.dies_from <= self.gateway.checks:
+            raise ServiceFailed("gateway-1", "stub", "has died", log="stub.out", tail=["out of memory"])
+
+
+class StubGateway(Gateway):
+    """Starts one process that does nothing. `did` is what was asked of it; `dies_at` the number of the check that
+    fails, `dies_from` that of the first of all that fail.
+    """
+
+    kind = "stub"
+    releases: ClassVar = {"1": Image(name="none", suite="none", packages=())}
+    Placement = Nothing
+    Settings = Nothing
+
+    def __init__(self, release: str = "1", place: Any = None, settings: Any = None) -> None:
+        self.release = release
+        self.did: list[str] = []
+        self.checks = 0
+        self.dies_at = 0
+        self.dies_from = 0
+        self.fails_to_start = False
+        self.unknown_option = ""
+        self.answers: tuple[Any, ...] = ("swift",)
+
+    def needs(self) -> Mapping[str, HostNeed]:
+        return {"gateway-1": HostNeed(roles=("stub",))}
+
+    def apis(self) -> tuple[Any, ...]:
+        return self.answers
+
+    def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
+        return tuple(Rendered(host=site.name, path="/etc/stub.conf", text=f"address = {site.address}\n") for site in sites.values())
+
+    def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
+        self.did.append("preflight")
+        if self.unknown_option:
+            raise UsageError(f"no option {self.unknown_option!r}")
+
+    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
+        host = hosts["gateway-1"]
+        host.start([Service("stub", ("sleep", "600"))])
+        self.did.append("up")
+        if self.fails_to_start:
+            raise ServiceFailed("gateway-1", "stub", "did not come up", log="stub.out", tail=["bind: in use"])
+        return StubStanding(self, host)
+
+
+SUITE: dict[str, Any] = {
+    "name": "trial",
+    "about": "A trial",
+    "workloads": [
+        {"name": "small", "objects": {"size": "4KiB"}, "operations": {"read": 1}, "workers": [1, 4], "runtime": "5s"},
+        {"name": "mixed", "objects": {"size": "1MB"}, "operations": {"read": 1, "write": 1}, "workers": [2], "runtime": "5s"},
+    ],
+}
+
+
+class Run:
+    """All that a conductor needs, in a folder of its own."""
+
+    def __init__(self, folder: Path, **suite: Any) -> None:
+        self.suite = Suite.model_validate({**SUITE, **suite})
+        self.hardware = Hardware.model_validate({"name": "pretended", "kind": "fake", "hosts": {"client-1": {}, "gateway-1": {}}})
+        self.gateways = {name: StubGateway() for name in ("rgw-a", "swift-b")}
+        self.planned = [
+            Planned(Layout(name=name, about=name, gateway="stub", release="1", place={}), gateway, "")
+            for name, gateway in self.gateways.items()
+        ]
+        self.place = Place(home=folder / "home", state=folder / "state")
+        self.folder = folder
+
+    def plan(self) -> Plan:
+        return make_plan(self.suite, self.hardware, self.planned)
+
+    def store(self) -> RunStore:
+        sheets = [Sheet(title="machine", facts={"cpus": "2"})]
+        return RunStore.create(self.folder / "runs", plan_yaml="name: trial\n", plan=self.plan(), suite="trial", sheets=sheets)

@@ -1,0 +1,270 @@
+"""For tests: a gateway whose settings decide how quick it is, on pretended hosts, with measurements that are made up after them."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, cast
+
+import yaml
+from pydantic import SecretStr
+from rich.console import Console
+
+from weighbridge.common.document import Document
+from weighbridge.common.errors import DriverError, ServiceFailed, UsageError
+from weighbridge.common.record import Record
+from weighbridge.common.scope import Scope
+from weighbridge.drivers import fake
+from weighbridge.drivers.driver import Heard
+from weighbridge.drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Setup, Step, Target
+from weighbridge.gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Site, Standing
+from weighbridge.gateways.host import Host
+from weighbridge.opening import Opened
+from weighbridge.results.record.measurement import Load, Measurement
+from weighbridge.results.record.step import Pass
+from weighbridge.run import Doing
+from weighbridge.suites import Suite
+from weighbridge.suites.tuning import Tuning
+from weighbridge.topologies.deployment import Deployment, Place
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.layout import Layout
+from weighbridge.topologies.loader import Planned
+from weighbridge.tuning import preparation, session
+from weighbridge.tuning.preparation import Ready
+from weighbridge.tuning.session import Outcome
+
+SCOPES: Mapping[str, Scope] = {"live": "nothing", "shards": "buckets", "pools": "cluster"}
+
+
+class Settings(Record):
+    """What decides how quick it is, what does not, and what breaks it."""
+
+    speed: float = 1.0
+    threads: int = 8
+    """Quicker by a quarter at 16."""
+    dummy: int = 0
+    live: int = 0
+    shards: int = 1
+    pools: int = 1
+    starts: bool = True
+    answers: bool = True
+    known: bool = True
+    """Whether its programs take the configuration."""
+
+
+class Nowhere(Record):
+    """It sits on one host, always the same."""
+
+
+class TunableStanding(Standing):
+    """Remembers what was asked of it."""
+
+    def __init__(self, gateway: Tunable, host: Host) -> None:
+        self.gateway = gateway
+        self.host = host
+        self.endpoints = (Endpoint(api="s3", url=f"http://{host.address}", user="u", key=SecretStr("planted-secret")),)
+        self._describe()
+
+    def _describe(self) -> None:
+        self.facts = {"speed": f"{self.gateway.settings.speed:g}"}
+        self.rendered = self.gateway.render({self.host.name: self.host})
+
+    def settle(self) -> tuple[str, ...]:
+        """Nothing is deferred."""
+        return ()
+
+    def drop_caches(self) -> tuple[str, ...]:
+        """Nothing is cached."""
+        return ()
+
+    def check(self) -> None:
+        """It has died when it is set not to answer."""
+        if not self.gateway.settings.answers:
+            raise ServiceFailed(self.host.name, "tunable", "has died", log="tunable.out", tail=["as asked"])
+
+    def may_change(self, gateway: Gateway, scope: Scope) -> None:
+        """Running daemons take `live` alone, and not below 0."""
+        assert isinstance(gateway, Tunable)
+        if scope == "nothing" and gateway.settings.live < 0:
+            raise UsageError(f"live {gateway.settings.live} is not taken by a daemon that runs")
+
+    def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
+        """Take the settings over."""
+        assert isinstance(gateway, Tunable)
+        if scope == "cluster":
+            raise UsageError("a cluster cannot be changed while it stands")
+        self.gateway = gateway
+        gateway.refuse(self.host)
+        self._describe()
+        return (f"{scope} of tunable on {self.host.name}",)
+
+
+class Tunable(Gateway):
+    """Starts nothing."""
+
+    kind = "tunable"
+    releases: ClassVar[Mapping[str, Image]] = {"1": Image(name="none", suite="none", packages=())}
+    Placement = Nowhere
+    Settings = Settings
+
+    def __init__(self, release: str, place: Record, settings: Record) -> None:
+        assert isinstance(settings, Settings)
+        self.release = release
+        self.settings = settings
+
+    @classmethod
+    def scope(cls, key: str) -> Scope:
+        """Of most settings a restart."""
+        return SCOPES.get(key, "restart")
+
+    def needs(self) -> Mapping[str, HostNeed]:
+        """One host."""
+        return {"gateway-1": HostNeed(roles=("tunable",))}
+
+    def apis(self) -> tuple[Literal["swift", "s3"], ...]:
+        """One."""
+        return ("s3",)
+
+    def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
+        """One file with all settings."""
+        text = "[client]\n" + "".join(f"{key} = {value}\n" for key, value in self.settings.model_dump().items())
+        return (Rendered(host="gateway-1", path="/etc/ceph/ceph.conf", text=text),)
+
+    def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
+        """Refuses what is not known."""
+        if not self.settings.known:
+            raise UsageError("no option 'known'")
+
+    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
+        """Stands at once."""
+        self.refuse(hosts["gateway-1"])
+        return TunableStanding(self, hosts["gateway-1"])
+
+    def refuse(self, host: Host) -> None:
+        """Raise when it is set not to come up."""
+        if not self.settings.starts:
+            raise ServiceFailed(host.name, "tunable", "did not come up", log="tunable.out", tail=["as asked"])
+
+
+class Answering:
+    """A driver in this process: what it measures is made up after the settings that stand."""
+
+    def __init__(self, deployment: Deployment, suite: Suite) -> None:
+        self.deployment = deployment
+        self.suite = suite
+        self.held: set[str] = set()
+
+    def _answer(self, order: Any, heard: Heard | None) -> Any:
+        standing = self.deployment.standing
+        assert isinstance(standing, TunableStanding)
+        if isinstance(order, Step):
+            if not standing.gateway.settings.answers:
+                raise DriverError("the gateway answers nothing")
+            if heard is not None:
+                heard(Progress(phase="measure", done=order.workload.runtime, total=order.workload.runtime))
+            return Measured(measurement=made_up(standing.gateway.settings, self.deployment.layout.name, self.suite.seed, order))
+        target = Target(api="s3", url="http://here", user="u", key=SecretStr("k"))
+        setup = Setup(target=target, bucket_prefix="wb-test", seed=self.suite.seed)
+        return fake.answer(setup, order, lambda event: None if heard is None else heard(cast("Progress", event)))
+
+    def prepare(self, order: Prepare, heard: Heard | None = None) -> Prepared:
+        """Hold a workload's objects."""
+        self.held.add(order.workload.name)
+        return cast("Prepared", self._answer(order, heard))
+
+    def step(self, order: Step, heard: Heard | None = None) -> Measured:
+        """Measure one; what it works on has to be there."""
+        if order.workload.name not in self.held:
+            raise DriverError(f"{order.workload.name} was not prepared")
+        return cast("Measured", self._answer(order, heard))
+
+    def cleanup(self, order: Cleanup, heard: Heard | None = None) -> Cleaned:
+        """Let go of them."""
+        if order.what == "all":
+            self.held.discard(order.workload.name)
+        return cast("Cleaned", self._answer(order, heard))
+
+    def quit(self) -> None:
+        """End."""
+
+    def close(self) -> None:
+        """End."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is held."""
+
+
+def made_up(settings: Settings, layout: str, seed: int, step: Step) -> Measurement:
+    """What a closed loop measures of a gateway with these settings: 2 ms a read as it is, and repeats scatter by some 2 %."""
+    dice = random.Random(f"{seed} {layout} {step.workload.name} {step.workers} {step.repeat}")
+    quick = settings.speed * (1.25 if settings.threads >= 16 else 1.0)
+    base_us = 2000 / quick * dice.lognormvariate(0, 0.02)
+    values_us = [max(1, round(base_us * dice.lognormvariate(0, 0.1))) for _ in range(fake.VALUES)]
+    [operation] = step.workload.operations
+    count = round(step.workers * step.workload.runtime * 1e6 * fake.VALUES / sum(values_us))
+    whole, seconds = fake.tally(operation, count, values_us, step.workload)
+    runtime_s = step.workload.runtime
+    return Measurement(
+        api="s3", workload=step.workload.name, workers=step.workers, driver="locust-engine", started_at="2014-11-04T00:00:00Z",
+        window_s=runtime_s, warmup_s=step.workload.warmup, tallies=(whole,), seconds=seconds,
+        load=Load(cpu_s=0.1 * runtime_s, cpu_limit=1.0, window_s=runtime_s),
+    )  # fmt: skip
+
+
+@contextmanager
+def opened(deployment: Deployment, suite: Suite, _one: Pass, **_named: object) -> Iterator[Opened]:
+    """Instead of `weighbridge.opening.opened`."""
+    yield Opened(Answering(deployment, suite), {})
+
+
+HARDWARE = Hardware.model_validate({"name": "pretended", "kind": "fake", "hosts": {"client-1": {}, "gateway-1": {}}})
+
+TUNING: dict[str, Any] = {
+    "name": "trial",
+    "about": "A trial",
+    "layout": "tunable",
+    "workloads": [
+        {"name": "small", "objects": {"size": "4KiB"}, "operations": {"read": 1}, "workers": [4], "runtime": "5s"},
+    ],
+    "objectives": [{"workload": "small"}],
+    "parameters": [{"key": "speed", "values": [2.0]}, {"key": "dummy", "values": [1]}],
+    "trials": {"least": 5, "most": 6, "baseline_every": 3},
+    "confirm": 0,
+}
+
+
+class Bed:
+    """All that a tuning needs, in a folder of its own; `changes` are what its file says otherwise than `TUNING`."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, object] | None = None, **changes: Any) -> None:
+        self.folder = folder
+        self.place = Place(home=folder / "home", state=folder / "state")
+        self.out = folder / "runs"
+        self.text = yaml.safe_dump({**TUNING, **changes}, sort_keys=False)
+        self.document = Document("trial.yaml", self.text)
+        layout = Layout(name="tunable", about="", gateway="tunable", release="1", place={}, settings=dict(settings or {}))
+        self.baseline = Planned(layout, Tunable("1", Nowhere(), Settings.model_validate(layout.settings)), "")
+        self.screen = io.StringIO()
+
+    def ready(self) -> Ready:
+        """The tuning, checked."""
+        return preparation.checked(self.document, self.document.into(Tuning), HARDWARE, self.baseline)
+
+    def doing(self) -> Doing:
+        """Where it is done."""
+        return Doing(self.place, Console(file=self.screen, width=200), pictures=False)
+
+    def tune(self) -> Outcome:
+        """All of it."""
+        return session.tune(self.ready(), self.doing(), out=self.out, attest=False)
+
+    def run_folder(self) -> Path:
+        """The folder of its one run."""
+        [found] = self.out.iterdir()
+        return found
