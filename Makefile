@@ -18,11 +18,12 @@ test: setup-test ## Every check and every test
 	  wait $$check || done=$$?; cat $(VENV)/check.log; wait $$images || cat $(VENV)/images.log; exit $$done
 	@$(MAKE) --no-print-directory system
 
-check: setup-test ## Lint and types: ruff, mypy --strict, rustfmt, clippy; warnings are errors
+check: setup-test ## Lint, types and imports: ruff, mypy --strict, import-linter, rustfmt, clippy; warnings are errors
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy tests/support
+	$(BIN)/lint-imports
 	for crate in $(CRATES); do (cd $$crate && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings) || exit; done
 
 rust: setup-test ## Tests in Rust: of the engine, and of the FastCGI responder

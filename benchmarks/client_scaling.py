@@ -28,9 +28,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from weighbridge.conductor.opening import opened
 from weighbridge.drivers.order import Prepare, Step
 from weighbridge.gateways.null.null import Null, Place, Settings
-from weighbridge.opening import opened
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite

@@ -1,9 +1,10 @@
 """What the first run claims: how often the suite `quick` claims what is not there, when it ends, and what it finds.
 
-Whole runs of its cells are made up, with fixed seeds, in the very order that a plan would have (`weighbridge.balance`), with its
-A/A control, and looked at after 5, 6, 7 and 8 repeats by the functions that make claims (`results.analysis.comparing.compare`) and
-that end a run (`weighbridge.further.clear`). Half of the scatter of repeats is the deployment's, which all its cells share; p90
-rises where throughput falls. Four rules are set beside each other on the same figures:
+Whole runs of its cells are made up, with fixed seeds, in the very order that a plan would have (`weighbridge.conductor.balance`),
+with its A/A control, and looked at after 5, 6, 7 and 8 repeats by the functions that make claims
+(`results.analysis.comparing.compare`) and that end a run (`weighbridge.conductor.further.clear`). Half of the scatter of repeats is
+the deployment's, which all its cells share; p90 rises where throughput falls. Four rules are set beside each other on the same
+figures:
 
 - five: the run ends after 5 repeats, whatever it found: what two busy cores have time for.
 - strict: the suite's rule. The run ends after 5, 6 or 7 repeats only where every cell is shown at 0.1 %, else after 8.
@@ -27,8 +28,8 @@ from typing import Final
 
 import numpy as np
 
-from weighbridge.balance import blocks
-from weighbridge.further import clear
+from weighbridge.conductor.balance import blocks
+from weighbridge.conductor.further import clear
 from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.contrast import ALWAYS

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from weighbridge.common.errors import UsageError
 from weighbridge.common.record import Record
-from weighbridge.pace import Pace, show_duration
-from weighbridge.plan import NO_TWINS, Plan, make_plan
+from weighbridge.conductor.pace import REPORTING_S, Pace, show_duration
+from weighbridge.conductor.plan import NO_TWINS, Plan, make_plan
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, next_level, smallest_ratio
 from weighbridge.spread import Spread
@@ -23,8 +22,6 @@ SHORTEST_WINDOW_S: Final = 10.0
 """No window is made shorter than this to save time: warm-up and drift are told by its seconds, and ten of them are few."""
 CHECKING_S: Final = 3.0
 """Having the programs of one layout check its configuration, before a run."""
-REPORTING_S: Final = 20.0
-"""Table, charts and report, after it."""
 MOST: Final = 1000
 """Repeats that a suite may have."""
 
@@ -39,17 +36,6 @@ class Budgeted(Record):
     """What as many repeats as a claim needs would take."""
     shortened: tuple[str, ...] = ()
     """Windows that were made shorter, in words."""
-
-
-class Allowance:
-    """The time that a run may still take. It passes from the moment this is made; `spent_s` had passed before."""
-
-    def __init__(self, budget_s: float, *, spent_s: float = 0.0) -> None:
-        self._ends = time.monotonic() + budget_s - spent_s
-
-    def left_s(self) -> float:
-        """Seconds that are left for measuring; below 0 when it has been used up."""
-        return self._ends - time.monotonic() - REPORTING_S
 
 
 def fit(

@@ -1,4 +1,4 @@
-"""The command `weighbridge`: parsing, printing of errors and exit codes. Each verb is a file of `weighbridge.verbs`.
+"""The command `weighbridge`: parsing, printing of errors and exit codes. Each verb is a file of `weighbridge.cli`.
 
 Exit codes: 0 fine, 1 a difference was asked about and found, 2 usage, 3 a target failed, 4 nothing valid was measured,
 5 an internal error, 128 + n ended by signal n.
@@ -18,7 +18,7 @@ import click
 
 from weighbridge.common.errors import DISK_FULL, EXIT_INTERNAL, EXIT_TARGET, EXIT_USAGE, WeighbridgeError
 from weighbridge.common.inert import inert
-from weighbridge.interruption import Interrupted
+from weighbridge.conductor.interruption import Interrupted
 
 REFUSED: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 """What the system says of a file that this user may not use."""
@@ -62,7 +62,7 @@ class Verbs(click.Group):
             from weighbridge.common.document import did_you_mean  # noqa: PLC0415 - only for a typing error
 
             ctx.fail(f"no verb {cmd_name!r}{did_you_mean(cmd_name, list(self.VERBS))}")
-        module = importlib.import_module(f"weighbridge.verbs.{cmd_name.replace('-', '_')}")
+        module = importlib.import_module(f"weighbridge.cli.{cmd_name.replace('-', '_')}")
         command = module.command
         return command if isinstance(command, click.Command) else None
 

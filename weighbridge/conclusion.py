@@ -9,9 +9,9 @@ from rich.console import Console
 
 from weighbridge.common.errors import WeighbridgeError
 from weighbridge.gateways.gateway import Say
-from weighbridge.outcome import print_outcome
 from weighbridge.results.charts.pictures import Drawing, write_charts
 from weighbridge.results.derivation import Derived
+from weighbridge.screen.outcome import print_outcome
 
 
 def conclude(derived: Derived, screen: Console, *, pictures: bool) -> None:

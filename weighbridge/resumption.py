@@ -20,11 +20,11 @@ from pydantic import ValidationError
 from weighbridge.common.document import DocumentError, Fault, did_you_mean
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.record import Record
-from weighbridge.conductor import BUDGET, RESUMED
-from weighbridge.facts import facts_of_machine
+from weighbridge.conductor.conductor import BUDGET, RESUMED
+from weighbridge.conductor.facts import facts_of_machine
+from weighbridge.conductor.measuring import whole
+from weighbridge.conductor.plan import Plan
 from weighbridge.gateways.gateway import Say
-from weighbridge.measuring import whole
-from weighbridge.plan import Plan
 from weighbridge.results.record.hold import Holder
 from weighbridge.results.record.manifest import Manifest
 from weighbridge.results.record.reading import read_whole

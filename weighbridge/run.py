@@ -15,22 +15,20 @@ from typing import Final
 from rich.console import Console
 
 from weighbridge import resumption, selection
-from weighbridge.budget import Allowance, claim
+from weighbridge.budget import claim
 from weighbridge.common.errors import UsageError
-from weighbridge.conductor import RESUMED, Conductor
-from weighbridge.display import display_for
+from weighbridge.conductor.conductor import RESUMED, Conductor
+from weighbridge.conductor.facts import facts_of_machine
+from weighbridge.conductor.interruption import Interrupted, interruptible
+from weighbridge.conductor.measuring import whole
+from weighbridge.conductor.opening import LOCUST
+from weighbridge.conductor.pace import Allowance, Pace, show_duration
+from weighbridge.conductor.passes import asked_of_hosts, wants_tools
+from weighbridge.conductor.plan import Plan
+from weighbridge.conductor.profiling import Profiler, able
+from weighbridge.conductor.quiet import Quiet, see
 from weighbridge.drivers.order import CosbenchSite
-from weighbridge.facts import facts_of_machine
-from weighbridge.influx_display import sending
-from weighbridge.interruption import Interrupted, interruptible
 from weighbridge.means import require
-from weighbridge.measuring import whole
-from weighbridge.opening import LOCUST
-from weighbridge.pace import Pace, show_duration
-from weighbridge.passes import asked_of_hosts, wants_tools
-from weighbridge.plan import Plan
-from weighbridge.profiling import Profiler, able
-from weighbridge.quiet import Quiet, see
 from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.derivation import Derived
@@ -41,6 +39,8 @@ from weighbridge.results.record.profile import Chosen
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore, StoreError
 from weighbridge.resumption import Begun
+from weighbridge.screen.display import display_for
+from weighbridge.screen.influx_display import sending
 from weighbridge.spread import spread_here, spread_of
 from weighbridge.topologies.deployment import Place
 from weighbridge.topologies.hardware import Hardware

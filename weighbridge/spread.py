@@ -12,7 +12,7 @@ from pydantic import Field, PositiveInt
 
 from weighbridge.common.errors import WeighbridgeError
 from weighbridge.common.record import Record
-from weighbridge.facts import facts_of_machine
+from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.topologies.hardware import Hardware

@@ -9,7 +9,7 @@ from typing import Final
 
 from weighbridge.common.document import Document, DocumentError, Fault, did_you_mean
 from weighbridge.common.errors import UsageError
-from weighbridge.plan import Plan, make_plan
+from weighbridge.conductor.plan import Plan, make_plan
 from weighbridge.results.record.step import Pass
 from weighbridge.selection import hardware_named, layout_named
 from weighbridge.suites import Suite

@@ -84,7 +84,7 @@ def folder_at(place: str) -> Folder:
     if place.startswith("ssh://"):
         from weighbridge.drivers.cosbench.ssh_folder import SshFolder  # noqa: PLC0415 - imports asyncssh, which is slow
 
-        return SshFolder(place)
+        return SshFolder(place, LARGEST_FILE_BYTES)
     return LocalFolder(place)
 
 

@@ -11,7 +11,6 @@ import asyncssh
 
 from weighbridge.common.errors import DriverError
 from weighbridge.common.plain_url import ssh_place
-from weighbridge.drivers.cosbench.archive import LARGEST_FILE_BYTES
 
 CONNECT_S: Final = 20.0
 READ_S: Final = 120.0
@@ -20,9 +19,13 @@ Answer = TypeVar("Answer")
 
 
 class SshFolder:
-    """ssh://USER@HOST:PORT/PATH; user, port, keys and known hosts as ~/.ssh and its agent have them. Raises DriverError."""
+    """ssh://USER@HOST:PORT/PATH; user, port, keys and known hosts as ~/.ssh and its agent have them. Raises DriverError.
 
-    def __init__(self, place: str) -> None:
+    `most_bytes` of a file are read.
+    """
+
+    def __init__(self, place: str, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
         try:
             parts = ssh_place(place)
         except ValueError as error:
@@ -73,7 +76,7 @@ class SshFolder:
             if last_bytes is not None:
                 size = (await file.stat()).size or 0
                 await file.seek(max(0, size - last_bytes))
-            found: bytes = await file.read(LARGEST_FILE_BYTES)
+            found: bytes = await file.read(self._most_bytes)
             return found
 
     def _run(self, what: Coroutine[Any, Any, Answer], timeout_s: float) -> Answer:

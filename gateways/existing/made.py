@@ -20,7 +20,7 @@ from weighbridge.gateways.existing import clear
 from weighbridge.gateways.gateway import Endpoint
 
 BUCKET: Final = re.compile(r"wb-[0-9a-f]{8}[acgo]?-[a-z0-9-]+-[0-9]+|wb-check-[0-9a-f]{16}")
-"""Names that `weighbridge.clearing` and the verification of an endpoint give to buckets."""
+"""Names that `weighbridge.conductor.clearing` and the verification of an endpoint give to buckets."""
 OBJECT: Final = re.compile(r"object-[0-9]+|written-[A-Za-z0-9-]*[0-9]|check")
 PATIENCE_S: Final = 20.0
 """A bucket that is empty and cannot be deleted for so long is left."""

@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from weighbridge.common.errors import UsageError
 from weighbridge.common.scope import Scope
@@ -17,6 +16,7 @@ from weighbridge.gateways.gateway import Endpoint, Say
 from weighbridge.gateways.host import Host
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.rgw import scopes, taking
+from weighbridge.gateways.rgw.cluster import Cluster
 from weighbridge.gateways.rgw.config import CONF
 from weighbridge.gateways.rgw.effective import effective, read_as
 from weighbridge.gateways.rgw.files import Files
@@ -24,9 +24,6 @@ from weighbridge.gateways.rgw.monitor import Ceph
 from weighbridge.gateways.rgw.running import Running, conf_of, front_files_of
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import Check, verify
-
-if TYPE_CHECKING:
-    from weighbridge.gateways.rgw.rgw import Rgw
 
 _STOP_WITHIN_S = 60.0
 """A radosgw that is killed leaves its watches behind: others wait for its answer to each change of metadata until they expire."""
@@ -38,18 +35,18 @@ class Change:
     What was touched by one that failed is in doubt in `running`, and is started anew by the next change, whatever its scope.
     """
 
-    def __init__(self, running: Running, gateway: Rgw, scope: Scope, say: Say) -> None:
+    def __init__(self, running: Running, cluster: Cluster, scope: Scope, say: Say) -> None:
         """Touches nothing. Raises UsageError when the gateway cannot become that one while it stands, or not in this scope."""
-        _refuse_others(running.gateway, gateway)
-        scopes.refuse(scopes.differing(running.gateway.settings, gateway.settings), scope)
+        _refuse_others(running.cluster, cluster)
+        scopes.refuse(scopes.differing(running.cluster.settings, cluster.settings), scope)
         self.running = running
-        self.gateway = gateway
+        self.cluster = cluster
         self.say = say
         self.hosts = running.hosts
-        self.native = gateway.speaks_fastcgi(running.hosts)
-        self.files = gateway.files(running.roster, fsid=running.fsid, native=self.native, keyrings=running.keyrings)
+        self.native = cluster.speaks_fastcgi(running.hosts)
+        self.files = cluster.files(running.roster, fsid=running.fsid, native=self.native, keyrings=running.keyrings)
         self.conf, self.front_files = conf_of(self.files), front_files_of(self.files)
-        self.front = gateway.front(native=self.native)
+        self.front = cluster.front(native=self.native)
         self.sure = {ceph: conf for ceph, conf in running.confs.items() if conf is not None and _alive([running.radosgws[ceph]])}
         """What radosgw run with that are known to run with something."""
         self.changed = {ceph: self._changed(ceph) for ceph in running.radosgws}
@@ -70,11 +67,11 @@ class Change:
     def doubting(self) -> Iterator[None]:
         """When what is done here fails, what was touched until then is in doubt, and the gateway is what it was."""
         running = self.running
-        before = running.gateway, running.files, running.native
+        before = running.cluster, running.files, running.native
         try:
             yield
         except BaseException:
-            running.gateway, running.files, running.native = before
+            running.cluster, running.files, running.native = before
             running.confs |= dict.fromkeys(self._touched)
             if self._front_touched:
                 running.front_files = None
@@ -98,7 +95,7 @@ class Change:
             checks = verify(running.client, endpoints)
         running.confs |= dict.fromkeys(running.radosgws, self.conf)
         running.front_files = self.front_files
-        running.gateway, running.files, running.native = self.gateway, self.files, self.native
+        running.cluster, running.files, running.native = self.cluster, self.files, self.native
         return tuple(done) or ("nothing: it runs with these settings already",), checks
 
     # what is to be done ------------------------------------------------------------------------------------------------------
@@ -107,7 +104,7 @@ class Change:
         """Options in which the daemon's file differs from what it runs with; where that is in doubt, all of radosgw's."""
         after = effective(self.conf, ceph.name)
         if ceph not in self.sure:
-            own = self.gateway.settings.options.get("client", {})
+            own = self.cluster.settings.options.get("client", {})
             return {name: value for name, value in after.items() if name.startswith("rgw_") or name in own}
         before = effective(self.sure[ceph], ceph.name)
         names = dict.fromkeys((*before, *after))
@@ -202,9 +199,9 @@ class Change:
 
     def _change_front(self) -> list[str]:
         """Reload the front, or start it anew, or wait until it has the radosgw again that were away."""
-        if self.front is None or self.gateway.place.front is None:
+        if self.front is None or self.cluster.place.front is None:
             return []
-        host = self.hosts[self.gateway.place.front]
+        host = self.hosts[self.cluster.place.front]
         done = []
         if self.front_stale:
             self._front_touched = True
@@ -238,8 +235,8 @@ class Change:
         Files([file for file in self.files.files if file.path in paths]).write(self.hosts)
 
 
-def _refuse_others(before: Rgw, after: Rgw) -> None:
-    if (before.kind, before.release, before.place) != (after.kind, after.release, after.place):
+def _refuse_others(before: Cluster, after: Cluster) -> None:
+    if (before.release, before.place) != (after.release, after.place):
         raise UsageError("a gateway that stands keeps its kind, release and placement; for others a new one is stood up")
 
 

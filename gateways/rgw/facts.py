@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from weighbridge.common.quantities import show_bytes
 from weighbridge.gateways.host import Host
 from weighbridge.gateways.rgw import objectstore
+from weighbridge.gateways.rgw.cluster import Cluster
 from weighbridge.gateways.rgw.config import DATA_POOL, INDEX_POOL, pools
 from weighbridge.gateways.rgw.monitor import Ceph, ask, option
 from weighbridge.gateways.rgw.releases import RELEASES
 from weighbridge.gateways.rgw.settings import Settings
-
-if TYPE_CHECKING:
-    from weighbridge.gateways.rgw.rgw import Rgw
 
 Media = Literal["hdd", "ssd"]
 _MEDIA: Mapping[Media, str] = {"hdd": "spinning (rotational)", "ssd": "solid state"}
@@ -51,7 +49,7 @@ _BYTES = (
 
 
 def facts(
-    gateway: Rgw,
+    cluster: Cluster,
     osds: Sequence[Ceph],
     gateways: Sequence[Ceph],
     mon: Host,
@@ -66,7 +64,7 @@ def facts(
 
     Raises ServiceFailed when a daemon does not know an option that the layout sets.
     """
-    settings = gateway.settings
+    settings = cluster.settings
     pool = settings.pools
     rgw_host = gateways[0].host
     packages = ("radosgw", "ceph-osd", "ceph-mon")
@@ -75,10 +73,10 @@ def facts(
     each = Counter(one.host.name for one in gateways)
     where = ", ".join(f"{name} ({count})" if count > 1 else name for name, count in each.items())
     found = {
-        "gateway": f"Ceph RGW, release {gateway.release}",
+        "gateway": f"Ceph RGW, release {cluster.release}",
         "radosgw": rgw_host.run(["radosgw", "--version"]).stdout.strip(),
         "packages": ", ".join(listed.split("\n")).strip(", "),
-        "daemons": f"mon and mgr on {mon.name}, {len(osds)} OSDs on {len(gateway.place.osd)} hosts, radosgw on {where}",
+        "daemons": f"mon and mgr on {mon.name}, {len(osds)} OSDs on {len(cluster.place.osd)} hosts, radosgw on {where}",
         "object store": store,
         "replicas": f"{pool.replicas}, each on {'a host' if pool.failure_domain == 'host' else 'an OSD'} of its own",
         "acknowledgement": (
@@ -90,9 +88,9 @@ def facts(
         "reads by OSD": spread(primaries),
         **_background(settings),
     }
-    if gateway.place.apache is not None and settings.apache.path == "fastcgi":
+    if cluster.place.apache is not None and settings.apache.path == "fastcgi":
         found["FastCGI of radosgw"] = "yes: Apache speaks to it directly" if native else "none in this release's program"
-    lacks = RELEASES[gateway.release].lacks
+    lacks = RELEASES[cluster.release].lacks
     wanted = (*_OSD_OPTIONS, *_STORE_OPTIONS[settings.osd.objectstore])
     for what, ceph, names in (("rgw", gateways[0], _RGW_OPTIONS), ("osd", osds[0], wanted)):
         for name, value in _values(ceph, [name for name in names if name not in lacks]).items():

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from weighbridge.common.errors import UsageError
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
 from weighbridge.gateways.apache.settings import STATS_PORT
-from weighbridge.gateways.front import Backend, Front
 from weighbridge.gateways.gateway import Gateway, HostNeed, Image, LayerName, Rendered, Say, Site, Standing, Tier
 from weighbridge.gateways.host import Host
 from weighbridge.gateways.rgw import options, scopes
-from weighbridge.gateways.rgw.config import CONF, KEYRING, ceph_conf
-from weighbridge.gateways.rgw.files import File, Files
-from weighbridge.gateways.rgw.keyring import keyring
+from weighbridge.gateways.rgw.cluster import Cluster
+from weighbridge.gateways.rgw.config import CONF
 from weighbridge.gateways.rgw.releases import RELEASES
 from weighbridge.gateways.rgw.rise import Rise
 from weighbridge.gateways.rgw.roster import MON_PORTS, Roster
@@ -23,10 +21,6 @@ from weighbridge.gateways.rgw.settings import Place, Settings
 from weighbridge.gateways.structure import Structure
 
 _NO_FSID = "00000000-0000-0000-0000-000000000000"
-_HEALTH_PATH = "/swift/healthcheck"
-
-# A radosgw that has the FastCGI front end calls libfcgi, whose names are then in the program or in Ceph's library of it.
-_FASTCGI = "grep -qa FCGX_ $(command -v radosgw) /usr/lib/*/libradosgw.so* 2>/dev/null && echo yes || echo no"
 
 
 class Rgw(Gateway):
@@ -44,6 +38,7 @@ class Rgw(Gateway):
         self.release = release
         self.place = place
         self.settings = settings
+        self.cluster = Cluster(release=release, place=place, settings=settings)
         self._fit_release(release)
         self._fit_place()
         self._fit_ports()
@@ -134,53 +129,19 @@ class Rgw(Gateway):
         store = {"disks": osd.least_disks, "memory_bytes": osd.least_memory_bytes}
         return {name: HostNeed(roles=tuple(of), tier=_tier(of), **(store if "osd" in of else {})) for name, of in roles.items()}
 
-    def front(self, *, native: bool) -> Front | None:
-        """The front as the layout says it; `native`: the radosgw behind it speak FastCGI themselves."""
-        # The fronts' modules are wanted only where there is one.
-        if self.place.haproxy is not None:
-            from weighbridge.gateways.haproxy.haproxy import Haproxy  # noqa: PLC0415
-
-            return Haproxy(self.settings.haproxy, health_path=_HEALTH_PATH)
-        if self.place.apache is not None:
-            from weighbridge.gateways.apache.apache import Apache  # noqa: PLC0415
-
-            return Apache(self.settings.apache, native=native)
-        return None
-
-    def speaks_fastcgi(self, hosts: Mapping[str, Host]) -> bool:
-        """Whether Apache is to speak FastCGI and the release's radosgw has a front end for it. Raises CommandFailed."""
-        if self.place.apache is None or self.settings.apache.path != "fastcgi":
-            return False
-        return hosts[self.place.radosgw[0]].run(["sh", "-c", _FASTCGI]).stdout.strip() == "yes"
-
-    def files(self, roster: Roster, *, fsid: str, native: bool, keyrings: Sequence[File] | None = None) -> Files:
-        """All configuration files, with fresh keys where no keyrings are given."""
-        conf = ceph_conf(self.settings, roster, fsid=fsid, lacks=RELEASES[self.release].lacks, native=native)
-        if keyrings is None:
-            keys = keyring(RELEASES[self.release].key_type, len(roster.osds), [one.name for one in roster.radosgws])
-            secret = tuple(line.removeprefix("key = ") for line in keys.splitlines() if line.startswith("key = "))
-            keyrings = [File(name, KEYRING, keys, secrets=secret) for name in roster.sites]
-        files = [file for name, ring in zip(roster.sites, keyrings, strict=True) for file in (File(name, CONF, conf), ring)]
-        front = self.front(native=native)
-        if front is not None and roster.front is not None:
-            backends = [Backend(f"{one.host}-{one.port}", one.address, one.port) for one in roster.radosgws]
-            texts = front.files(roster.front.address, backends)
-            files += [File(roster.front.name, path, text) for path, text in texts.items()]
-        return Files(files)
-
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
         """All configuration files as `bring_up` would write them, but for keys and the cluster's id, which it makes afresh."""
-        return self.files(Roster(self.place, self.settings, sites), fsid=_NO_FSID, native=False).shown()
+        return self.cluster.files(Roster(self.place, self.settings, sites), fsid=_NO_FSID, native=False).shown()
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
         """Have the release's own programs check names and values of options, and the front its files."""
-        native = self.speaks_fastcgi(hosts)
+        native = self.cluster.speaks_fastcgi(hosts)
         roster = Roster(self.place, self.settings, hosts)
-        files = self.files(roster, fsid=_NO_FSID, native=native)
+        files = self.cluster.files(roster, fsid=_NO_FSID, native=native)
         files.write(hosts)
         conf = next(file.text for file in files.files if file.path == CONF)
         faults = options.faults(hosts[self.place.radosgw[0]], self.release, conf, list(self.settings.options.values()))
-        front = self.front(native=native)
+        front = self.cluster.front(native=native)
         if front is not None and roster.front is not None:
             try:
                 front.check(hosts[roster.front.name])
@@ -191,7 +152,7 @@ class Rgw(Gateway):
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
         """Stand the cluster up; see the class Rise for the order."""
-        return Rise(self, hosts, client, say).run()
+        return Rise(self.cluster, hosts, client, say).run()
 
 
 def _tier(roles: list[str]) -> Tier:

@@ -9,7 +9,6 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
@@ -21,6 +20,7 @@ from weighbridge.gateways.gateway import Below, CephBelow, Endpoint, Say, Standi
 from weighbridge.gateways.host import Host, Service
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.rgw import objectstore
+from weighbridge.gateways.rgw.cluster import Cluster
 from weighbridge.gateways.rgw.config import DATA_POOL, KEYRING, pools, url
 from weighbridge.gateways.rgw.facts import Media
 from weighbridge.gateways.rgw.monitor import Ceph, Monitor, ask
@@ -30,9 +30,6 @@ from weighbridge.gateways.rgw.running import Running, conf_of, front_files_of
 from weighbridge.gateways.rgw.standing import RgwStanding
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import verify
-
-if TYPE_CHECKING:
-    from weighbridge.gateways.rgw.rgw import Rgw
 
 _UID = "weigh"
 _SUBUSER = f"{_UID}:swift"
@@ -49,15 +46,15 @@ class Rise:
     neither PUT nor GET needs, comes last.
     """
 
-    def __init__(self, gateway: Rgw, hosts: Mapping[str, Host], client: Host, say: Say) -> None:
-        self.gateway = gateway
-        self.settings = gateway.settings
-        self.release = RELEASES[gateway.release]
-        self.roster = Roster(gateway.place, gateway.settings, hosts)
-        self.hosts = {name: hosts[name] for name in gateway.place.hosts}
+    def __init__(self, cluster: Cluster, hosts: Mapping[str, Host], client: Host, say: Say) -> None:
+        self.cluster = cluster
+        self.settings = cluster.settings
+        self.release = RELEASES[cluster.release]
+        self.roster = Roster(cluster.place, cluster.settings, hosts)
+        self.hosts = {name: hosts[name] for name in cluster.place.hosts}
         self.client = client
         self.say = say
-        self.mon_host = hosts[gateway.place.mon]
+        self.mon_host = hosts[cluster.place.mon]
         self.fsid = str(uuid.uuid4())
         self.access_key = secrets.token_hex(10).upper()
         self.secret_key = secrets.token_urlsafe(30)
@@ -72,12 +69,12 @@ class Rise:
         if len(osds) < replicas:
             made = "the layout makes" if self.settings.osd.objectstore == "memstore" else "the disks of the osd hosts make"
             raise UsageError(f"{replicas} replicas need as many OSDs; {made} {len(osds)}")
-        native = self.gateway.speaks_fastcgi(self.hosts)
-        front, front_host = self.gateway.front(native=native), self.gateway.place.front
-        files = self.gateway.files(self.roster, fsid=self.fsid, native=native)
+        native = self.cluster.speaks_fastcgi(self.hosts)
+        front, front_host = self.cluster.front(native=native), self.cluster.place.front
+        files = self.cluster.files(self.roster, fsid=self.fsid, native=native)
         files.write(self.hosts)
         self.say(f"making the mon on {self.mon_host.name} and {len(osds)} OSDs")
-        makers: list[Callable[[], None]] = [partial(self._make_osds, name) for name in self.gateway.place.osd]
+        makers: list[Callable[[], None]] = [partial(self._make_osds, name) for name in self.cluster.place.osd]
         together([self._make_mon, *makers])
         with Monitor(self.mon_host, partial(daemon.check, self.started)) as monitor:
             for osd in osds:
@@ -102,7 +99,7 @@ class Rise:
             self._set_back(stores)
         radosgws = dict(zip(gateways, self.gateways, strict=True))
         running = Running(
-            gateway=self.gateway,
+            cluster=self.cluster,
             hosts=self.hosts,
             client=self.client,
             fsid=self.fsid,
@@ -206,7 +203,7 @@ class Rise:
             "op_mask": "read, write, delete",
             "type": "rgw",
         }
-        self.hosts[self.gateway.place.radosgw[0]].run(
+        self.hosts[self.cluster.place.radosgw[0]].run(
             ["radosgw-admin", "metadata", "put", f"user:{_UID}"], stdin=json.dumps({"data": data})
         )
 
@@ -231,7 +228,7 @@ class Rise:
     def _below(self) -> Below:
         pools = self.settings.pools
         ceph = CephBelow(
-            host=self.hosts[self.gateway.place.radosgw[0]],
+            host=self.hosts[self.cluster.place.radosgw[0]],
             mon=self.mon_host,
             osds={osd.number: osd.host for osd in self.roster.osds},
             replicas=pools.replicas,

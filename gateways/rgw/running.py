@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.host import Host
 from weighbridge.gateways.probe import Probe
+from weighbridge.gateways.rgw.cluster import Cluster
 from weighbridge.gateways.rgw.config import CONF, KEYRING
 from weighbridge.gateways.rgw.facts import Media, facts
 from weighbridge.gateways.rgw.files import File, Files
@@ -16,15 +16,12 @@ from weighbridge.gateways.rgw.monitor import Ceph
 from weighbridge.gateways.rgw.roster import Roster
 from weighbridge.gateways.verify import Check
 
-if TYPE_CHECKING:
-    from weighbridge.gateways.rgw.rgw import Rgw
-
 
 @dataclass
 class Running:
     """A gateway's daemons, and the files that they were started with or brought to since. It changes with them."""
 
-    gateway: Rgw
+    cluster: Cluster
     """The last one whose settings all daemons were seen to run with."""
     hosts: Mapping[str, Host]
     client: Host
@@ -61,32 +58,32 @@ class Running:
     @property
     def roster(self) -> Roster:
         """Who is where."""
-        return Roster(self.gateway.place, self.gateway.settings, self.hosts)
+        return Roster(self.cluster.place, self.cluster.settings, self.hosts)
 
     def facts(self, checks: Sequence[Check]) -> dict[str, str]:
         """What decides results, in words, as the daemons say it now; `checks` were passed when they last came up."""
-        gateway = self.gateway
+        cluster = self.cluster
         found = facts(
-            gateway,
+            cluster,
             self.osds,
             tuple(self.radosgws),
-            self.hosts[gateway.place.mon],
+            self.hosts[cluster.place.mon],
             native=self.native,
             media=self.media,
             primaries=self.primaries,
         )
-        front = gateway.front(native=self.native)
-        if front is not None and gateway.place.front is not None:
-            found |= front.facts(self.hosts[gateway.place.front])
+        front = cluster.front(native=self.native)
+        if front is not None and cluster.place.front is not None:
+            found |= front.facts(self.hosts[cluster.place.front])
         return found | {"verified": f"{len(checks)} operations over S3 and Swift, reads byte for byte"}
 
     def probes(self) -> tuple[Probe, ...]:
         """The counters of each radosgw, of each OSD and of the front; their programs are put on the hosts."""
-        gateway = self.gateway
+        cluster = self.cluster
         found = [one.probe() for one in (*self.radosgws, *self.osds)]
-        front = gateway.front(native=self.native)
-        if front is not None and gateway.place.front is not None:
-            found += front.probes(self.hosts[gateway.place.front])
+        front = cluster.front(native=self.native)
+        if front is not None and cluster.place.front is not None:
+            found += front.probes(self.hosts[cluster.place.front])
         return tuple(found)
 
 

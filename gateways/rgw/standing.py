@@ -14,6 +14,7 @@ from weighbridge.gateways import daemon
 from weighbridge.gateways.gateway import Below, Endpoint, Gateway, Room, Say, Standing
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.rgw.change import Change
+from weighbridge.gateways.rgw.cluster import Cluster
 from weighbridge.gateways.rgw.facts import uneven
 from weighbridge.gateways.rgw.monitor import Ceph, ask
 from weighbridge.gateways.rgw.running import Running
@@ -33,7 +34,7 @@ class RgwStanding(Standing):
         self._running = running
         self._osds = running.osds
         self._gateways = tuple(running.radosgws)
-        self._objectstore = running.gateway.settings.osd.objectstore
+        self._objectstore = running.cluster.settings.osd.objectstore
         self.endpoints = tuple(endpoints)
         self._below = below
         self.uneven = uneven(running.primaries)
@@ -100,11 +101,10 @@ class RgwStanding(Standing):
         return done
 
     def _planned(self, gateway: Gateway, scope: Scope, say: Say) -> Change:
-        from weighbridge.gateways.rgw.rgw import Rgw  # noqa: PLC0415 - it makes this one
-
-        if not isinstance(gateway, Rgw):
-            raise UsageError(f"a {Rgw.kind} gateway stands, which cannot become a {gateway.kind} one")
-        return Change(self._running, gateway, scope, say)
+        cluster = getattr(gateway, "cluster", None)
+        if not isinstance(cluster, Cluster):
+            raise UsageError(f"an rgw gateway stands, which cannot become a {gateway.kind} one")
+        return Change(self._running, cluster, scope, say)
 
     def _tell(self, checks: Sequence[Check]) -> None:
         """What is true of it now."""

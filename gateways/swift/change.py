@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 from weighbridge.common.errors import UsageError
 from weighbridge.common.scope import SCOPES, Scope, widest
@@ -19,14 +19,12 @@ from weighbridge.gateways.gateway import Endpoint, Gateway, Say
 from weighbridge.gateways.host import Host
 from weighbridge.gateways.ports import DEADLINE_S, await_ports
 from weighbridge.gateways.swift import scopes
+from weighbridge.gateways.swift.cluster import Cluster
 from weighbridge.gateways.swift.files import Secrets, files, put
 from weighbridge.gateways.swift.roster import Roster
 from weighbridge.gateways.swift.settings import SERVERS
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import Check, verify
-
-if TYPE_CHECKING:
-    from weighbridge.gateways.swift.swift import Swift
 
 _SPARE_S = 30.0
 # Ages are told in ticks of the kernel, ten milliseconds each, and times of files in jiffies.
@@ -37,7 +35,7 @@ _TOLD_WITHIN_S = 0.1
 class Stood:
     """What a bring-up left, as changes find it and leave it."""
 
-    gateway: Swift
+    cluster: Cluster
     hosts: Mapping[str, Host]
     client: Host
     secret: Secrets
@@ -54,7 +52,7 @@ class Stood:
     @property
     def front_host(self) -> Host | None:
         """Where the front is."""
-        name = self.gateway.place.haproxy
+        name = self.cluster.place.haproxy
         return None if name is None else self.hosts[name]
 
 
@@ -67,20 +65,20 @@ class Change:
     are younger than the file they read, and that is the file that was wanted.
     """
 
-    def __init__(self, stood: Stood, gateway: Swift, say: Say) -> None:
+    def __init__(self, stood: Stood, cluster: Cluster, say: Say) -> None:
         self.stood = stood
-        self.gateway = gateway
+        self.cluster = cluster
         self.say = say
-        self.front: Front | None = gateway.front()
-        roster = Roster(gateway.place, gateway.settings, stood.hosts)
+        self.front: Front | None = cluster.front()
+        roster = Roster(cluster.place, cluster.settings, stood.hosts)
         self.roster = roster
-        self.files = files(gateway.release, gateway.settings, roster, stood.secret, self.front)
+        self.files = files(cluster.release, cluster.settings, roster, stood.secret, self.front)
         self.affected = [one for one in stood.daemons if self._affects(one)]
 
     def run(self) -> tuple[str, ...]:
         """Do it; returns in words what was done. Raises as `Standing.change` does."""
         if not self.affected:
-            self.stood.gateway = self.gateway
+            self.stood.cluster = self.cluster
             return ("Swift: nothing is to be changed",)
         names = _listed(self.affected)
         self.say(f"restarting {', '.join(names)}")
@@ -98,7 +96,7 @@ class Change:
             daemon.start(background)
         self._confirm()
         daemon.check(self.stood.daemons)
-        self.stood.gateway = self.gateway
+        self.stood.cluster = self.cluster
         self.stood.verified = told(checks, self.stood.endpoints)
         self.stood.doubtful.clear()
         return tuple(f"restarted {name}" for name in names)
@@ -187,12 +185,12 @@ class Change:
         return list(dict.fromkeys(path for one in daemons for path in self._reads(one)))
 
 
-def fitting(stood: Stood, gateway: Gateway, scope: Scope) -> Swift:
+def fitting(stood: Stood, gateway: Gateway, scope: Scope) -> Cluster:
     """The gateway as one that this deployment can be changed to within a scope. Raises UsageError that says why not."""
-    now = stood.gateway
-    if not isinstance(gateway, type(now)) or (gateway.release, gateway.place) != (now.release, now.place):
+    now, cluster = stood.cluster, getattr(gateway, "cluster", None)
+    if not isinstance(cluster, Cluster) or (cluster.release, cluster.place) != (now.release, now.place):
         raise UsageError("what stands can have other settings, not another kind, release or placement", advice=_ANEW)
-    wanted = {key: type(now).scope(key) for key in scopes.changed(now.settings, gateway.settings)}
+    wanted = {key: scopes.scope(key) for key in scopes.changed(now.settings, cluster.settings)}
     beyond = [key for key, one in wanted.items() if one == "cluster"]
     if beyond:
         raise UsageError(f"Swift: {', '.join(beyond)} cannot be changed while it stands", advice=_ANEW)
@@ -200,7 +198,7 @@ def fitting(stood: Stood, gateway: Gateway, scope: Scope) -> Swift:
     if SCOPES.index(scope) < SCOPES.index(least):
         why = "its servers read their files when they start"
         raise UsageError(f"Swift: {', '.join(wanted)} cannot be changed by `{scope}`, since {why}: `{least}` is needed")
-    return gateway
+    return cluster
 
 
 _ANEW = "Take the deployment down and stand it up with these settings."

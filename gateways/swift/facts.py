@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from weighbridge.common.quantities import show_bytes
 from weighbridge.gateways.host import Host
 from weighbridge.gateways.swift import pipeline
+from weighbridge.gateways.swift.cluster import Cluster
 from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.gateways.swift.settings import Settings
-
-if TYPE_CHECKING:
-    from weighbridge.gateways.swift.swift import Swift
 
 LOG = "swift.log"
 """Log of a host that all its Swift servers write to."""
@@ -21,9 +18,9 @@ LOG = "swift.log"
 _MODIFIED = re.compile(r'Pipeline was modified\. New pipeline is "([^"]*)"')
 
 
-def facts(gateway: Swift, proxy: Host, stores: Sequence[Host]) -> dict[str, str]:
+def facts(cluster: Cluster, proxy: Host, stores: Sequence[Host]) -> dict[str, str]:
     """All of them; `proxy` is the first proxy host."""
-    settings, place = gateway.settings, gateway.place
+    settings, place = cluster.settings, cluster.place
     objects, front = settings.object, settings.proxy
     packages = ("python3-swift", "python3-eventlet", "liberasurecode1", "memcached", "python3")
     versions = proxy.run(["dpkg-query", "-W", "-f", "${Package} ${Version}\\n", *packages]).stdout
@@ -32,7 +29,7 @@ def facts(gateway: Swift, proxy: Host, stores: Sequence[Host]) -> dict[str, str]
     kept = "stay in the page cache" if objects.keep_cache_private else "leave the page cache"
     many = f"{front.daemons} proxies and memcached" if front.daemons > 1 else "proxy and memcached"
     return {
-        "gateway": f"OpenStack Swift, release {gateway.release}",
+        "gateway": f"OpenStack Swift, release {cluster.release}",
         "packages": ", ".join(versions.split("\n")).strip(", "),
         "daemons": f"{many} on {', '.join(place.proxy)}; account, container and object server on {len(stores)} hosts, a zone each",
         "pipeline": _pipeline(proxy, pipeline.words(settings)),
@@ -47,7 +44,7 @@ def facts(gateway: Swift, proxy: Host, stores: Sequence[Host]) -> dict[str, str]
         "keep_cache_private": f"{str(objects.keep_cache_private).lower()}: objects that were read {kept}",
         "keep_cache_size": f"{objects.keep_cache_size} ({show_bytes(objects.keep_cache_size)})",
         "etag_validate_pct": f"{objects.etag_validate_pct} % of the reads have their MD5 checked"
-        + (" (this release has no choice)" if "etag_validate_pct" in RELEASES[gateway.release].lacks else ""),
+        + (" (this release has no choice)" if "etag_validate_pct" in RELEASES[cluster.release].lacks else ""),
         "chunks": f"proxy: client {front.client_chunk_size}, object {front.object_chunk_size}; "
         f"object server: network {objects.network_chunk_size}, disk {objects.disk_chunk_size} bytes",
         "timeouts": f"proxy: node {front.node_timeout:g} s, connect {front.conn_timeout:g} s, "

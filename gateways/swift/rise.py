@@ -6,7 +6,6 @@ import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from weighbridge.gateways import daemon, program
 from weighbridge.gateways.daemon import Daemon
@@ -15,6 +14,7 @@ from weighbridge.gateways.host import Host, Service
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.swift import beneath, config
 from weighbridge.gateways.swift.change import Stood, told
+from weighbridge.gateways.swift.cluster import Cluster
 from weighbridge.gateways.swift.facts import LOG
 from weighbridge.gateways.swift.files import Secrets, files, put
 from weighbridge.gateways.swift.roster import Roster
@@ -22,9 +22,6 @@ from weighbridge.gateways.swift.settings import SERVERS
 from weighbridge.gateways.swift.standing import SwiftStanding
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import verify
-
-if TYPE_CHECKING:
-    from weighbridge.gateways.swift.swift import Swift
 
 _RING_SEED = 2014
 _HTTP_PORT = 80
@@ -43,18 +40,18 @@ class Rise:
     minute. The front starts when the proxies answer: its first health checks find them.
     """
 
-    def __init__(self, gateway: Swift, hosts: Mapping[str, Host], client: Host, say: Say) -> None:
-        self.gateway = gateway
-        self.settings = gateway.settings
+    def __init__(self, cluster: Cluster, hosts: Mapping[str, Host], client: Host, say: Say) -> None:
+        self.cluster = cluster
+        self.settings = cluster.settings
         self.hosts = hosts
         self.client = client
         self.say = say
-        self.roster = Roster(gateway.place, gateway.settings, hosts)
-        self.stores = [hosts[name] for name in gateway.place.storage]
-        self.caches = [hosts[name] for name in gateway.place.proxy]
-        self.front = gateway.front()
+        self.roster = Roster(cluster.place, cluster.settings, hosts)
+        self.stores = [hosts[name] for name in cluster.place.storage]
+        self.caches = [hosts[name] for name in cluster.place.proxy]
+        self.front = cluster.front()
         self.secret = Secrets()
-        self.files = files(gateway.release, gateway.settings, self.roster, self.secret, self.front)
+        self.files = files(cluster.release, cluster.settings, self.roster, self.secret, self.front)
         self.started: list[Daemon] = []
 
     def run(self) -> Standing:
@@ -73,7 +70,7 @@ class Rise:
         if self.settings.background:
             self._start_background()
         stood = Stood(
-            gateway=self.gateway,
+            cluster=self.cluster,
             hosts=self.hosts,
             client=self.client,
             secret=self.secret,

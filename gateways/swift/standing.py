@@ -27,8 +27,8 @@ class SwiftStanding(Standing):
     def __init__(self, stood: Stood, below: Callable[[], Below]) -> None:
         """`below` is asked once, when it is wanted: nothing of it can be changed. Raises CommandFailed."""
         self._stood = stood
-        self._caches = tuple(stood.hosts[name] for name in stood.gateway.place.proxy)
-        self._stores = tuple(stood.hosts[name] for name in stood.gateway.place.storage)
+        self._caches = tuple(stood.hosts[name] for name in stood.cluster.place.proxy)
+        self._stores = tuple(stood.hosts[name] for name in stood.cluster.place.storage)
         self._below = functools.cache(below)
         self.endpoints = stood.endpoints
         self._describe()
@@ -36,9 +36,9 @@ class SwiftStanding(Standing):
     def _describe(self) -> None:
         """What is true of it as it stands now. Raises CommandFailed."""
         stood = self._stood
-        found = facts(stood.gateway, self._caches[0], self._stores)
+        found = facts(stood.cluster, self._caches[0], self._stores)
         watched = probes(self._caches, self._stores)
-        front, host = stood.gateway.front(), stood.front_host
+        front, host = stood.cluster.front(), stood.front_host
         if front is not None and host is not None:
             found |= front.facts(host)
             watched += front.probes(host)

@@ -10,19 +10,16 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
 from weighbridge.gateways import program
-from weighbridge.gateways.front import Front
 from weighbridge.gateways.gateway import Gateway, HostNeed, Image, LayerName, Rendered, Say, Site, Standing, Tier
 from weighbridge.gateways.host import Host
 from weighbridge.gateways.structure import Structure
 from weighbridge.gateways.swift import config, options, scopes
+from weighbridge.gateways.swift.cluster import Cluster
 from weighbridge.gateways.swift.files import Secrets, files, shown
 from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.gateways.swift.rise import Rise
 from weighbridge.gateways.swift.roster import Roster
 from weighbridge.gateways.swift.settings import Place, Settings
-
-_HEALTH_PATH = "/healthcheck"
-"""Answered by one of the first filters of the pipeline, without asking anybody."""
 
 
 class Swift(Gateway):
@@ -40,6 +37,7 @@ class Swift(Gateway):
         self.release = release
         self.place = place
         self.settings = settings
+        self.cluster = Cluster(release=release, place=place, settings=settings)
         if len(place.storage) < settings.replicas:
             raise ValueError(f"{settings.replicas} replicas in zones of their own need {settings.replicas} storage hosts")
         if settings.object.etag_validate_pct != 100 and "etag_validate_pct" in RELEASES[release].lacks:
@@ -109,23 +107,17 @@ class Swift(Gateway):
             name: HostNeed(roles=tuple(of), disks=disks if "storage" in of else 0, tier=_tier(of)) for name, of in roles.items()
         }
 
-    def front(self) -> Front | None:
-        """The front as the layout says it."""
-        if self.place.haproxy is None:
-            return None
-        from weighbridge.gateways.haproxy.haproxy import Haproxy  # noqa: PLC0415 - wanted only where there is one
-
-        return Haproxy(self.settings.haproxy, health_path=_HEALTH_PATH)
-
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
         """All configuration files as `bring_up` would write them, but for secrets, which it makes afresh."""
         secret = Secrets()
-        return shown(files(self.release, self.settings, Roster(self.place, self.settings, sites), secret, self.front()), secret)
+        return shown(
+            files(self.release, self.settings, Roster(self.place, self.settings, sites), secret, self.cluster.front()), secret
+        )
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
         """Compare every option with those the release knows, and have the front check its file."""
         roster = Roster(self.place, self.settings, hosts)
-        front = self.front()
+        front = self.cluster.front()
         texts = files(self.release, self.settings, roster, Secrets(), front)
         asked = hosts[self.place.proxy[0]]
         done = asked.run(program.ship(asked, "weighbridge.gateways.swift.known_options"))
@@ -149,7 +141,7 @@ class Swift(Gateway):
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
         """Stand it up; see the class Rise for the order."""
-        return Rise(self, hosts, client, say).run()
+        return Rise(self.cluster, hosts, client, say).run()
 
 
 def _tier(roles: list[str]) -> Tier:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from weighbridge.common.quantities import show_bytes
 from weighbridge.results.analysis.steps.summary import WITH_BODIES, Row
 from weighbridge.suites import Api, DriverName, Operation
-
-if TYPE_CHECKING:
-    from weighbridge.results.analysis.comparison import Effect
-    from weighbridge.results.analysis.findings import Finding
 
 _NOUNS: Final[dict[Operation, str]] = {
     "read": "reads",
@@ -34,7 +30,27 @@ Kind = tuple[str, Operation, Api, DriverName]
 """A kind of requests: workload, operation, API, and the driver that makes them."""
 
 
-def kind_of(one: Row | Effect | Finding) -> Kind:
+class OfAKind(Protocol):
+    """A row, an effect or a finding: what is about one kind of requests."""
+
+    @property
+    def workload(self) -> str:
+        """Name of the workload."""
+
+    @property
+    def operation(self) -> Operation:
+        """What is asked of the gateway."""
+
+    @property
+    def api(self) -> Api:
+        """By which API."""
+
+    @property
+    def driver(self) -> DriverName:
+        """What makes the requests."""
+
+
+def kind_of(one: OfAKind) -> Kind:
     """The kind of requests that a row, an effect or a finding is about."""
     return one.workload, one.operation, one.api, one.driver
 

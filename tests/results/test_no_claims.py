@@ -12,7 +12,6 @@ import pytest
 from rich.console import Console
 
 from fake_run import WORKLOADS, fake_run
-from weighbridge.outcome import print_outcome
 from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.charts.gallery import gallery_of
@@ -22,6 +21,7 @@ from weighbridge.results.record.store import RunStore
 from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.markdown import markdown
 from weighbridge.results.slides.talk import talk
+from weighbridge.screen.outcome import print_outcome
 
 CLAIMS = re.compile(r"\b(leads|led|faster than|slower than|wins|beats|same hosts|are valid|is faster|is slower)\b")
 CHOSEN = tuple(one.model_copy(update={"workers": (1, 16)}) for one in WORKLOADS[:2])

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.common.record import Record
+from weighbridge.conductor.plan import Plan, make_plan
 from weighbridge.gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Site, Standing
 from weighbridge.gateways.host import Host, Service
-from weighbridge.plan import Plan, make_plan
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Suite

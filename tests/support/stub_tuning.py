@@ -17,12 +17,12 @@ from weighbridge.common.document import Document
 from weighbridge.common.errors import DriverError, ServiceFailed, UsageError
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
+from weighbridge.conductor.opening import Opened
 from weighbridge.drivers import fake
 from weighbridge.drivers.driver import Heard
 from weighbridge.drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Setup, Step, Target
 from weighbridge.gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Site, Standing
 from weighbridge.gateways.host import Host
-from weighbridge.opening import Opened
 from weighbridge.results.record.measurement import Load, Measurement
 from weighbridge.results.record.step import Pass
 from weighbridge.run import Doing
@@ -219,7 +219,7 @@ def made_up(settings: Settings, layout: str, seed: int, step: Step) -> Measureme
 
 @contextmanager
 def opened(deployment: Deployment, suite: Suite, _one: Pass, **_named: object) -> Iterator[Opened]:
-    """Instead of `weighbridge.opening.opened`."""
+    """Instead of `weighbridge.conductor.opening.opened`."""
     yield Opened(Answering(deployment, suite), {})
 
 

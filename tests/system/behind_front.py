@@ -8,9 +8,9 @@ from pathlib import Path
 
 from telling import told
 
+from weighbridge.conductor.opening import opened
 from weighbridge.drivers.driver import Driver
 from weighbridge.drivers.order import Cleanup, Prepare, Step
-from weighbridge.opening import opened
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite, Workload

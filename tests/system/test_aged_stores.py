@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge import aging
 from weighbridge.common.errors import TargetError
+from weighbridge.conductor import aging
 from weighbridge.suites import Age, Suite
 from weighbridge.topologies.deployment import Deployment
 

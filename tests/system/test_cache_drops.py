@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from stub_run import StubGateway
-from weighbridge.cache_dropper import dropping
+from weighbridge.conductor.cache_dropper import dropping
 from weighbridge.gateways.host import Host
 from weighbridge.suites import Every
 from weighbridge.topologies.deployment import Deployment, Place, deploy

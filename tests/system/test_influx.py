@@ -16,7 +16,7 @@ import pytest
 
 from fake_run import WORKLOADS, Spoilt, fake_run
 from weighbridge.common.errors import TargetError
-from weighbridge.influx_writer import InfluxWriter
+from weighbridge.conductor.influx_writer import InfluxWriter
 from weighbridge.results.influx.export import send_run
 from weighbridge.results.influx.points import RunPoints
 from weighbridge.results.influx.server import InfluxServer, Refused

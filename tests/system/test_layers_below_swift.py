@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from weighbridge.conductor.opening import object_servers
 from weighbridge.drivers.engine._native import content, ring_place
 from weighbridge.drivers.order import Cleanup, Prepare
-from weighbridge.opening import object_servers
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite, Workload
 from weighbridge.topologies.deployment import Deployment

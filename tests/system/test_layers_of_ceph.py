@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.asking import ask_osds
+from weighbridge.conductor.asking import ask_osds
+from weighbridge.conductor.opening import opened
 from weighbridge.drivers.driver import GaveUp
 from weighbridge.drivers.order import Cleanup, Prepare, Step
-from weighbridge.opening import opened
 from weighbridge.results.analysis.steps.validity import BESIDE_GATEWAY
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Measurement

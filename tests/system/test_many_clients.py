@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from weighbridge.common.errors import DriverError
+from weighbridge.conductor.opening import opened
 from weighbridge.drivers.order import Cleanup, Prepare, Progress, Step
-from weighbridge.opening import opened
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite

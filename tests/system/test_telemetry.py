@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from fake_run import WORKLOADS, fake_run
+from weighbridge.conductor.telemetry import Watch, limits_of
 from weighbridge.drivers.order import Progress
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.host import Host, Service
@@ -21,7 +22,6 @@ from weighbridge.results.analysis.steps.use import Resource, StepUse, limit_word
 from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import Telemetry
-from weighbridge.telemetry import Watch, limits_of
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.lab import LabHosts, raise_lab
 

@@ -7,9 +7,9 @@ import pytest
 
 from stub_run import Run, StubGateway
 from weighbridge.common.errors import CommandFailed, ServiceFailed, TargetError
+from weighbridge.conductor.interruption import Interrupted, interruptible
 from weighbridge.gateways.gateway import Say, Standing
 from weighbridge.gateways.host import Host, Service
-from weighbridge.interruption import Interrupted, interruptible
 from weighbridge.results.record.store import StoreError
 from weighbridge.topologies.conducting import Conducted
 from weighbridge.topologies.deployment import conducted, deploy, standing

@@ -4,10 +4,10 @@ from typing import Any
 import pytest
 
 from stub_run import FAKE_DRIVER, SUITE, Run
-from weighbridge import aging
 from weighbridge.common.errors import TargetError, UsageError
-from weighbridge.conductor import Conductor
-from weighbridge.display import Display
+from weighbridge.conductor import aging
+from weighbridge.conductor.conductor import Conductor
+from weighbridge.conductor.measuring import Display
 from weighbridge.drivers.order import Aged, AgeRound, Progress
 from weighbridge.gateways.gateway import Room
 from weighbridge.results.record.store import RunStore

@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from weighbridge.answer import answer_csv, answer_json, answer_text
 from weighbridge.common.errors import UsageError
 from weighbridge.results.export.query import Answer
+from weighbridge.screen.answer import answer_csv, answer_json, answer_text
 
 ANSWER = Answer(
     columns=("name", "share", "texts"),

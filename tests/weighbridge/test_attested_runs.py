@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from stub_run import FAKE_DRIVER, Run
-from weighbridge import conductor
-from weighbridge.conductor import Conductor
+from weighbridge.conductor import conductor
+from weighbridge.conductor.conductor import Conductor
 from weighbridge.drivers.order import Progress
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from weighbridge.cli.baseline import baseline, sizes_of
 from weighbridge.common.errors import UsageError
-from weighbridge.verbs.baseline import baseline, sizes_of
 
 
 def test_sizes_are_told_as_people_write_them_each_once() -> None:

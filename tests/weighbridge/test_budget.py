@@ -6,12 +6,12 @@ import pytest
 from click.testing import CliRunner
 
 from stub_run import FAKE_DRIVER, SUITE, Run
-from weighbridge.budget import REPORTING_S, SHORTEST_WINDOW_S, Allowance, Budgeted, claim, comparisons_of, fit, sentences
+from weighbridge.budget import SHORTEST_WINDOW_S, Budgeted, claim, comparisons_of, fit, sentences
 from weighbridge.command import weighbridge
 from weighbridge.common.errors import UsageError
-from weighbridge.conductor import Conductor
-from weighbridge.facts import facts_of_machine
-from weighbridge.pace import Pace, show_duration
+from weighbridge.conductor.conductor import Conductor
+from weighbridge.conductor.facts import facts_of_machine
+from weighbridge.conductor.pace import REPORTING_S, Allowance, Pace, show_duration
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.record.manifest import Sheet

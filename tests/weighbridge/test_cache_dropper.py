@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from weighbridge.cache_dropper import dropping
 from weighbridge.common.errors import TargetError
+from weighbridge.conductor.cache_dropper import dropping
 from weighbridge.suites import Every
 
 LATE_S = 10.0

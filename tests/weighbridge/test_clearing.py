@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from weighbridge.clearing import clearing
 from weighbridge.common.errors import DriverError, TargetError
-from weighbridge.interruption import Interrupted
+from weighbridge.conductor.clearing import clearing
+from weighbridge.conductor.interruption import Interrupted
 
 
 class Kept:

@@ -12,6 +12,8 @@ from click import Command
 from click.testing import CliRunner
 
 from stub_run import Run
+from weighbridge.cli import compare, resume
+from weighbridge.cli.compare import cosbench_site
 from weighbridge.command import Verbs
 from weighbridge.common.errors import MissingMeans, UsageError
 from weighbridge.drivers.cosbench import installation
@@ -20,8 +22,6 @@ from weighbridge.topologies.deployment import Stands, deploy
 from weighbridge.topologies.lab.daemons import keep
 from weighbridge.topologies.lab.program import Process
 from weighbridge.topologies.loader import shipped_layouts
-from weighbridge.verbs import compare, resume
-from weighbridge.verbs.compare import cosbench_site
 
 
 def weighbridge(*arguments: str, folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
@@ -178,7 +178,9 @@ def test_a_home_folder_that_cannot_be_looked_into_is_told_in_words(monkeypatch: 
 def test_a_file_that_this_user_may_not_use_is_told_in_words(
     monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]]
 ) -> None:
-    monkeypatch.setattr("weighbridge.standing.print_standing", failing(PermissionError(errno.EACCES, "Permission denied", "/x/y")))
+    monkeypatch.setattr(
+        "weighbridge.screen.standing.print_standing", failing(PermissionError(errno.EACCES, "Permission denied", "/x/y"))
+    )
     code, _, said = tell("status")
     assert (code, said.splitlines()[0]) == (3, "weighbridge: /x/y: Permission denied")
 
@@ -322,7 +324,7 @@ def test_what_nobody_foresaw_is_one_line_a_file_with_its_details_and_exit_code_f
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]], error: Exception
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr("weighbridge.standing.print_standing", failing(error))
+    monkeypatch.setattr("weighbridge.screen.standing.print_standing", failing(error))
     code, _, said = tell("status")
     (details,) = tmp_path.glob("weighbridge-*.txt")
     assert code == 5
@@ -337,7 +339,7 @@ def test_an_internal_error_whose_details_cannot_be_kept_is_told_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]]
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
-    monkeypatch.setattr("weighbridge.standing.print_standing", failing(ZeroDivisionError("by nothing")))
+    monkeypatch.setattr("weighbridge.screen.standing.print_standing", failing(ZeroDivisionError("by nothing")))
     code, _, said = tell("status")
     assert code == 5
     assert "ZeroDivisionError: by nothing; its details could not be written: No such file" in said
@@ -347,7 +349,9 @@ def test_an_internal_error_whose_details_cannot_be_kept_is_told_all_the_same(
 def test_a_disk_that_is_full_anywhere_is_told_with_its_file_and_exit_code_three(
     monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]], number: int
 ) -> None:
-    monkeypatch.setattr("weighbridge.standing.print_standing", failing(OSError(number, os.strerror(number), "/somewhere/a-log")))
+    monkeypatch.setattr(
+        "weighbridge.screen.standing.print_standing", failing(OSError(number, os.strerror(number), "/somewhere/a-log"))
+    )
     code, _, said = tell("status")
     assert code == 3
     assert f"/somewhere/a-log: the disk is full ({os.strerror(number)})\nMake room" in said

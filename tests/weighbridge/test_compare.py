@@ -7,13 +7,13 @@ from click.testing import CliRunner
 
 from fake_run import WORKLOADS, fake_run
 from made_up import fake_measurement
+from weighbridge.cli.compare import exit_code
 from weighbridge.command import weighbridge
 from weighbridge.results import derive
 from weighbridge.results.charts.pictures import RenderingError
 from weighbridge.results.derivation import Derived
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.verbs.compare import exit_code
 
 KEY = StepKey(layout="rgw-a", api="swift", workload="small", workers=4, repeat=0)
 GOOD = StepResult(key=KEY, measurement=fake_measurement(workload="small"), valid=True, order=0)

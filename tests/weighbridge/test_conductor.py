@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from stub_run import FAKE_DRIVER, SUITE, Run
-from weighbridge import conductor
 from weighbridge.common.errors import DriverError, ServiceFailed, TargetError
-from weighbridge.conductor import Conductor
+from weighbridge.conductor import conductor
+from weighbridge.conductor.conductor import Conductor
+from weighbridge.conductor.measuring import Measuring
+from weighbridge.conductor.opening import Opened
 from weighbridge.drivers import fake
 from weighbridge.drivers.order import Cleanup, Prepare, Progress, Setup, Step, Target
-from weighbridge.measuring import Measuring
-from weighbridge.opening import Opened
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.step import Pass, StepKey, StepResult
 from weighbridge.results.record.store import RunStore, StoreError

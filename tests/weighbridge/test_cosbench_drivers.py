@@ -13,7 +13,7 @@ import pytest
 
 from tests.drivers.cosbench.test_installation import home, wait_until_gone
 from weighbridge.common.errors import DriverError
-from weighbridge.cosbench_drivers import CosbenchDrivers
+from weighbridge.conductor.cosbench_drivers import CosbenchDrivers
 from weighbridge.topologies.fake import FakeHost
 
 __all__ = ["home"]

@@ -5,10 +5,10 @@ from rich.console import Console
 
 from made_up import fake_measurement
 from stub_run import Run
-from weighbridge.display import LiveDisplay, PlainDisplay, display_for
+from weighbridge.conductor.pace import Pace
 from weighbridge.drivers.order import Progress
-from weighbridge.pace import Pace
 from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.screen.display import LiveDisplay, PlainDisplay, display_for
 
 KEY = StepKey(layout="rgw-a", api="swift", workload="small", workers=4, repeat=0)
 GOOD = StepResult(key=KEY, measurement=fake_measurement(workload="small"), valid=True, order=0)

@@ -7,7 +7,7 @@ import pytest
 from pptx import Presentation
 
 from fake_influx import FakeInflux
-from weighbridge.verbs.sql import EXAMPLES
+from weighbridge.cli.sql import EXAMPLES
 
 Told = tuple[int, str, str]
 

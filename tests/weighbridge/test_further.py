@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from stub_run import FAKE_DRIVER, SUITE, Run
-from weighbridge import further
-from weighbridge.budget import Allowance
-from weighbridge.conductor import FURTHER, Conductor
-from weighbridge.further import STRICT, clear, unclear
-from weighbridge.plan import Plan
+from weighbridge.conductor import further
+from weighbridge.conductor.conductor import FURTHER, Conductor
+from weighbridge.conductor.further import STRICT, clear, unclear
+from weighbridge.conductor.pace import Allowance
+from weighbridge.conductor.plan import Plan
 from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.resolved import ResolvedPlan

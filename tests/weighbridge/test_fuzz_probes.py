@@ -7,7 +7,7 @@ import math
 import pytest
 
 from tests.mutation import Dice, cases, tried, wrong_json
-from weighbridge.probe_reader import _values
+from weighbridge.conductor.probe_reader import _values
 
 LINE = {"frontend.scur": 3, "frontend.bin": 1234567890, "gateway-1.up": 1, "qtime": 0.25, "op_latency_sum_s": 12.125}
 

@@ -11,14 +11,14 @@ from rich.console import Console
 from fake_influx import Answer, FakeInflux
 from stub_run import FAKE_DRIVER, SUITE, Run, StubGateway
 from weighbridge import run as running
+from weighbridge.cli import compare, resume, study
 from weighbridge.common.errors import UsageError
-from weighbridge.display import PlainDisplay
-from weighbridge.interruption import Interrupted
+from weighbridge.conductor.interruption import Interrupted
 from weighbridge.results.influx.points import RunPoints
 from weighbridge.results.influx.server import InfluxServer
 from weighbridge.results.record.store import RunStore
+from weighbridge.screen.display import PlainDisplay
 from weighbridge.topologies import loader
-from weighbridge.verbs import compare, resume, study
 
 
 @pytest.fixture(autouse=True)

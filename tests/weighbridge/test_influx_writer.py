@@ -9,10 +9,9 @@ import pytest
 
 from fake_influx import Answer, FakeInflux
 from fake_run import WORKLOADS, fake_run
-from weighbridge import influx_writer
+from weighbridge.conductor import influx_writer
+from weighbridge.conductor.influx_writer import InfluxWriter
 from weighbridge.drivers.order import Progress
-from weighbridge.influx_display import InfluxDisplay, sending
-from weighbridge.influx_writer import InfluxWriter
 from weighbridge.results.influx import spool as influx_spool
 from weighbridge.results.influx.export import send_run
 from weighbridge.results.influx.points import RunPoints
@@ -20,6 +19,7 @@ from weighbridge.results.influx.server import InfluxServer
 from weighbridge.results.influx.spool import REFUSED, SPOOL, Spool
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
+from weighbridge.screen.influx_display import InfluxDisplay, sending
 
 SMALL = (WORKLOADS[0].model_copy(update={"workers": (1, 4, 16), "runtime": 3.0}),)
 

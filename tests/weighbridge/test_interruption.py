@@ -4,7 +4,7 @@ import signal
 import click
 import pytest
 
-from weighbridge.interruption import Interrupted, interruptible
+from weighbridge.conductor.interruption import Interrupted, interruptible
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

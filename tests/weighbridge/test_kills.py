@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from stub_run import FAKE_DRIVER, StubGateway
-from weighbridge import telemetry
 from weighbridge.command import main
+from weighbridge.conductor import telemetry
 from weighbridge.results import derivation
 from weighbridge.results.charts.chart_theme import LIGHT
 from weighbridge.results.charts.gallery import Gallery

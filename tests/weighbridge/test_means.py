@@ -8,11 +8,11 @@ import pytest
 from click.testing import CliRunner
 
 from weighbridge import means
+from weighbridge.cli.doctor import command
 from weighbridge.common.errors import EXIT_USAGE, UsageError
 from weighbridge.means import require
 from weighbridge.topologies.deployment import Place
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.verbs.doctor import command
 
 
 def test_doctor_names_perf_as_optional_and_does_not_count_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,11 +13,11 @@ import pytest
 
 from made_up import fake_measurement
 from stub_run import SUITE, Run
-from weighbridge import conductor
-from weighbridge.conductor import Conductor
+from weighbridge.conductor import conductor
+from weighbridge.conductor.conductor import Conductor
+from weighbridge.conductor.opening import Opened
 from weighbridge.drivers import fake
 from weighbridge.drivers.order import Cleanup, Order, Prepare, Setup, Step, Target
-from weighbridge.opening import Opened
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.step import Pass, StepResult
 from weighbridge.suites import Suite

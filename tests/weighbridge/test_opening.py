@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from pydantic import SecretStr
 
-from weighbridge import opening
+from weighbridge.conductor import opening
 from weighbridge.drivers.order import Setup, Target
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import loader

@@ -8,12 +8,12 @@ import pytest
 from rich.console import Console
 
 from fake_run import WORKLOADS, Spoilt, fake_run
-from weighbridge.outcome import print_outcome
 from weighbridge.results import derive
 from weighbridge.results.analysis.reasons import reasons
 from weighbridge.results.derivation import Derived
 from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.talk import talk
+from weighbridge.screen.outcome import print_outcome
 
 SMALL = WORKLOADS[0].model_copy(update={"workers": (1, 32), "runtime": 2.0})
 

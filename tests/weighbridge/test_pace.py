@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from stub_run import Run
-from weighbridge.pace import Pace, Unit, show_duration, units
-from weighbridge.plan import Plan, Visit
+from weighbridge.conductor.pace import Pace, Unit, show_duration, units
+from weighbridge.conductor.plan import Plan, Visit
 from weighbridge.results.record.step import StepKey
 from weighbridge.topologies.hardware import Hardware
 
@@ -17,7 +17,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
-        monkeypatch.setattr("weighbridge.pace.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("weighbridge.conductor.pace.time.monotonic", lambda: self.now)
 
 
 @pytest.fixture

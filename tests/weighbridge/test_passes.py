@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weighbridge.passes import asked_of_hosts, wants_tools
+from weighbridge.conductor.passes import asked_of_hosts, wants_tools
 from weighbridge.suites import Suite
 
 WORKLOADS = [

@@ -5,11 +5,11 @@ from typing import get_args
 import pytest
 
 from stub_run import SUITE, Run
+from weighbridge.cli.compare import LAYERS
 from weighbridge.common.errors import UsageError
-from weighbridge.passes import left_out
-from weighbridge.plan import Plan, make_plan, twin_of
+from weighbridge.conductor.passes import left_out
+from weighbridge.conductor.plan import Plan, make_plan, twin_of
 from weighbridge.suites import Layer
-from weighbridge.verbs.compare import LAYERS
 
 
 def test_each_repeat_visits_every_layout_once_in_a_balanced_order_drawn_by_the_seed(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from stub_run import FAKE_DRIVER, Run
-from weighbridge import profiling
-from weighbridge.conductor import Conductor
+from weighbridge.conductor import profiling
+from weighbridge.conductor.conductor import Conductor
+from weighbridge.conductor.profiling import Able, Profiler, able
 from weighbridge.drivers.order import Progress
-from weighbridge.profiling import Able, Profiler, able
 from weighbridge.results.record.profile import Chosen, read_profiles
 from weighbridge.results.record.step import StepKey, StepResult
 

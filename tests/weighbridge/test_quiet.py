@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from stub_run import FAKE_DRIVER, Run
-from weighbridge import quiet
-from weighbridge.conductor import Conductor
-from weighbridge.quiet import Look, Program, Quiet, see
+from weighbridge.conductor import quiet
+from weighbridge.conductor.conductor import Conductor
+from weighbridge.conductor.quiet import Look, Program, Quiet, see
 
 IDLE = Look(share=0.02)
 BUSY = Look(share=0.53, programs=(Program(pid=4711, name="burner", cpus=0.99), Program(pid=12, name="other", cpus=0.07)))

@@ -15,20 +15,21 @@ import pytest
 from rich.console import Console
 
 from stub_run import Run, StubGateway
-from weighbridge import conductor as conducting
-from weighbridge import further, resumption
+from weighbridge import resumption
 from weighbridge import run as running
-from weighbridge.budget import Allowance
 from weighbridge.common.errors import InvalidMeasurement, ServiceFailed, UsageError
-from weighbridge.conductor import Conductor
+from weighbridge.conductor import conductor as conducting
+from weighbridge.conductor import further
+from weighbridge.conductor.conductor import Conductor
+from weighbridge.conductor.facts import facts_of_machine
+from weighbridge.conductor.interruption import Interrupted
+from weighbridge.conductor.opening import Opened
+from weighbridge.conductor.pace import Allowance
+from weighbridge.conductor.plan import Plan, make_plan, twin_of
 from weighbridge.drivers import fake
 from weighbridge.drivers.driver import Heard
 from weighbridge.drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Setup, Step, Target
-from weighbridge.facts import facts_of_machine
 from weighbridge.gateways.gateway import Image
-from weighbridge.interruption import Interrupted
-from weighbridge.opening import Opened
-from weighbridge.plan import Plan, make_plan, twin_of
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.hold import Holder, holding
 from weighbridge.results.record.manifest import Sheet

@@ -8,9 +8,9 @@ from click.testing import CliRunner
 from pptx import Presentation
 
 from fake_run import WORKLOADS, fake_run
+from weighbridge.cli.slides import command
 from weighbridge.common.errors import UsageError
 from weighbridge.results.record.store import RunStore
-from weighbridge.verbs.slides import command
 
 SHORT = tuple(workload.model_copy(update={"runtime": 1.0, "workers": (1, 4)}) for workload in WORKLOADS[:1])
 

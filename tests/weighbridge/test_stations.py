@@ -16,11 +16,11 @@ from botocore.config import Config
 from stub_run import Run
 from tests.weighbridge.odd_locust import ANSWER_S
 from weighbridge.common.errors import DriverError
-from weighbridge.conductor import Conductor
+from weighbridge.conductor.conductor import Conductor
+from weighbridge.conductor.opening import Opened, opened
 from weighbridge.drivers.order import Cleanup, Prepare, Progress, Step
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.gateways.null.null import Null, Place, Settings
-from weighbridge.opening import Opened, opened
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.record.step import Pass, StepKey, StepResult
 from weighbridge.topologies.deployment import Deployment, deploy

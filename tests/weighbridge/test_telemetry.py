@@ -13,6 +13,7 @@ import pytest
 
 from fake_run import WORKLOADS, fake_run
 from weighbridge.common.errors import TargetError
+from weighbridge.conductor.telemetry import Recording, Watch, limits_of
 from weighbridge.drivers.order import Progress
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.host import Counters, DiskCounters, Host
@@ -20,7 +21,6 @@ from weighbridge.gateways.probe import Probe
 from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import HostLimits, Telemetry
-from weighbridge.telemetry import Recording, Watch, limits_of
 from weighbridge.topologies.fake import FakeHost
 from weighbridge.topologies.hardware import Hardware
 
@@ -200,8 +200,8 @@ def test_a_probe_that_dies_is_an_event_and_a_gap_and_the_hosts_are_sampled_on(st
 def test_a_probe_that_stalls_is_an_event_and_a_gap_and_is_ended(
     store: RunStore, meter: Meter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("weighbridge.probe_reader.SILENCE_S", 0.2)
-    monkeypatch.setattr("weighbridge.probe_reader.QUIT_S", 0.2)
+    monkeypatch.setattr("weighbridge.conductor.probe_reader.SILENCE_S", 0.2)
+    monkeypatch.setattr("weighbridge.conductor.probe_reader.QUIT_S", 0.2)
     stalls = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
     with watching(store, meter, stalls) as watch:
         with watch.step(KEY, 5.0) as recording:

@@ -11,10 +11,10 @@ from fake_run import WORKLOADS, fake_run
 from fake_tuning import OBJECTIVES, Course, fake_tuning
 from fake_tuning import WORKLOADS as STEPS
 from weighbridge.command import weighbridge
-from weighbridge.outcome import print_outcome
 from weighbridge.results.derivation import Derived, derive
 from weighbridge.results.record.store import RunStore
-from weighbridge.tuning_outcome import print_tuning
+from weighbridge.screen.outcome import print_outcome
+from weighbridge.screen.tuning_outcome import print_tuning
 
 
 @pytest.fixture(scope="module")

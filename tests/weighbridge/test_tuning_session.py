@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 from stub_tuning import Bed, Tunable, TunableStanding, opened
-from weighbridge import conductor
 from weighbridge.common.errors import ServiceFailed, UsageError
-from weighbridge.display import PlainDisplay
+from weighbridge.conductor import conductor
+from weighbridge.conductor.interruption import Interrupted
 from weighbridge.gateways.gateway import Gateway
-from weighbridge.interruption import Interrupted
 from weighbridge.results.analysis.tuning.ledger import Entry, Ledger
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.trial import CONFIRMATION, Trial
 from weighbridge.results.record.trial_book import TrialBook
+from weighbridge.screen.display import PlainDisplay
 from weighbridge.topologies import loader
 from weighbridge.tuning import bench, session, tuner
 from weighbridge.tuning.bench import Bench

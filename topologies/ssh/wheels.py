@@ -45,7 +45,7 @@ MODULES: Final = (
     "weighbridge.gateways.ports",
     "weighbridge.gateways.swift.ask_servers",
     "weighbridge.gateways.verify",
-    "weighbridge.verbs.null_target",
+    "weighbridge.cli.null_target",
     "asyncssh",
     "boto3",
     "swiftclient.client",

@@ -11,12 +11,11 @@ from typing import Self
 
 from weighbridge.common.errors import DriverError, TargetError, UsageError, WeighbridgeError
 from weighbridge.common.scope import Scope, widest
-from weighbridge.display import Display
+from weighbridge.conductor.measuring import Display, Measuring
+from weighbridge.conductor.opening import LOCUST, opened
+from weighbridge.conductor.passes import asked_of_hosts, passes_of, wants_tools
+from weighbridge.conductor.plan import Visit, keys_of
 from weighbridge.drivers.driver import Driver, GaveUp
-from weighbridge.measuring import Measuring
-from weighbridge.opening import LOCUST, opened
-from weighbridge.passes import asked_of_hosts, passes_of, wants_tools
-from weighbridge.plan import Visit, keys_of
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.step import Pass, StepKey

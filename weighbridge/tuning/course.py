@@ -8,10 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from weighbridge.budget import REPORTING_S, Allowance
 from weighbridge.common.scope import Scope
-from weighbridge.pace import DRIVER_S, Pace, units
-from weighbridge.plan import Visit
+from weighbridge.conductor.pace import DRIVER_S, REPORTING_S, Allowance, Pace, units
+from weighbridge.conductor.plan import Visit
 from weighbridge.topologies.deployment import ATTESTED
 from weighbridge.tuning.preparation import Ready
 from weighbridge.tuning.space import scope_between

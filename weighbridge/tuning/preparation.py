@@ -9,9 +9,9 @@ from weighbridge import selection
 from weighbridge.common.document import Document, DocumentError, Fault
 from weighbridge.common.errors import UsageError
 from weighbridge.common.scope import Scope
+from weighbridge.conductor.passes import asked_of_hosts, wants_tools
+from weighbridge.conductor.plan import Plan, make_plan, step_seconds
 from weighbridge.gateways.gateway import Say
-from weighbridge.passes import asked_of_hosts, wants_tools
-from weighbridge.plan import Plan, make_plan, step_seconds
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.trial import Arm, TuningRun
 from weighbridge.suites import Suite

@@ -13,17 +13,15 @@ from pathlib import Path
 from typing import Final
 
 from weighbridge import resumption, run
-from weighbridge.budget import Allowance
 from weighbridge.common.errors import UsageError
 from weighbridge.conclusion import draw
-from weighbridge.conductor import BUDGET, RESUMED
-from weighbridge.display import display_for
-from weighbridge.facts import facts_of_machine
-from weighbridge.interruption import Interrupted, interruptible
+from weighbridge.conductor.conductor import BUDGET, RESUMED
+from weighbridge.conductor.facts import facts_of_machine
+from weighbridge.conductor.interruption import Interrupted, interruptible
+from weighbridge.conductor.measuring import Measuring
+from weighbridge.conductor.pace import Allowance, show_duration
+from weighbridge.conductor.plan import make_plan
 from weighbridge.means import require
-from weighbridge.measuring import Measuring
-from weighbridge.pace import show_duration
-from weighbridge.plan import make_plan
 from weighbridge.results import derive
 from weighbridge.results.analysis.steps.visit import Visit, closed_loops, read_visit, read_visits
 from weighbridge.results.analysis.tuning.confirmation import confirmation_folder
@@ -36,6 +34,7 @@ from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.trial import CONFIRMATION, Winner
 from weighbridge.results.record.trial_book import TrialBook
 from weighbridge.run import Doing, alone
+from weighbridge.screen.display import display_for
 from weighbridge.suites.tuning import Tuning
 from weighbridge.topologies.deployment import preflight_all
 from weighbridge.tuning import preparation

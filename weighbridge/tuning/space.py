@@ -13,8 +13,8 @@ from typing import Any, Final
 from weighbridge.common.document import Document, DocumentError, Fault
 from weighbridge.common.errors import UsageError
 from weighbridge.common.scope import SCOPES, Scope, widest
+from weighbridge.conductor.pace import show_duration
 from weighbridge.gateways.gateway import Say
-from weighbridge.pace import show_duration
 from weighbridge.results.record.trial import Arm, Settings
 from weighbridge.suites.tuning import Level, Setting, Tuning, show_setting
 from weighbridge.topologies.hardware import Hardware

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from typing import Final
 
 from weighbridge.common.errors import DriverError, TargetError, UsageError, WeighbridgeError
-from weighbridge.conductor import BUDGET
-from weighbridge.display import Display
-from weighbridge.pace import show_duration
+from weighbridge.conductor.conductor import BUDGET
+from weighbridge.conductor.measuring import Display
+from weighbridge.conductor.pace import show_duration
 from weighbridge.results.analysis.steps.visit import Visit
 from weighbridge.results.analysis.tuning.ledger import Ledger, ledger
 from weighbridge.results.record.step import StepKey

@@ -24,7 +24,7 @@ from weighbridge.results import derive
 from weighbridge.results.export.export import export
 from weighbridge.results.record.manifest import ConfigFile, Sheet
 from weighbridge.results.record.store import RunStore, write_whole
-from weighbridge.terminal import InertConsole
+from weighbridge.screen.terminal import InertConsole
 
 REASON = (
     "=cmd|' /C calc'!A0 </script></style><script>document.title='owned'</script><img src=x onerror=alert(1)>"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from weighbridge.plan import AGAIN
+from weighbridge.conductor.plan import AGAIN
 from weighbridge.results.influx.points import FIELDS, TAGS
 
 PATH = Path(__file__).parents[3] / "docs" / "grafana" / "weighbridge.json"

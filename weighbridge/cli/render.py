@@ -1,0 +1,39 @@
+"""`weighbridge render LAYOUT`: every configuration file that a layout would write, without starting anything."""
+
+from __future__ import annotations
+
+import click
+
+from weighbridge.cli.options import hardware
+
+
+@click.command("render")
+@click.argument("layout")
+@click.option("--host", metavar="HOST", help="Files of this host only.")
+@hardware
+def command(layout: str, host: str | None, hardware: str | None) -> None:
+    """Print every configuration file of LAYOUT, as it would be written to its hosts; starts nothing."""
+    render(layout, host, hardware)
+
+
+def render(layout: str, host: str | None, hardware: str | None) -> None:
+    """Print the files, those that are the same on several hosts once. Raises UsageError or DocumentError."""
+    from weighbridge import selection  # noqa: PLC0415
+    from weighbridge.common.document import did_you_mean  # noqa: PLC0415 - heavy rooms are imported by what needs them
+    from weighbridge.common.errors import UsageError  # noqa: PLC0415
+    from weighbridge.topologies.sites import sites  # noqa: PLC0415
+
+    hosts = selection.hardware_named(hardware)
+    planned = selection.layout_named(layout, hosts)
+    names = list(planned.gateway.needs())
+    if host is not None and host not in names:
+        raise UsageError(f"{planned.layout.name} has nothing on a host {host!r}{did_you_mean(host, names)}")
+    same: dict[tuple[str, str], list[str]] = {}
+    for one in planned.gateway.render(sites(hosts)):
+        if host in {None, one.host}:
+            same.setdefault((one.path, one.text), []).append(one.host)
+    for (path, text), on in same.items():
+        click.echo(f"==> {', '.join(on)}: {path} <==")
+        click.echo(text)
+    if not same:
+        click.echo(f"{planned.layout.name} has no configuration files", err=True)

@@ -1,0 +1,184 @@
+"""What a person sees while a run goes on: a live table with rates and time left, or plain lines where there is no terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
+from rich.table import Table
+
+from weighbridge.common.quantities import show_bytes
+from weighbridge.conductor.pace import show_duration
+from weighbridge.drivers.order import Progress as DriverProgress
+from weighbridge.results.analysis.steps.interval import percentile, summed
+from weighbridge.results.analysis.steps.validity import enough_samples
+from weighbridge.results.record.histogram import Histogram
+from weighbridge.results.record.measurement import Tally
+from weighbridge.results.record.step import StepKey, StepResult
+
+
+class Steps(Protocol):
+    """What is to be done, as far as a display wants to know it: a plan, or the course of a tuning."""
+
+    @property
+    def steps(self) -> int:
+        """How many steps are measured in all, or at the most."""
+
+
+class Left(Protocol):
+    """What tells how long the rest takes."""
+
+    def left_s(self) -> float:
+        """Seconds that are probably left."""
+
+
+class PlainDisplay:
+    """A line for each thing that happens, for logs and pipes."""
+
+    def __init__(self, plan: Steps, console: Console, pace: Left) -> None:
+        self._console = console
+        self._plan = plan
+        self._pace = pace
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Nothing is held."""
+
+    def say(self, text: str) -> None:
+        """Print the line with the time of day."""
+        self._console.print(f"{time.strftime('%H:%M:%S')}  {text}", markup=False, highlight=False, soft_wrap=True)
+
+    def begins(self, key: StepKey, number: int) -> None:
+        """Print which step begins."""
+        self.say(f"step {number}/{self._plan.steps}  {_name(key)}")
+
+    def progress(self, progress: DriverProgress) -> None:
+        """Lines are for what has ended."""
+
+    def ended(self, result: StepResult) -> None:
+        """Print the step's result."""
+        left = show_duration(self._pace.left_s())
+        self.say(f"    {_outcome(result)}  ({left} left)")
+
+
+class LiveDisplay:
+    """A table of the last results above a bar with what is being done, the rates now and the time left."""
+
+    ROWS = 12
+
+    def __init__(self, plan: Steps, console: Console, pace: Left) -> None:
+        self._plan = plan
+        self._pace = pace
+        self._rows: list[StepResult] = []
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("[bold]{task.description}"),
+            BarColumn(bar_width=None),
+            TextColumn("{task.fields[rates]}"),
+            TextColumn("{task.fields[left]} left"),
+            console=console,
+            expand=True,
+        )
+        self._task: TaskID = self._bar.add_task("starting", total=None, rates="", left=show_duration(self._pace.left_s()))
+        self._live = Live(console=console, refresh_per_second=4, get_renderable=self._view)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._bar.update(self._task, visible=False)
+        self._live.stop()
+
+    def say(self, text: str) -> None:
+        """Show the line beside the bar."""
+        self._bar.update(self._task, description=escape(text), total=None, rates="", left=show_duration(self._pace.left_s()))
+
+    def begins(self, key: StepKey, number: int) -> None:
+        """Show which step runs."""
+        self.say(f"step {number}/{self._plan.steps}  {_name(key)}")
+
+    def progress(self, progress: DriverProgress) -> None:
+        """Move the bar and show the rates of the last second."""
+        rates = f"{progress.phase}  {progress.operations_per_s:,.0f} op/s  {show_bytes(round(progress.bytes_per_s))}/s"
+        if progress.errors:
+            rates += f"  [red]{progress.errors} errors[/]"
+        left = show_duration(self._pace.left_s())
+        self._bar.update(self._task, completed=progress.done, total=progress.total, rates=rates, left=left)
+
+    def ended(self, result: StepResult) -> None:
+        """Add the step to the table."""
+        self._rows.append(result)
+
+    def _view(self) -> Group:
+        table = Table(expand=True, header_style="bold", box=None)
+        for name in ("layout", "workload", "workers", "op/s", "MB/s", "p90 ms", "max ms", "errors", ""):
+            table.add_column(name, justify="left" if name in {"layout", "workload", ""} else "right")
+        for result in self._rows[-self.ROWS :]:
+            key = result.key
+            numbers = _numbers(result)
+            mark = "" if result.valid else "[yellow]not valid[/]"
+            table.add_row(key.layout, key.workload, str(key.workers), *numbers, mark)
+        return Group(table, self._bar)
+
+
+def display_for(plan: Steps, console: Console, pace: Left) -> PlainDisplay | LiveDisplay:
+    """A live display on a terminal, plain lines elsewhere. `pace` tells how long the rest takes."""
+    return LiveDisplay(plan, console, pace) if console.is_terminal else PlainDisplay(plan, console, pace)
+
+
+def _name(key: StepKey) -> str:
+    way = f"{' by COSBench' if key.driver == 'cosbench' else ''}{' behind its front' if key.layer == 'gateway' else ''}"
+    return f"{key.layout} {key.api} {key.workload} x{key.workers}{way}" + (f" repeat {key.repeat + 1}" if key.repeat else "")
+
+
+def _outcome(result: StepResult) -> str:
+    rate, bandwidth, p90, longest, errors = _numbers(result)
+    text = f"{rate} op/s, {bandwidth} MB/s, p90 {p90} ms, max {longest} ms, {errors} errors"
+    return text if result.valid else f"{text}; NOT VALID: {'; '.join(result.notes)}"
+
+
+def _numbers(result: StepResult) -> tuple[str, str, str, str, str]:
+    """op/s, MB/s, p90 ms, max ms and errors of a step over all its operations; a dash where nothing is known."""
+    measurement = result.measurement
+    if measurement is None:
+        return ("-", "-", "-", "-", "-")
+    tallies = [tally for tally in measurement.tallies if tally.count]
+    errors = sum(tally.failed for tally in measurement.tallies)
+    if not tallies:
+        return ("0", "0", "-", "-", f"{errors:,}")
+    count = sum(tally.count for tally in tallies)
+    moved = sum(tally.bytes for tally in tallies)
+    return (
+        f"{count / measurement.window_s:,.1f}",
+        f"{moved / measurement.window_s / 1e6:,.1f}",
+        _p90(tallies) if enough_samples(count, 90) else "-",
+        _longest(tallies),
+        f"{errors:,}",
+    )
+
+
+def _p90(tallies: Sequence[Tally]) -> str:
+    """In ms over all operations; the bin where the driver tells bins, a dash where it tells of one operation neither."""
+    if all(tally.latency is not None for tally in tallies):
+        merged = Histogram.merged(Histogram.decode(tally.latency) for tally in tallies if tally.latency is not None)
+        return f"{merged.percentile_us(90) / 1e3:,.1f}"
+    bins = [tally.bins for tally in tallies if tally.bins is not None]
+    return str(percentile(summed(bins), 90)) if len(bins) == len(tallies) else "-"
+
+
+def _longest(tallies: Sequence[Tally]) -> str:
+    """The slowest request in ms, or the bin that it lies in; a dash where the driver does not tell."""
+    known = [tally.max_us for tally in tallies if tally.max_us is not None]
+    if len(known) == len(tallies):
+        return f"{max(known) / 1e3:,.1f}"
+    bins = [tally.bins for tally in tallies if tally.bins is not None]
+    return str(percentile(summed(bins), 100)) if len(bins) == len(tallies) else "-"
