@@ -40,7 +40,14 @@ ATTACKS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("an option that names nothing", ("weighbridge/test_command.py",)),
     ("packages that nobody pinned", ("weighbridge/test_requirements.py", "topologies/test_images.py")),
     ("the oldest versions that are allowed", ("system/test_lowest_versions.py",)),
-    ("a dead daemon that `status` lists", ("topologies/test_lab_daemons.py", "system/test_standing.py")),
+    (
+        "a dead daemon that `status` lists",
+        (
+            *("topologies/test_lab_daemons.py", "topologies/test_ssh_daemons.py", "system/test_standing.py"),
+            "system/test_ssh_around.py::*killed_conductor*",
+        ),
+    ),
+    ("a real host names a folder of the conductor to be removed", ("topologies/test_ssh_around.py::*label*",)),
     ("buckets that a killed run left", ("weighbridge/test_existing.py::*clean*", "system/test_existing.py::*swept*")),
 )
 

@@ -78,6 +78,8 @@ LEFT = """
 } 2>/dev/null || true
 """
 
+KILL = "kill -KILL $(pgrep -x -f 'sleep 1000'); while pgrep -x -f 'sleep 1000'; do sleep 0.05; done"
+
 LEAVE = """
 import os, signal, sys
 from pathlib import Path
@@ -246,8 +248,26 @@ def test_what_a_killed_conductor_left_is_taken_away_and_one_at_work_is_left_alon
     code, said = weighbridge(stood, "status")
     assert code == 0, said
     assert "left-1 on gateway-1, store-1" in said
+    assert "dead" not in said
     hardware = (stood.shared / "real.yaml").read_text()
+    # One host runs its services as units of systemd, the other in a namespace of processes.
+    stood.hosts[GATEWAY].run(["sh", "-ec", KILL])
+    code, said = weighbridge(stood, "status")
+    assert code == 0, said
+    assert said.count("dead: ") == 1, said
+    log = "/opt/weighbridge/deployments/left-1/log/sleeper.out"
+    assert f"dead: sleeper on {GATEWAY}; its log: {GATEWAY}:{log} it is not what was stood up any more" in said
+    assert stood.hosts[GATEWAY].run(["cat", log]).stdout == ""
+    stood.hosts[STORE].run(["sh", "-ec", KILL])
+    code, said = weighbridge(stood, "status")
+    assert code == 0, said
+    assert "dead: nothing of it runs any more; `weighbridge down --hardware FILE`" in said
     (stood.shared / "real.yaml").write_text(f"{hardware}  gone-1: {{address: 10.255.255.1}}\n")
+    code, said = weighbridge(stood, "status")
+    assert code == EXIT_TARGET, said
+    assert [f"dead: sleeper on {name}; " in said for name in BOTH] == [True, True], said
+    assert "not known: what of it runs on gone-1" in said
+    assert "gone-1 (10.255.255.1): cannot be reached" in said
     code, said = weighbridge(stood, "down")
     (stood.shared / "real.yaml").write_text(hardware)
     assert code == EXIT_TARGET, said

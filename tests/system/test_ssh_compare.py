@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -103,6 +104,34 @@ def test_rgw_and_swift_stand_on_real_hosts_by_the_layouts_of_the_lab_and_leave_n
         assert not any(tally.failed for tally in step.measurement.tallies), key
         assert step.measurement.load is not None
         assert [one.client for one in step.measurement.load.clients] == ["client-1", "client-2"]
+    assert left_over(stood) == []
+
+
+def test_status_names_daemons_that_died_on_real_hosts_and_no_other(stood: Machines) -> None:
+    def status() -> list[str]:
+        done = stood.weighbridge("status", *hardware)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return [line.strip() for line in done.stdout.splitlines()]
+
+    hardware = ("--hardware", "/var/log/host/real.yaml")
+    up = stood.weighbridge("up", "rgw-beast", *hardware, timeout_s=400)
+    try:
+        assert up.returncode == 0, up.stdout + up.stderr
+        assert not [line for line in status() if line.startswith(("dead", "not known"))]
+        # The one host has its services in a namespace of processes, the other as units of systemd.
+        for name, program in (("gateway-1", "radosgw"), ("store-2", "ceph-osd")):
+            stood.hosts[name].run(["sh", "-ec", f"kill -9 $(pidof {program}); while pidof {program}; do sleep 0.1; done"])
+        lines = status()
+        dead = [line for line in lines if line.startswith("dead: ")]
+        assert len(dead) == 2, lines
+        for line, pattern in zip(dead, (r"radosgw\S* on (gateway-1)", r"osd\.\d on (store-2)"), strict=True):
+            found = re.fullmatch(rf"dead: {pattern}; its log: \1:(/opt/weighbridge/\S+)", line)
+            assert found, lines
+            stood.hosts[found[1]].run(["test", "-f", found[2]])
+        assert "it is not what was stood up any more: `weighbridge down --hardware FILE`, and `up` again" in lines
+    finally:
+        done = stood.weighbridge("down", *hardware)
+    assert done.returncode == 0, done.stdout + done.stderr
     assert left_over(stood) == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -19,7 +20,7 @@ from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.gateways.host import Completed
 from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.loader import load_hardware, shipped_hardware
-from weighbridge.topologies.ssh import claim, disks, kernel, wheels
+from weighbridge.topologies.ssh import claim, disks, kernel, leftovers, wheels
 from weighbridge.topologies.ssh.leftovers import Stood
 
 FINE: Mapping[str, Any] = {
@@ -62,6 +63,13 @@ class Told:
     def python(self, source: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60) -> Completed:
         self.given.append((words, json.loads(stdin)))
         return Completed(json.dumps(self.answers.pop(0)), "")
+
+    @property
+    def where(self) -> str:
+        return f"{self.name} ({self.address})"
+
+    def open(self) -> None:
+        pass
 
 
 class Here(Told):
@@ -261,6 +269,53 @@ def test_a_conductor_is_alive_only_as_the_very_process_that_made_the_claim() -> 
     assert not Stood(mine.model_copy(update={"started": mine.started - 1}), ("store-1",)).at_work
     elsewhere = Stood(mine.model_copy(update={"conductor": "another-machine"}), ("store-1",))
     assert (elsewhere.at_work, elsewhere.elsewhere) == (False, True)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"deployment": "../../../etc"},
+        {"deployment": "/etc"},
+        {"deployment": "rgw-1\n"},
+        {"user": "me\nrgw-2 on store-1: all of it runs"},
+        {"kept": "\x1b[2J"},
+        {"since": "x" * 5000},
+    ],
+)
+def test_a_claim_whose_names_lead_elsewhere_or_are_more_than_a_line_is_none(wrong: dict[str, str]) -> None:
+    mine = claim.mine("rgw-1", "/opt/x", since="2026-01-01T00:00:00+00:00").model_dump(mode="json")
+    with pytest.raises(TargetError, match="is not a claim of a deployment"):
+        claim.read(Told({"claim": json.dumps({**mine, **wrong})}), "/opt/x")
+
+
+# what is left on hosts -------------------------------------------------------------------------------------------------------
+
+
+def left_on(host: Told, monkeypatch: pytest.MonkeyPatch) -> leftovers.Swept:
+    monkeypatch.setattr(leftovers, "shells", lambda _: contextlib.nullcontext({host.name: host}))
+    return leftovers.find(hardware(), whole=True)
+
+
+def test_what_is_called_by_no_label_is_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = ["..", "../../../home", "/etc", "left-1\n", "left-1", "Left", ""]
+    told = {"claim": None, "processes": {"/etc": 1, "killed-abc123": 2, "a/../..": 1}, "folders": folders, "suites": []}
+    found = left_on(Told(told), monkeypatch)
+    assert found.failed == {}
+    assert [(one.deployment, one.kind) for one in found.found] == [
+        ("killed-abc123", "process"),
+        ("killed-abc123", "process"),
+        ("left-1", "folder"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"processes": {"left-1": 10**9}}, {"folders": {}}, {"folders": [["left-1"]]}, {"suites": ["x"] * 10_001}, {"more": 1}]
+)
+def test_a_host_that_tells_what_cannot_be_is_named(wrong: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {"claim": None, "processes": {}, "folders": [], "suites": [], **wrong}
+    found = left_on(Told(told), monkeypatch)
+    assert found.found == ()
+    assert found.failed["store-1"].message == "store-1 (192.0.2.31): does not tell what deployments have there"
 
 
 # the client's suite ----------------------------------------------------------------------------------------------------------

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
+
+from weighbridge.cli import status
+from weighbridge.common.errors import TargetError
+from weighbridge.screen.standing import lifeless
 from weighbridge.selection import fitting
+from weighbridge.surroundings import place
+from weighbridge.topologies.deployment import RECORD, Stands
 from weighbridge.topologies.loader import load_hardware, shipped_hardware
+from weighbridge.topologies.ssh import claim, leftovers
+from weighbridge.topologies.ssh.daemons import Daemon
+from weighbridge.topologies.ssh.leftovers import Stood, Swept
 
 USAGE, TARGET = 2, 3
 NOWHERE = """\
@@ -58,3 +70,111 @@ def test_hosts_that_do_not_answer_are_named_by_every_verb_that_asks_them(tmp_pat
         assert code == expected, said
         assert "client-1 (127.0.0.1 port 1)" in said
         assert "Traceback" not in said
+
+
+# what status says of what has died --------------------------------------------------------------------------------------------
+
+LABEL = "rgw-beast-abc123"
+CHANGED = "  it is not what was stood up any more: `weighbridge down --hardware FILE`, and `up` again"
+HOSTS = ("client-1", "gateway-1", "store-1", "store-2")
+Asked = Callable[..., tuple[list[str], Exception | None]]
+
+
+def stands(*hosts: str, kind: str = "ssh") -> Stands:
+    addresses = {name: f"192.0.2.{index}" for index, name in enumerate(hosts)}
+    given = {"label": LABEL, "layout": "rgw-beast", "hardware": "real", "kind": kind, "since": "2026-01-01T00:00:00+00:00"}
+    return Stands.model_validate({**given, "hosts": addresses, "clients": ["client-1"], "endpoints": ()})
+
+
+def daemon(host: str, service: str, *, alive: bool = True, of: str = LABEL) -> Daemon:
+    return Daemon(host=host, deployment=of, service=service, alive=alive, log=f"/opt/weighbridge/log/{service}.out")
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
+    """The verb, on hosts that tell what is given: its lines about the deployment, and what it raised."""
+    monkeypatch.setenv("WEIGHBRIDGE_HOME", str(tmp_path / "wb"))
+    monkeypatch.setenv("COLUMNS", "200")
+    path = tmp_path / "real.yaml"
+    lines = [f"  {name}: {{address: 192.0.2.{index}}}" for index, name in enumerate(HOSTS)]
+    path.write_text("\n".join(["name: real", "kind: ssh", "hosts:", *lines, ""]))
+
+    def ask(
+        *daemons: Daemon, on: tuple[str, ...] = HOSTS, failed: tuple[str, ...] = (), known: Stands | None = None
+    ) -> tuple[list[str], Exception | None]:
+        if known is not None:
+            folder = place().deployments / LABEL
+            folder.mkdir(parents=True)
+            (folder / RECORD).write_text(known.model_dump_json())
+        claimed = claim.mine(LABEL, "/opt/weighbridge", since="2026-01-01T00:00:00+00:00")
+        errors = {name: TargetError(f"{name}: cannot be reached") for name in failed}
+
+        def find(hardware: object, *, whole: bool, daemons: bool) -> Swept:
+            assert (whole, daemons) == (True, True)
+            return there
+
+        there = Swept(stood=(Stood(claimed, on),), failed=errors, daemons=daemons)
+        monkeypatch.setattr(leftovers, "find", find)
+        done = CliRunner().invoke(status.command, ["--hardware", str(path)], standalone_mode=False)
+        error = done.exception
+        assert error is None or isinstance(error, TargetError), done.output
+        head, *rest = done.output.splitlines()
+        assert head.startswith(f"{LABEL} on {', '.join(on)} since ")
+        return [line for line in rest if line.startswith(("  dead", "  it is not", "  not known"))], error
+
+    return ask
+
+
+def test_where_all_of_a_deployment_runs_nothing_is_said_of_deaths(asked: Asked) -> None:
+    other = daemon("store-1", "osd.9", alive=False, of="swift-def456")
+    assert asked(daemon("gateway-1", "radosgw"), daemon("store-1", "osd.0"), other, known=stands(*HOSTS)) == ([], None)
+
+
+def test_what_died_on_a_real_host_is_named_as_in_the_lab_with_where_its_log_is(asked: Asked) -> None:
+    found = asked(daemon("gateway-1", "radosgw", alive=False), daemon("store-1", "osd.0"), known=stands(*HOSTS))
+    dead = "  dead: radosgw on gateway-1; its log: gateway-1:/opt/weighbridge/log/radosgw.out"
+    assert found == ([dead, CHANGED], None)
+
+
+def test_where_nothing_runs_any_more_that_is_all_that_is_said(asked: Asked) -> None:
+    dead = [daemon("gateway-1", "radosgw", alive=False), daemon("store-1", "osd.0", alive=False)]
+    assert asked(*dead) == (
+        ["  dead: nothing of it runs any more; `weighbridge down --hardware FILE` takes away what is left"],
+        None,
+    )
+
+
+def test_of_a_host_that_does_not_answer_nothing_is_taken_for_running_or_dead(asked: Asked) -> None:
+    dead = daemon("gateway-1", "radosgw", alive=False)
+    lines, error = asked(dead, on=HOSTS[:3], failed=("store-2",), known=stands(*HOSTS))
+    assert [line[:16] for line in lines] == ["  dead: radosgw ", "  it is not what", "  not known: wha"]
+    assert lines[2] == "  not known: what of it runs on store-2"
+    assert isinstance(error, TargetError)
+    assert "store-2: cannot be reached" in error.message
+
+
+def test_a_host_that_does_not_answer_may_be_one_of_a_deployment_that_this_machine_does_not_know(asked: Asked) -> None:
+    lines, error = asked(daemon("gateway-1", "radosgw"), on=HOSTS[:3], failed=("store-2",))
+    assert lines == ["  not known: what of it runs on store-2"]
+    assert error is not None
+
+
+def test_a_host_that_does_not_answer_and_has_no_part_in_a_deployment_leaves_no_doubt_of_it(asked: Asked) -> None:
+    lines, error = asked(daemon("gateway-1", "radosgw"), on=HOSTS[:3], failed=("store-2",), known=stands(*HOSTS[:3]))
+    assert lines == []
+    assert error is not None
+
+
+def test_hosts_of_a_deployment_that_have_lost_it_or_that_the_file_does_not_have_are_named(asked: Asked) -> None:
+    lines, error = asked(daemon("gateway-1", "radosgw"), on=HOSTS[:3], known=stands(*HOSTS, "store-9"))
+    assert lines == [
+        "  dead: all of it on store-2: it is not there any more",
+        CHANGED,
+        "  not known: what of it runs on store-9 (no host of hardware real)",
+    ]
+    assert error is None
+
+
+def test_without_the_file_of_real_hosts_it_is_said_how_they_are_asked() -> None:
+    assert lifeless(stands(*HOSTS), place()) == ["  which of its daemons run: weighbridge status --hardware FILE"]
+    assert lifeless(stands(*HOSTS, kind="fake"), place()) == []

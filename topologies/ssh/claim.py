@@ -7,8 +7,10 @@ conductor that was killed.
 from __future__ import annotations
 
 import os
+import re
+from typing import Annotated, Final
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.record import Record
@@ -19,21 +21,26 @@ from weighbridge.topologies.ssh.kernel import Former
 from weighbridge.topologies.ssh.shell import Shell
 from weighbridge.topologies.ssh.there import ask
 
+LABEL: Final = re.compile(r"^[a-z0-9][a-z0-9-]{0,60}$")
+"""What a deployment is called, and its folder, on this machine too: none leads elsewhere."""
+Words = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]{0,4096}$")]
+"""What is shown to people: of one line, since it is shown between lines of this suite's own."""
+
 
 class Claimed(Record):
     """What a deployment has of a real host. Its conductor is process `pid` of the machine whose host name is `conductor`."""
 
-    deployment: str
-    conductor: str
+    deployment: Annotated[str, Field(pattern=LABEL.pattern)]
+    conductor: Words
     pid: int
     started: int = 0
     """When that process started, in ticks since its machine was booted: a number that is given again starts later. 0: not known."""
-    user: str
-    since: str
+    user: Words
+    since: Words
     """UTC, ISO 8601."""
-    kept: str = ""
+    kept: Words = ""
     """Folder on the conductor's machine with what it keeps of the deployment."""
-    folder: str
+    folder: Words
     """`Access.folder` of the hardware: below it is all that the deployment put on the host."""
     boot: str = ""
     """Which boot of the host it is of: processes and kernel settings do not outlive one."""

@@ -28,7 +28,13 @@ def has_systemd(shell: Shell) -> bool:
 
 def services_of(claimed: Claimed, *, systemd: bool) -> Services:
     """How a deployment's processes on a host are run and ended."""
-    stand = Stand(claimed.deployment, folder_of(claimed.deployment, claimed.folder), claimed.holder or 0)
+    stand = Stand(
+        claimed.deployment,
+        folder_of(claimed.deployment, claimed.folder),
+        claimed.holder or 0,
+        claimed.holder_started or 0,
+        claimed.boot,
+    )
     return Systemd(stand) if systemd else Plain(stand)
 
 

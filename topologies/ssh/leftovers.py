@@ -11,15 +11,19 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
-from weighbridge.common.errors import WeighbridgeError
+from pydantic import Field, ValidationError
+
+from weighbridge.common.errors import TargetError, WeighbridgeError
+from weighbridge.common.record import Record
 from weighbridge.gateways.together import together
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.ssh import claim as claims
 from weighbridge.topologies.ssh import ending, suite
-from weighbridge.topologies.ssh.claim import Claimed
+from weighbridge.topologies.ssh.claim import LABEL, Claimed
 from weighbridge.topologies.ssh.connection import Connection
+from weighbridge.topologies.ssh.daemons import Daemon, daemons_of
 from weighbridge.topologies.ssh.event_loop import EventLoop
 from weighbridge.topologies.ssh.shell import Shell
 from weighbridge.topologies.ssh.there import ask
@@ -69,6 +73,17 @@ class Swept:
     """Deployments that were not touched, since somebody may be at work with them."""
     failed: Mapping[str, WeighbridgeError] = field(default_factory=dict)
     """Hosts that could not be asked, or on which something stayed, and why."""
+    daemons: tuple[Daemon, ...] = ()
+    """What was started on the hosts that have a claim and not stopped; only where that was asked for."""
+
+
+class _Told(Record):
+    """What a host says there is; see `leftovers_there`."""
+
+    claim: str | None
+    processes: Annotated[dict[str, Annotated[int, Field(ge=1, le=100_000)]], Field(max_length=10_000)]
+    folders: Annotated[tuple[str, ...], Field(max_length=10_000)]
+    suites: Annotated[tuple[str, ...], Field(max_length=10_000)]
 
 
 @dataclass(frozen=True)
@@ -78,13 +93,19 @@ class _Seen:
     shell: Shell
     claimed: Claimed | None
     found: tuple[Leftover, ...]
+    daemons: tuple[Daemon, ...] = ()
 
 
-def find(hardware: Hardware, *, whole: bool = False) -> Swept:
-    """Everything of ours on the hosts of a hardware file, also what a conductor at work has there. `whole`: suites too."""
+def find(hardware: Hardware, *, whole: bool = False, daemons: bool = False) -> Swept:
+    """Everything of ours on the hosts of a hardware file, also what a conductor at work has there.
+
+    `whole`: suites too; `daemons`: which services were started there and are alive. A host that does not tell it is among `failed`.
+    """
     with shells(hardware) as ways:
-        seen, failed = at_once({name: partial(_look, shell, hardware, whole=whole) for name, shell in ways.items()})
-    return Swept(tuple(one for host in seen.values() for one in host.found), _stood(seen), failed=failed)
+        look = partial(_look, whole=whole, daemons=daemons)
+        seen, failed = at_once({name: partial(look, shell, hardware) for name, shell in ways.items()})
+    found = tuple(one for host in seen.values() for one in host.found)
+    return Swept(found, _stood(seen), failed=failed, daemons=tuple(one for host in seen.values() for one in host.daemons))
 
 
 def remove(
@@ -135,11 +156,14 @@ def _sweep(host: _Seen, hardware: Hardware, found: Collection[Leftover], *, whol
         host.shell.sh('if [ -e "$1/claim.json" ]; then exit; fi; rm -f "$1/lock"; rmdir "$1" 2>/dev/null || true', folder)
 
 
-def _look(shell: Connection, hardware: Hardware, *, whole: bool) -> _Seen:
+def _look(shell: Connection, hardware: Hardware, *, whole: bool, daemons: bool = False) -> _Seen:
     shell.open()
     folder = hardware.access.folder
-    told: dict[str, Any] = ask(shell, "leftovers", folder)
-    claimed = claims.read(shell, folder) if told["claim"] else None
+    try:
+        told = _Told.model_validate(ask(shell, "leftovers", folder))
+    except ValidationError:
+        raise TargetError(f"{shell.where}: does not tell what deployments have there") from None
+    claimed = claims.read(shell, folder) if told.claim else None
     found = []
     if claimed is not None:
         label = claimed.deployment
@@ -149,14 +173,17 @@ def _look(shell: Connection, hardware: Hardware, *, whole: bool) -> _Seen:
             found += [Leftover(shell.name, label, "kernel setting", name) for name in claimed.former.sysctls]
             if claimed.former.mtu is not None:
                 found.append(Leftover(shell.name, label, "kernel setting", f"MTU of {claimed.former.nic}"))
-    for label, number in sorted(told["processes"].items()):
-        found += [Leftover(shell.name, label, "process", f"{index + 1} of {number}") for index in range(number)]
-    found += [Leftover(shell.name, label, "folder", f"{folder}/{ending.DEPLOYMENTS}/{label}") for label in told["folders"]]
-    for name in told["suites"]:
+    # Anybody there can call a process or a folder anything: what is no label is none of ours.
+    for label, number in sorted(told.processes.items()):
+        if LABEL.fullmatch(label):
+            found += [Leftover(shell.name, label, "process", f"{index + 1} of {number}") for index in range(number)]
+    labels = filter(LABEL.fullmatch, told.folders)
+    found += [Leftover(shell.name, label, "folder", f"{folder}/{ending.DEPLOYMENTS}/{label}") for label in labels]
+    for name in told.suites:
         half = name.endswith(".partial")
         if half or whole:
             found.append(Leftover(shell.name, "", "half-made suite" if half else "suite", f"{folder}/{name}"))
-    return _Seen(shell, claimed, tuple(found))
+    return _Seen(shell, claimed, tuple(found), daemons_of(shell, claimed) if daemons and claimed is not None else ())
 
 
 def _stood(seen: Mapping[str, _Seen]) -> tuple[Stood, ...]:

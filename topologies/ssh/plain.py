@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from weighbridge.topologies.hardware import HostSpec
 from weighbridge.topologies.hosts import Limited
 from weighbridge.topologies.quota import DEFAULT_PERIOD_S
-from weighbridge.topologies.ssh.services import BORN, DEPLOYMENT, HOLDER, LABELLED, PROGRAM, Process, Services, unmounting
+from weighbridge.topologies.ssh.services import BEGUN, BORN, DEPLOYMENT, HOLDER, LABELLED, PROGRAM, Process, Services, unmounting
 
 
 class Plain(Services):
@@ -52,13 +52,13 @@ echo "$pid $(born $pid)"
 
     def _launch(self, services: Sequence[str]) -> str:
         # Each in a session of its own. The namespace's first process becomes their parent when the shell ends.
-        inner = [BORN]
+        inner = [BEGUN]
         for service in services:
             inner.append(f"setsid /bin/sh {self.service_path(service)} </dev/null >/dev/null 2>&1 &")
-            inner.append(f'pid=$!\nif start=$(born "$pid"); then echo "{service} $pid $start"; fi')
+            inner.append(f'begun {shlex.quote(self.started)} {service} "$!"')
         return shlex.join((*self.enter(), "/bin/sh", "-ec", "\n".join(inner)))
 
-    def stop(self, service: str, process: Process, timeout_s: float) -> str:
+    def _end(self, service: str, process: Process, timeout_s: float) -> str:
         """By its process, and then by its name in the environment of all that it started."""
         script = f"""{BORN}{LABELLED}
 there() {{ [ "$(born {process.pid})" = {process.started} ]; }}
@@ -69,6 +69,14 @@ kill_labelled {PROGRAM}=service.{service}
 if there; then echo stayed; fi
 """
         return shlex.join((*self.enter(), "/bin/sh", "-c", script))
+
+    def _numbered(self) -> tuple[str, ...]:
+        """They are those of the deployment's own namespace."""
+        return self.enter()
+
+    def _holds(self) -> str:
+        """Whether the namespace's first process is there, with which all others end."""
+        return f'[ "$(born {self.stand.holder})" = {self.stand.holder_started} ]'
 
     def limit(
         self, spec: HostSpec, devices: Sequence[str], what: Collection[Limited], *, period_s: float = DEFAULT_PERIOD_S

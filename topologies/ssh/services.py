@@ -34,6 +34,26 @@ born() {
 """
 """Shell: when the process `$1` started, in ticks since the boot (proc_pid_stat(5)); fails when there is none, or a dead one."""
 
+BEGUN: Final = f"""{BORN}
+begun() {{
+  if start=$(born "${{3:-0}}"); then line="$3 $start"; echo "$2 $line"; else line=; fi
+  echo "$line" >"$1/.$2"
+  mv -f "$1/.$2" "$1/$2"
+}}
+"""
+"""Shell: write down in the folder `$1` that the service `$2` was started and that `$3` is its first process, and print its line."""
+
+# What is written there was written whole. An empty line is of a service that had ended as soon as it began.
+_ASKED: Final = f"""{BORN}
+[ -d "$1" ] || exit 0
+cd "$1"
+for one in *; do
+  [ -f "$one" ] || continue
+  read -r pid start <"$one" || continue
+  if [ "$2" = here ] && [ -n "$start" ] && [ "$(born "$pid")" = "$start" ]; then echo "$one alive"; else echo "$one dead"; fi
+done
+"""
+
 # What a login by ssh may open is often 1024, which is less than a gateway or a driver needs.
 _WRAP: Final = """
 ulimit -S -n "$(ulimit -H -n)"
@@ -84,6 +104,10 @@ class Stand:
     deployment: str
     folder: str
     holder: int = 0
+    holder_started: int = 0
+    """When that process started, in ticks since the host was booted."""
+    boot: str = ""
+    """Which boot of the host it is of; empty: not known."""
 
 
 class Services(ABC):
@@ -156,25 +180,54 @@ class Services(ABC):
         """Where that script is on the host."""
         return f"{self.stand.folder}/services/{service}"
 
+    @property
+    def started(self) -> str:
+        """Folder on the host with a file for each service that was started and not stopped, as BEGUN writes it."""
+        return f"{self.stand.folder}/started"
+
     def start(self, services: Sequence[Service]) -> str:
         """Shell lines that start services and print a line `name pid started` for each that has not ended already."""
-        lines = ["umask 077", f"mkdir -p {shlex.quote(self.stand.folder)}/services"]
+        lines = ["umask 077", f"mkdir -p {shlex.quote(self.stand.folder)}/services {shlex.quote(self.started)}"]
         programs = sorted({service.argv[0] for service in services})
         search = ("/usr/bin/env", f"PATH={PATH}", "/bin/sh", "-c", _SEARCH, "sh", *programs)
         lines.append(shlex.join((*self.enter(), *search)))
         lines += [f"printf %s {shlex.quote(self.service_file(one))} >{self.service_path(one.name)}" for one in services]
-        return "\n".join([*lines, BORN, self._launch([service.name for service in services])])
+        return "\n".join([*lines, BEGUN, self._launch([service.name for service in services])])
 
     @abstractmethod
     def _launch(self, services: Sequence[str]) -> str:
         """The lines of `start` that do it; the services' files are there."""
 
-    @abstractmethod
     def stop(self, service: str, process: Process, timeout_s: float) -> str:
         """Shell lines that end a service: TERM to its first process, KILL to all that is left when that has ended or time is up.
 
         They print `stayed` when its first process is there still.
         """
+        # It is asked to end from here on: that it has is no death.
+        return f"rm -f {shlex.quote(f'{self.started}/{service}')}\n{self._end(service, process, timeout_s)}"
+
+    @abstractmethod
+    def _end(self, service: str, process: Process, timeout_s: float) -> str:
+        """The lines of `stop` that do it."""
+
+    def ask(self) -> str:
+        """Shell lines that print a line `name alive` or `name dead` for each service that was started and not stopped.
+
+        A service is alive as long as its very first process is there.
+        """
+        look = ("/bin/sh", "-ec", _ASKED, "sh", self.started)
+        # Numbers of processes mean nothing in another boot.
+        boot = f'[ "$(cat /proc/sys/kernel/random/boot_id)" = {shlex.quote(self.stand.boot)} ]' if self.stand.boot else "true"
+        asked = shlex.join((*self._numbered(), *look, "here"))
+        return f"{BORN}\nif {boot} && {self._holds()}; then {asked}; else {shlex.join((*look, 'gone'))}; fi"
+
+    @abstractmethod
+    def _numbered(self) -> tuple[str, ...]:
+        """Words before a command that have it see processes by the numbers that services were started with."""
+
+    @abstractmethod
+    def _holds(self) -> str:
+        """A shell command that fails where no service can be alive any more; BORN is known to it."""
 
     # limits ------------------------------------------------------------------------------------------------------------------
 

@@ -73,10 +73,10 @@ class Systemd(Services):
         for service in services:
             unit = self.unit(service)
             lines.append(f"pid=$(systemctl show --property=MainPID --value {unit})")
-            lines.append(f'if [ "$pid" != 0 ] && start=$(born "$pid"); then echo "{service} $pid $start"; fi')
+            lines.append(f'begun {shlex.quote(self.started)} {service} "$pid"')
         return "\n".join(lines)
 
-    def stop(self, service: str, process: Process, timeout_s: float) -> str:
+    def _end(self, service: str, process: Process, timeout_s: float) -> str:
         """By its unit: what it started is in there too, whatever became of its first process."""
         unit = self.unit(service)
         return f"""{BORN}
@@ -88,6 +88,14 @@ systemctl kill --signal=KILL {unit} 2>/dev/null || true
 systemctl stop {unit} 2>/dev/null || true
 if there; then echo stayed; fi
 """
+
+    def _numbered(self) -> tuple[str, ...]:
+        """None: they are the host's own."""
+        return ()
+
+    def _holds(self) -> str:
+        """One that never fails: units live on without the view's holder."""
+        return "true"
 
     # limits ------------------------------------------------------------------------------------------------------------------
 

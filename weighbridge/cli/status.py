@@ -27,19 +27,22 @@ def command(hardware: str | None) -> None:
 
 
 def show_real(hardware: Hardware) -> None:
-    """Print what stands on real hosts, or was left there. Raises TargetError naming those that do not answer, after the others."""
+    """Print what stands on real hosts, what of it has died, and what was left there.
+
+    Raises TargetError naming hosts that do not answer, after the others.
+    """
     from collections import Counter  # noqa: PLC0415
 
     from weighbridge.cli.down import counted  # noqa: PLC0415
     from weighbridge.common.errors import TargetError  # noqa: PLC0415
-    from weighbridge.screen.standing import describe  # noqa: PLC0415
+    from weighbridge.screen.standing import describe, lifeless_there  # noqa: PLC0415
     from weighbridge.screen.terminal import console  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.topologies.deployment import standing  # noqa: PLC0415
     from weighbridge.topologies.ssh import leftovers  # noqa: PLC0415
 
     screen = console()
-    there = leftovers.find(hardware, whole=True)
+    there = leftovers.find(hardware, whole=True, daemons=True)
     known = {one.label: one for one in standing(place())}
     lines = []
     for stood in there.stood:
@@ -48,8 +51,10 @@ def show_real(hardware: Hardware) -> None:
             "made on another machine" if stood.elsewhere else "at work" if stood.at_work else "left standing, its process has ended"
         )
         lines.append(f"{claimed.deployment} on {', '.join(stood.hosts)} since {claimed.since}: {claimed.by}; {state}")
-        if claimed.deployment in known:
-            lines += describe(known[claimed.deployment])[1:]
+        stands = known.get(claimed.deployment)
+        lines += lifeless_there(stood, stands, there, hardware)
+        if stands is not None:
+            lines += describe(stands)[1:]
     for host in hardware.hosts:
         own = [one for one in there.found if one.host == host]
         for label in dict.fromkeys(one.deployment for one in own):

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from rich.console import Console
 
 from weighbridge.gateways.gateway import Endpoint
 from weighbridge.topologies.deployment import Place, Stands, standing
+
+if TYPE_CHECKING:
+    from weighbridge.topologies.hardware import Hardware
+    from weighbridge.topologies.ssh.leftovers import Stood, Swept
 
 
 def print_standing(place: Place, console: Console) -> None:
@@ -20,7 +27,12 @@ def print_standing(place: Place, console: Console) -> None:
 
 
 def lifeless(stands: Stands, place: Place) -> list[str]:
-    """The lines about what has died of a deployment on hosts of the lab; none where all of it runs."""
+    """The lines about what has died of a deployment on hosts of the lab; none where all of it runs.
+
+    What runs on real hosts they alone can tell, and the file that says how they are reached is not known here.
+    """
+    if stands.kind == "ssh":
+        return ["  which of its daemons run: weighbridge status --hardware FILE"]
     if stands.kind != "lab":
         return []
     from weighbridge.topologies.lab.daemons import daemons  # noqa: PLC0415 - the lab is wanted only where there is one
@@ -29,9 +41,38 @@ def lifeless(stands: Stands, place: Place) -> list[str]:
     started = daemons(folder)
     dead = [one for one in started if not one.alive]
     if started and len(dead) == len(started):
-        return ["  dead: nothing of it runs any more; `weighbridge down` takes away what is left"]
-    lines = [f"  dead: {one.service} on {one.host}; its log: {folder / 'logs' / one.host / one.service}.out" for one in dead]
-    return [*lines, "  it is not what was stood up any more: `weighbridge down`, and `up` again"] if dead else []
+        return [_nothing()]
+    return _changed([_dead(one.service, one.host, f"{folder / 'logs' / one.host / one.service}.out") for one in dead])
+
+
+def lifeless_there(stood: Stood, stands: Stands | None, there: Swept, hardware: Hardware) -> list[str]:
+    """The same of a deployment on real hosts, as they told it, and which of its hosts did not tell.
+
+    `stands`: what this machine knows of it. Where it knows nothing, any host that did not answer may be one of its own.
+    """
+    started = [one for one in there.daemons if one.deployment == stood.claimed.deployment]
+    dead = [one for one in started if not one.alive]
+    silent = [name for name in there.failed if stands is None or name in stands.hosts]
+    others = [name for name in (() if stands is None else stands.hosts) if name not in (*stood.hosts, *silent)]
+    silent += [f"{name} (no host of hardware {hardware.name})" for name in others if name not in hardware.hosts]
+    if started and len(dead) == len(started) and not silent:
+        return [_nothing(" --hardware FILE")]
+    lines = [_dead(one.service, one.host, f"{one.host}:{one.log}") for one in dead]
+    lines += [f"  dead: all of it on {name}: it is not there any more" for name in others if name in hardware.hosts]
+    unknown = [f"  not known: what of it runs on {', '.join(silent)}"] if silent else []
+    return [*_changed(lines, " --hardware FILE"), *unknown]
+
+
+def _nothing(real: str = "") -> str:
+    return f"  dead: nothing of it runs any more; `weighbridge down{real}` takes away what is left"
+
+
+def _dead(service: str, host: str, log: str) -> str:
+    return f"  dead: {service} on {host}; its log: {log}"
+
+
+def _changed(dead: Sequence[str], real: str = "") -> list[str]:
+    return [*dead, f"  it is not what was stood up any more: `weighbridge down{real}`, and `up` again"] if dead else []
 
 
 def describe(stands: Stands) -> list[str]:
