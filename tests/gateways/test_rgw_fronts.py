@@ -12,6 +12,7 @@ from weighbridge.gateways.front import Backend, Front
 from weighbridge.gateways.gateway import Standing
 from weighbridge.gateways.host import Host, Service
 from weighbridge.gateways.probe import Probe
+from weighbridge.gateways.rgw.cluster import Cluster
 from weighbridge.gateways.rgw.rgw import Rgw
 from weighbridge.gateways.rgw.settings import Place, Settings
 
@@ -66,7 +67,7 @@ class Fronted:
 
         for host in self.stage.hosts.values():
             monkeypatch.setattr(host, "_answer", listen)
-        monkeypatch.setattr(Rgw, "front", front)
+        monkeypatch.setattr(Cluster, "front", front)
 
     def gateway(self, settings: dict[str, object], front: str = "haproxy") -> Rgw:
         place = Place.model_validate({"mon": "store-1", "osd": STORES, "radosgw": ("gateway-1",), front: "gateway-1"})

@@ -25,7 +25,11 @@ TESTS = (
     *("tests/drivers/locust/test_sdk_window.py", "tests/drivers/locust/test_step.py", "tests/results/export/test_query.py"),
     "tests/drivers/locust/test_foreign_stations.py",
     *("tests/results/slides/test_powerpoint.py", "tests/weighbridge/test_command.py", "tests/suites/test_cosbench_xml.py"),
-    *("tests/results/export/test_exports.py", "tests/weighbridge/test_influx_writer.py", "tests/topologies/test_loader.py"),
+    *(
+        "tests/results/export/test_exports.py",
+        "tests/weighbridge/conductor/test_influx_writer.py",
+        "tests/topologies/test_loader.py",
+    ),
 )
 """Where the suite leans on the libraries most: SDKs, Locust, charts, slides, tables, records, SQL, search."""
 IMPORT_ALL = """

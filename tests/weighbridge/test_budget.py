@@ -123,7 +123,7 @@ class Unseen:
 
 def test_an_allowance_keeps_back_what_the_report_takes_and_what_was_spent_before(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("weighbridge.budget.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("weighbridge.conductor.pace.time.monotonic", lambda: now[0])
     one = Allowance(600, spent_s=200)
     now[0] = 150.0
     assert one.left_s() == 600 - 200 - 50 - REPORTING_S

@@ -46,7 +46,7 @@ WRONG = {
 }
 """Names of workloads, which the target does wrong by, and the classes that their failures may have."""
 UNDER = (("engine", "swift"), ("sdk", "swift"), ("sdk", "s3"))
-RUNTIME_S, RATE_PER_S = 0.5, 200
+RUNTIME_S, RATE_PER_S = 1.0, 200
 """A clock, so that a target without a delay does not take all CPUs of this machine."""
 COMMAND = """
 import sys
