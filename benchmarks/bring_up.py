@@ -20,12 +20,12 @@ from pathlib import Path
 
 from weighbridge.selection import hardware_named, layout_named
 from weighbridge.surroundings import place
-from weighbridge.topologies.deployment import Place, deploy
+from weighbridge.topologies.deployment import StatePlace, deploy
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.reference import split
 
 
-def once(layout: str, hardware_name: str, where: Place) -> dict[str, float | str]:
+def once(layout: str, hardware_name: str, where: StatePlace) -> dict[str, float | str]:
     """Bring a layout up and down; the seconds of each part."""
     hardware = hardware_named(hardware_name)
     planned = layout_named(layout, hardware)

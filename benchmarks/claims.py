@@ -34,10 +34,10 @@ from typing import Final
 
 import numpy as np
 
+from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
 from weighbridge.results.analysis.across_runs.guard import Guarded
 from weighbridge.results.analysis.across_runs.run_scatter import RUNS
 from weighbridge.results.analysis.across_runs.runs_comparison import compare_runs, regressions
-from weighbridge.results.analysis.across_runs.weighed import Weighed
 from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.steps.summary import Point, Row
@@ -243,31 +243,31 @@ def _same(one: Effect, other: Effect) -> bool:
     return (one.operation, one.workers, one.metric) == (other.operation, other.workers, other.metric)
 
 
-def day(draw: np.random.Generator, between: float, slower: float = 0.0) -> Weighed:
+def day(draw: np.random.Generator, between: float, slower: float = 0.0) -> ComparedRun:
     """A run of one layout on a day of its own: days differ by a standard deviation, half of whose square all cells share."""
     share = math.sqrt(0.5) * between * (draw.normal() + draw.normal(size=CELLS)) - slower
     steps = share + 0.05 * draw.normal(size=(BLOCKS, CELLS))
     return PLANNED.model_copy(update={"rows": rows_of(np.stack([steps, -steps])[:, None])})
 
 
-def _planned() -> Weighed:
+def _planned() -> ComparedRun:
     suite = Suite(name="made-up", about="made up", workloads=WORKLOADS, repeats=BLOCKS, layouts=("a",))
     layout = PlannedLayout(name="a", about="made up", gateway="rgw", release="none-0")
     manifest = Manifest(run_id="made-up", suite="made-up", state="done", created_at="2014-11-04T12:00:00Z")
     plan = ResolvedPlan(suite=suite, hardware=hardware(), layouts=(layout,), passes={}, structures={})
-    return Weighed(folder=Path(), manifest=manifest, plan=plan, rows=())
+    return ComparedRun(folder=Path(), manifest=manifest, plan=plan, rows=())
 
 
 PLANNED: Final = _planned()
 
 
-def worse(a: Weighed, b: Weighed, history: Sequence[Weighed]) -> bool:
+def worse(a: ComparedRun, b: ComparedRun, history: Sequence[ComparedRun]) -> bool:
     """Whether B is called worse than A anywhere."""
     guarded = Guarded(same=(), unknown=(), unlike=(), differs=())
     return bool(regressions(compare_runs(a, b, [("a", "a")], guarded, history)))
 
 
-def alone(a: Weighed, b: Weighed) -> bool:
+def alone(a: ComparedRun, b: ComparedRun) -> bool:
     """The same by the repeats of the two runs alone."""
     rows = [row.model_copy(update={"layout": side}) for side, run in (("A", a), ("B", b)) for row in run.rows]
     return any(effect.verdict == "worse" for effect in compare(rows, bounds=BOUNDS).effects)

@@ -30,14 +30,14 @@ from typing import Literal
 
 from weighbridge.conductor.opening import opened
 from weighbridge.drivers.order import Prepare, Step
-from weighbridge.gateways.null.null import Null, Place, Settings
+from weighbridge.gateways.null.null import Null, NullPlacement, NullSettings
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite
 from weighbridge.surroundings import place
 from weighbridge.topologies.deployment import Deployment, deploy
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.lab.usage import Machine
+from weighbridge.topologies.lab.usage import LabMachine
 from weighbridge.topologies.layout import Layout
 from weighbridge.topologies.loader import Planned
 
@@ -84,7 +84,7 @@ def hardware(case: Case, clients: int) -> Hardware:
 
 def planned(case: Case) -> Planned:
     """The null target of a case."""
-    gateway = Null("engine", Place(target="gateway-1"), Settings(delay_ms=DELAY_MS[case]))
+    gateway = Null("engine", NullPlacement(target="gateway-1"), NullSettings(delay_ms=DELAY_MS[case]))
     layout = Layout(name="null", about="the null target", gateway="null", release="engine", place={"target": "gateway-1"})
     return Planned(layout, gateway, "")
 
@@ -102,7 +102,7 @@ def turn(deployment: Deployment, case: Case, asked: Suite, clients: int, log: Pa
     """One step by so many of the clients that stand."""
     deployment.hardware = hardware(case, clients)
     (workload,) = asked.workloads
-    machine, target = Machine(), deployment.hosts["gateway-1"]
+    machine, target = LabMachine(), deployment.hosts["gateway-1"]
     with opened(deployment, asked, Pass(api="s3", workloads=(workload,)), prefix="wb-bench", log=log) as ready:
         ready.driver.prepare(Prepare(workload=workload))
         used: list[tuple[float, float, float]] = []

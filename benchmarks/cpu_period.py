@@ -42,7 +42,7 @@ from weighbridge.topologies.deployment import Deployment, deploy
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab.cgroup import Cgroups
 from weighbridge.topologies.lab.host import LabHost
-from weighbridge.topologies.lab.usage import Machine
+from weighbridge.topologies.lab.usage import LabMachine
 from weighbridge.topologies.quota import quota_of, slice_words
 from weighbridge.topologies.reference import split
 
@@ -103,7 +103,7 @@ def throttled(before: Counters, after: Counters, cpus: float, period_s: float, t
     )
 
 
-def beside_s(deployment: Deployment, machine: Machine) -> float:
+def beside_s(deployment: Deployment, machine: LabMachine) -> float:
     """CPU seconds of this machine that neither the hosts nor this process have used, since whenever each began to count."""
     whole = machine.counters()
     return (
@@ -117,7 +117,7 @@ def once(deployment: Deployment, driver: Driver, workload: Workload, workers: in
     """One step in one period."""
     set_period(deployment, period_s)
     gateway = deployment.hosts[GATEWAY]
-    machine = Machine()
+    machine = LabMachine()
     before, began, busy_before_s = gateway.counters(), time.monotonic(), beside_s(deployment, machine)
     measured = driver.step(Step(workload=workload, workers=workers, repeat=0)).measurement
     took_s = time.monotonic() - began

@@ -43,7 +43,7 @@ class Refused(OSError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class FolderEntry:
     """What stands below a folder: its path in it, and what it is where it is no regular file ("" where it is one)."""
 
     name: str
@@ -156,7 +156,7 @@ def names(folder: Path, name: str) -> tuple[str, ...]:
         return ()
 
 
-def entries(folder: Path) -> Iterator[Entry]:
+def entries(folder: Path) -> Iterator[FolderEntry]:
     """All that is below a folder but folders, in order of names within each. Raises OSError."""
     waiting: list[str] = [""]
     while waiting:
@@ -169,9 +169,9 @@ def entries(folder: Path) -> Iterator[Entry]:
                     mode = os.stat(one, dir_fd=inner, follow_symlinks=False).st_mode
                     name = f"{at}/{one}" if at else one
                     if not stat.S_ISDIR(mode):
-                        yield Entry(name=name, otherwise=_otherwise(mode))
+                        yield FolderEntry(name=name, otherwise=_otherwise(mode))
                     elif len(name) > LONGEST_NAME // 2:
-                        yield Entry(name=name, otherwise="too far down to be looked at")
+                        yield FolderEntry(name=name, otherwise="too far down to be looked at")
                     else:
                         inside.append(name)
             waiting += reversed(inside)

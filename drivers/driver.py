@@ -9,7 +9,7 @@ from typing import Protocol, Self
 
 from weighbridge.common.errors import DriverError
 from weighbridge.common.piped import Piped
-from weighbridge.drivers.order import Cleaned, Cleanup, Kept, Measured, Prepare, Prepared, Progress, Step
+from weighbridge.drivers.order import Cleaned, Cleanup, KeptFile, Measured, Prepare, Prepared, Progress, Step
 
 Heard = Callable[[Progress], None]
 """Told every Progress event, in the conductor's own thread."""
@@ -18,7 +18,7 @@ Heard = Callable[[Progress], None]
 class GaveUp(DriverError):
     """An order could not be done; `kept` are files of the driver's tool about it, to be kept beside the run."""
 
-    def __init__(self, message: str, *, advice: str = "", kept: tuple[Kept, ...] = ()) -> None:
+    def __init__(self, message: str, *, advice: str = "", kept: tuple[KeptFile, ...] = ()) -> None:
         super().__init__(message, advice=advice)
         self.kept = kept
 
@@ -64,7 +64,7 @@ class Ran(Protocol):
         """What it printed besides."""
 
 
-class Machine(Protocol):
+class ToolHost(Protocol):
     """A host as drivers see it whose tools run there, not in a process of ours (rados bench, fio): see gateways.host.Host."""
 
     name: str

@@ -227,7 +227,7 @@ class Cleanup(Record):
     what: Literal["written", "all"] = "written"
 
 
-class Age(Record):
+class AgeBuckets(Record):
     """Fill buckets `{bucket_prefix}-age-{index}` with `objects` objects and churn them; they are left there."""
 
     kind: Literal["age"] = "age"
@@ -289,7 +289,7 @@ class Progress(Record):
     errors: NonNegativeInt = 0
 
 
-class Kept(Record):
+class KeptFile(Record):
     """A file of the tool that makes the load, kept beside the run as it is but for secrets: a configuration, an answer, a log.
 
     `text`, or where that would be long `packed`: its bytes by gzip in base64.
@@ -307,7 +307,7 @@ class Prepared(Record):
     objects: NonNegativeInt
     bytes: NonNegativeInt
     seconds: NonNegativeFloat
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[KeptFile, ...] = ()
 
 
 class Measured(Record):
@@ -315,7 +315,7 @@ class Measured(Record):
 
     kind: Literal["measured"] = "measured"
     measurement: Measurement
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[KeptFile, ...] = ()
 
 
 class Cleaned(Record):
@@ -324,7 +324,7 @@ class Cleaned(Record):
     kind: Literal["cleaned"] = "cleaned"
     deleted: NonNegativeInt
     failed: NonNegativeInt = 0
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[KeptFile, ...] = ()
 
 
 class AgeRound(Record):
@@ -358,10 +358,10 @@ class Failed(Record):
 
     kind: Literal["failed"] = "failed"
     message: str
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[KeptFile, ...] = ()
 
 
-Order = Annotated[Setup | Prepare | Step | Cleanup | Age | Quit, Field(discriminator="kind")]
+Order = Annotated[Setup | Prepare | Step | Cleanup | AgeBuckets | Quit, Field(discriminator="kind")]
 Event = Annotated[Listening | Ready | Progress | Prepared | Measured | Cleaned | Aged | Failed, Field(discriminator="kind")]
 ORDER: TypeAdapter[Order] = TypeAdapter(Order)
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)

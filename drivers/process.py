@@ -20,7 +20,7 @@ from weighbridge.common.piped import Piped
 from weighbridge.drivers.driver import GaveUp, Heard
 from weighbridge.drivers.order import (
     EVENT,
-    Age,
+    AgeBuckets,
     Aged,
     Cleaned,
     Cleanup,
@@ -100,7 +100,7 @@ class DriverProcess:
         """Have objects deleted."""
         return self._ask(order, Cleaned, heard)
 
-    def age(self, order: Age, heard: Heard | None = None) -> Aged:
+    def age(self, order: AgeBuckets, heard: Heard | None = None) -> Aged:
         """Have the store filled and churned."""
         return self._ask(order, Aged, heard)
 

@@ -23,7 +23,7 @@ LARGEST_ANSWER_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpAnswer:
     """An HTTP answer; names of headers are in lower case."""
 
     status: int
@@ -34,14 +34,14 @@ class Answer:
 class WrongAnswer(Exception):
     """What an operation gave is not what its API promises. `answer` is None when there was none."""
 
-    def __init__(self, operation: str, what: str, answer: Answer | None) -> None:
+    def __init__(self, operation: str, what: str, answer: HttpAnswer | None) -> None:
         super().__init__(what)
         self.operation = operation
         self.what = what
         self.answer = answer
 
 
-Exchange = Callable[[str, str, bytes, Mapping[str, str]], Answer]
+Exchange = Callable[[str, str, bytes, Mapping[str, str]], HttpAnswer]
 """Method, path, body, extra headers -> answer. Raises OSError or HTTPException."""
 
 
@@ -59,12 +59,12 @@ class Wire:
         """Connect now, and not with the first request. Raises OSError."""
         self._connection.connect()
 
-    def __call__(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+    def __call__(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
         """Send one request and read its whole answer."""
         self._connection.request(method, path, body, dict(headers))
         response = self._connection.getresponse()
         found = {name.lower(): value for name, value in response.getheaders()}
-        return Answer(response.status, found, http_body.whole(response, LARGEST_ANSWER_BYTES))
+        return HttpAnswer(response.status, found, http_body.whole(response, LARGEST_ANSWER_BYTES))
 
     def secured(self) -> ssl.SSLSocket | None:
         """The connection's TLS socket, where it has one."""
@@ -107,7 +107,7 @@ def _s3(endpoint: Mapping[str, Any], wire: Callable[..., Wire], bucket: str) -> 
     base = f"{place.scheme}://{before}{place.netloc}"
     send = wire(place, before)
 
-    def exchange(method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+    def exchange(method: str, path: str, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
         if before:
             path = path.removeprefix(f"/{bucket}")
             path = path if path.startswith("/") else f"/{path}"
@@ -129,7 +129,7 @@ def _swift(endpoint: Mapping[str, Any], wire: Callable[..., Wire]) -> Exchange:
         storage, token, send = _log_in(endpoint, wire)
     base = storage.path.rstrip("/")
 
-    def exchange(method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+    def exchange(method: str, path: str, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
         return send(method, base + path, body, {**headers, "X-Auth-Token": token})
 
     return exchange
@@ -174,7 +174,7 @@ def in_words(error: Exception) -> str:
     return f"no answer: {error!r}"
 
 
-def expect(operation: str, wanted: Sequence[int], answer: Answer) -> Answer:
+def expect(operation: str, wanted: Sequence[int], answer: HttpAnswer) -> HttpAnswer:
     """The answer, when its status is one of those wanted. Raises WrongAnswer."""
     if answer.status not in wanted:
         raise WrongAnswer(operation, f"{' or '.join(map(str, wanted))} was expected", answer)

@@ -46,7 +46,7 @@ _Path = tuple[tuple[str, int], ...]
 """Containers from the outermost on: the line that begins each, and its number among those that begin alike."""
 
 
-class Piece(Record):
+class FragmentPart(Record):
     """What of one kind of file is to be otherwise, as a text that its program reads: lines, and comments that say where."""
 
     name: str
@@ -70,7 +70,7 @@ class _Place:
     swaps: dict[_Swap, list[Rendered]] = field(default_factory=dict)
 
 
-def fragments(before: Sequence[Rendered], after: Sequence[Rendered], evidence: Sequence[str] = ()) -> tuple[Piece, ...]:
+def fragments(before: Sequence[Rendered], after: Sequence[Rendered], evidence: Sequence[str] = ()) -> tuple[FragmentPart, ...]:
     """A piece for each name of file in which these configurations differ, in the order of `after`; none when they do not.
 
     Only lines that differ are in it, each once under its section or container, with the line it comes in place of as a comment;
@@ -92,7 +92,7 @@ def fragments(before: Sequence[Rendered], after: Sequence[Rendered], evidence: S
         for path, swap in _swaps(_parsed(_kind(name), old), _parsed(_kind(name), new), _kind(name)):
             places.setdefault(path, _Place()).swaps.setdefault(swap, []).append(one)
     return tuple(
-        Piece(name=name, kind=_kind(name), text=_text(name, places, sharing[name], evidence))
+        FragmentPart(name=name, kind=_kind(name), text=_text(name, places, sharing[name], evidence))
         for name, places in files.items()
         if places
     )

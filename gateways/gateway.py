@@ -42,7 +42,7 @@ class Site(Protocol):
         """Device paths of its disks."""
 
 
-class Image(Record):
+class RootImage(Record):
     """A root image that hosts of a release run on: a Debian suite and packages; `options` go to mmdebstrap as they are."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
@@ -224,7 +224,7 @@ class Gateway(ABC):
     kind: ClassVar[str]
     already_runs: ClassVar[bool] = False
     """Whether it runs without this suite: nothing is stood up or taken away, and its credentials are the user's own."""
-    releases: ClassVar[Mapping[str, Image]]
+    releases: ClassVar[Mapping[str, RootImage]]
     """Root image by name of release."""
     Placement: ClassVar[type[Record]]
     """Which service sits on which host: the `place` of a layout."""

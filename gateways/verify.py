@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from weighbridge.common import plain_xml
 from weighbridge.common.errors import VerificationFailed
-from weighbridge.gateways.exchange import TIMEOUT_S, Answer, Exchange, WrongAnswer, answered, exchanging, expect
+from weighbridge.gateways.exchange import TIMEOUT_S, Exchange, HttpAnswer, WrongAnswer, answered, exchanging, expect
 
 if TYPE_CHECKING:
     from weighbridge.gateways.gateway import Endpoint
@@ -54,7 +54,7 @@ class RoundFailed(VerificationFailed):
 
 
 @dataclass(frozen=True)
-class Check:
+class OperationCheck:
     """One operation that did what its API promises, and how long it took."""
 
     api: str
@@ -70,7 +70,7 @@ def verify(
     stores_bodies: bool = True,
     bucket: str | None = None,
     told_within_s: float = TOLD_WITHIN_S,
-) -> tuple[Check, ...]:
+) -> tuple[OperationCheck, ...]:
     """Write, read, list and delete over every endpoint from `client`; returns what was checked, in order.
 
     With `stores_bodies` False (the null target) a read is checked by its length alone. `bucket` is made and deleted again over
@@ -95,7 +95,7 @@ def verify(
         where = {"api": failed["api"], "operation": failed["operation"], "status": failed["status"]}
         # Some of it is a server's own words, which may repeat what it was sent.
         raise RoundFailed(entrusted.without_secrets(f"{message}\n{failed['body']}".rstrip(), endpoints), **where)
-    return tuple(Check(**check) for check in answer["checks"])
+    return tuple(OperationCheck(**check) for check in answer["checks"])
 
 
 def tour(exchange: Exchange, body: bytes, order: Mapping[str, Any], endpoint: Mapping[str, Any]) -> list[tuple[str, int, float]]:
@@ -104,7 +104,7 @@ def tour(exchange: Exchange, body: bytes, order: Mapping[str, Any], endpoint: Ma
     api, bucket, patience_s = endpoint["api"], order["bucket"], order["told_within_s"]
     name = f"/{bucket}/check"
 
-    def ask(operation: str, method: str, path: str, wanted: Sequence[int], content: bytes = b"") -> Answer:
+    def ask(operation: str, method: str, path: str, wanted: Sequence[int], content: bytes = b"") -> HttpAnswer:
         started = time.monotonic()
         # http.client only writes a length for methods it expects a body of; an empty PUT needs one too.
         headers = {"Content-Length": str(len(content))} if method == "PUT" else {}
@@ -150,7 +150,7 @@ def _location(endpoint: Mapping[str, Any]) -> bytes:
     return f'<CreateBucketConfiguration xmlns="{space}">{location}</CreateBucketConfiguration>'.encode()
 
 
-def listed(answer: Answer, api: str) -> list[str]:
+def listed(answer: HttpAnswer, api: str) -> list[str]:
     """Names of the objects in the list of a bucket. Raises WrongAnswer when it is not the list that the API promises."""
     try:
         if api == "s3":
@@ -161,7 +161,7 @@ def listed(answer: Answer, api: str) -> list[str]:
         raise WrongAnswer("LIST", f"the list cannot be read: {error}", answer) from error
 
 
-def _agree(body: bytes, written: Answer, headed: Answer, read: Answer, *, stores_bodies: bool) -> None:
+def _agree(body: bytes, written: HttpAnswer, headed: HttpAnswer, read: HttpAnswer, *, stores_bodies: bool) -> None:
     if headed.headers.get("content-length") != str(len(body)):
         raise WrongAnswer("HEAD", f"Content-Length {headed.headers.get('content-length')}, {len(body)} were written", headed)
     if len(read.body) != len(body):
@@ -180,7 +180,7 @@ def _agree(body: bytes, written: Answer, headed: Answer, read: Answer, *, stores
 def answer_of(order: Mapping[str, Any]) -> dict[str, Any]:
     """What the program answers to an order: `{"checks": [...]}` or `{"failed": {...}}`."""
     body = os.urandom(SIZE_BYTES)
-    checks: list[Check] = []
+    checks: list[OperationCheck] = []
     for endpoint in order["endpoints"]:
         api = endpoint["api"]
         try:
@@ -191,7 +191,7 @@ def answer_of(order: Mapping[str, Any]) -> dict[str, Any]:
             status = wrong.answer.status if wrong.answer else None
             where = {"api": api, "url": endpoint["url"], "operation": wrong.operation}
             return {"failed": {**where, "what": wrong.what, "status": status, "body": start}}
-        checks += [Check(api, operation, status, round(took_ms, 3)) for operation, status, took_ms in rows]
+        checks += [OperationCheck(api, operation, status, round(took_ms, 3)) for operation, status, took_ms in rows]
     return {"checks": [asdict(check) for check in checks]}
 
 

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from weighbridge.common.quantities import Bytes, parse_bytes, parse_share, show_bytes
 from weighbridge.common.record import Record
-from weighbridge.suites.workload import MOST_BYTES, Histogram, Objects, Uniform, Workload, excess
+from weighbridge.suites.workload import MOST_BYTES, Objects, SizeHistogram, Uniform, Workload, excess
 
 FULLEST: Final = 0.85
 """Ceph warns of an OSD that is fuller (mon_osd_nearfull_ratio), and moves no more data to it (backfillfull) a little later."""
@@ -32,7 +32,7 @@ class Age(Record):
 
     fill: Annotated[float | int, BeforeValidator(_fill)]
     """`5%` of what the disks hold, by replicas; or bytes of objects, such as `2GB`, where nobody can tell what they hold."""
-    size: Bytes | Uniform | Histogram = 64_000
+    size: Bytes | Uniform | SizeHistogram = 64_000
     containers: Annotated[int, Field(ge=1, le=100_000)] = 4
     churn: Annotated[int, Field(ge=0, le=1000)] = 3
     """Rounds: in each, a share of the objects is deleted and as many new ones are written."""

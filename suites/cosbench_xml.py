@@ -44,7 +44,7 @@ _PLAIN_URL = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(/[^?#;@]*)?")
 
 
 @dataclass(frozen=True)
-class Place:
+class XmlPlace:
     """Where something stands in the file: line and column from 1, what was read there, without secrets, and where in that it is."""
 
     file: str
@@ -64,8 +64,8 @@ class Element:
 
     tag: str
     attributes: tuple[tuple[str, str], ...]
-    place: Place
-    places: tuple[Place, ...]
+    place: XmlPlace
+    places: tuple[XmlPlace, ...]
     """Of the attributes, in their order."""
     children: list[Element] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Element:
         """The value of an attribute."""
         return next((value for key, value in self.attributes if key == name), None)
 
-    def at(self, name: str) -> Place:
+    def at(self, name: str) -> XmlPlace:
         """Where an attribute stands; where there is none of the name, the element."""
         return next((place for (key, _), place in zip(self.attributes, self.places, strict=True) if key == name), self.place)
 
@@ -135,11 +135,11 @@ class _Reader:
             raise DocumentError([self._place(1, 1).fault("not XML: nothing in it")])
         return self.root
 
-    def _place(self, line: int, column: int) -> Place:
+    def _place(self, line: int, column: int) -> XmlPlace:
         """A place of which no more is known than where it is: shown with the tags that begin on its line."""
-        return Place(self.file, line, column, " ".join(self.tags.get(line, ()))[:LONGEST_SHOWN], 0)
+        return XmlPlace(self.file, line, column, " ".join(self.tags.get(line, ()))[:LONGEST_SHOWN], 0)
 
-    def _here(self) -> Place:
+    def _here(self) -> XmlPlace:
         return self._place(self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1)
 
     def _refuse(self, message: str) -> DocumentError:
@@ -161,9 +161,10 @@ class _Reader:
         self.tags.setdefault(line, []).append(text)
         found = self._attributes(line, column, len(pairs))
         places = tuple(
-            Place(self.file, *found.get(name, (line, column)), text, caret) for (name, _), caret in zip(pairs, carets, strict=True)
+            XmlPlace(self.file, *found.get(name, (line, column)), text, caret)
+            for (name, _), caret in zip(pairs, carets, strict=True)
         )
-        element = Element(tag, pairs, Place(self.file, line, column, text, 1), places)
+        element = Element(tag, pairs, XmlPlace(self.file, line, column, text, 1), places)
         if self.open:
             self.open[-1].children.append(element)
         else:

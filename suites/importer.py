@@ -11,7 +11,7 @@ from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import UsageError
 from weighbridge.suites import cosbench_xml, importer_yaml, loader
 from weighbridge.suites.importer_remarks import Remark, Remarks
-from weighbridge.suites.importer_shapes import NAMES, Shape, Shaper
+from weighbridge.suites.importer_shapes import NAMES, Shaper, WorkloadShape
 from weighbridge.suites.importer_works import Stage, Work, stages
 from weighbridge.suites.suite import Suite
 
@@ -39,7 +39,7 @@ class _Steps:
     """A workload that is being put together."""
 
     name: str
-    shape: Shape
+    shape: WorkloadShape
     works: list[Work]
 
 

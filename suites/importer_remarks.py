@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from weighbridge.suites.cosbench_xml import Place
+from weighbridge.suites.cosbench_xml import XmlPlace
 
 Weight = Literal["told", "changes", "fault"]
 """`told`: left out, or done otherwise by every suite. `changes`: what is measured would be something else, which is refused
@@ -17,7 +17,7 @@ unless it is asked for. `fault`: COSBench itself refuses the file, or fails on i
 class Remark:
     """One thing that is not in the suite as it is in the file, and where it stands there."""
 
-    place: Place
+    place: XmlPlace
     message: str
     weight: Weight
 
@@ -31,15 +31,15 @@ class Remarks:
     def __init__(self) -> None:
         self._all: dict[tuple[int, int, str], Remark] = {}
 
-    def told(self, place: Place, message: str) -> None:
+    def told(self, place: XmlPlace, message: str) -> None:
         """Say what is left out, or done otherwise by every suite."""
         self._add(Remark(place, message, "told"))
 
-    def changes(self, place: Place, message: str) -> None:
+    def changes(self, place: XmlPlace, message: str) -> None:
         """Say what would make the suite measure something else than the file."""
         self._add(Remark(place, message, "changes"))
 
-    def fault(self, place: Place, message: str) -> None:
+    def fault(self, place: XmlPlace, message: str) -> None:
         """Say what COSBench itself would not take."""
         self._add(Remark(place, message, "fault"))
 

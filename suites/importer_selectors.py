@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from weighbridge.suites.workload import Bar, Histogram, Uniform
+from weighbridge.suites.workload import SizeBar, SizeHistogram, Uniform
 
-Size = int | Uniform | Histogram
+Size = int | Uniform | SizeHistogram
 """As a workload has it."""
 
 UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
@@ -68,10 +68,11 @@ def sizes(text: str) -> tuple[Size, str]:
     letter, numbers = _taken_apart(match[1])
     if letter == "h":
         bars = [
-            Bar(size=(low * unit, high * unit) if low != high else low * unit, weight=weight) for low, high, weight in _bars(text)
+            SizeBar(size=(low * unit, high * unit) if low != high else low * unit, weight=weight)
+            for low, high, weight in _bars(text)
         ]
         return (
-            Histogram(histogram=tuple(bars)),
+            SizeHistogram(histogram=tuple(bars)),
             "weights are taken as they are written: COSBench gives the first bar one more and the last one less",
         )
     if letter == "c" or numbers[0] == numbers[-1]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from weighbridge.suites import importer_selectors
-from weighbridge.suites.cosbench_xml import Place
+from weighbridge.suites.cosbench_xml import XmlPlace
 from weighbridge.suites.importer_remarks import Remarks
 from weighbridge.suites.importer_selectors import Size, Span
 from weighbridge.suites.importer_works import OPERATION_TYPES, Operation, Settings, Work
@@ -22,14 +22,14 @@ Naming = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)
-class Range:
+class ObjectRange:
     """Objects of some containers, and how they are named."""
 
     containers: Span
     objects: Span
     naming: Naming
 
-    def covers(self, other: Range) -> bool:
+    def covers(self, other: ObjectRange) -> bool:
         """Whether all objects of the other are among these."""
         return self.naming == other.naming and self.containers.covers(other.containers) and self.objects.covers(other.objects)
 
@@ -43,14 +43,14 @@ class Range:
 class Written:
     """Objects that a work of the file writes before others work on them."""
 
-    range: Range
+    range: ObjectRange
     size: Size
-    place: Place
+    place: XmlPlace
     by: Literal["prepare", "write"]
 
 
 @dataclass(frozen=True)
-class Shape:
+class WorkloadShape:
     """All of a workload but its name and its worker counts. Two works of one shape are steps of one workload."""
 
     size: Size
@@ -86,7 +86,7 @@ class Shaper:
         if objects is not None and size is not None:
             self.written.append(Written(objects, size, place, "prepare"))
 
-    def shape(self, work: Work) -> Shape | None:
+    def shape(self, work: Work) -> WorkloadShape | None:
         """The shape of a normal work; None when there is none, for a reason that has been remarked."""
         operations = self._operations(work)
         runtime_s = self._runtime(work)
@@ -117,7 +117,7 @@ class Shaper:
         for operation in operations:
             verb = SUITE_OPERATIONS[operation.kind]
             weights[verb] = weights.get(verb, 0) + operation.ratio
-        return Shape(
+        return WorkloadShape(
             size=size,
             containers=base.containers.count,
             per_container=base.objects.count,
@@ -200,7 +200,7 @@ class Shaper:
         self.remarks.told(element.at(limits[0]), f"{limits[0]} is replaced by the runtime of {self.runtime_s} s that was given")
         return self.runtime_s
 
-    def _range(self, settings: Settings, place: Place, *, lists: bool = False) -> Range | None:
+    def _range(self, settings: Settings, place: XmlPlace, *, lists: bool = False) -> ObjectRange | None:
         spans: list[Span] = []
         for key in ("containers", "objects"):
             if key not in settings:
@@ -222,9 +222,9 @@ class Shaper:
         for key in ("cprefix", "csuffix", "oprefix", "osuffix"):
             if key in settings:
                 self.remarks.told(settings[key].place, f"{key} is left out: {NAMES}")
-        return Range(spans[0], spans[1], (names[0], names[1], names[2], names[3]))
+        return ObjectRange(spans[0], spans[1], (names[0], names[1], names[2], names[3]))
 
-    def _size(self, settings: Settings, place: Place) -> Size | None:
+    def _size(self, settings: Settings, place: XmlPlace) -> Size | None:
         if "sizes" not in settings:
             self.remarks.fault(place, "config must say the sizes of what is written: such as sizes=c(64)KB")
             return None
@@ -238,7 +238,7 @@ class Shaper:
             self.remarks.told(settings["sizes"].place, f"sizes: {drawn}")
         return size
 
-    def _same_range(self, first: Operation, ranges: dict[Operation, Range]) -> None:
+    def _same_range(self, first: Operation, ranges: dict[Operation, ObjectRange]) -> None:
         """See that all operations go to the same containers, and those that need objects to the same ones."""
         base = ranges[first]
         for operation, one in ranges.items():
@@ -258,7 +258,7 @@ class Shaper:
         if min(base.containers.first, base.objects.first) > 1:
             self.remarks.told(first.place, "containers and objects are counted from 1 here, as many as there are")
 
-    def _pick(self, first: Operation, base: Range) -> Literal["uniform", "sequential"]:
+    def _pick(self, first: Operation, base: ObjectRange) -> Literal["uniform", "sequential"]:
         if first.kind in {"write", "list"}:
             return "uniform"
         orders = {span.order for span in (base.containers, base.objects) if span.count > 1} or {"uniform"}
@@ -269,7 +269,7 @@ class Shaper:
             self.remarks.changes(first.place, f"{first.kind} picks containers and objects in different ways; here in one")
         return "uniform" if "uniform" in orders else "sequential"
 
-    def _size_of(self, first: Operation, base: Range, writes: dict[Operation, Size]) -> Size | None:
+    def _size_of(self, first: Operation, base: ObjectRange, writes: dict[Operation, Size]) -> Size | None:
         """The size of a workload's objects: as they were written before, or as the work writes them."""
         places = {operation: operation.place for operation in writes}
         if first.kind == "write":
@@ -303,7 +303,7 @@ class Shaper:
             self._alike(size, list(writes.items()), places)
         return size
 
-    def _alike(self, size: Size, writes: Sequence[tuple[Operation, Size]], places: dict[Operation, Place]) -> None:
+    def _alike(self, size: Size, writes: Sequence[tuple[Operation, Size]], places: dict[Operation, XmlPlace]) -> None:
         for operation, wrote in writes:
             if wrote != size:
                 self.remarks.changes(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from weighbridge.common.document import did_you_mean
-from weighbridge.suites.cosbench_xml import Element, Place
+from weighbridge.suites.cosbench_xml import Element, XmlPlace
 from weighbridge.suites.importer_remarks import Remarks
 
 ATTRIBUTES = {
@@ -54,7 +54,7 @@ class Setting:
     """The value of a key of some config, and where that config stands."""
 
     value: str
-    place: Place
+    place: XmlPlace
 
 
 Settings = Mapping[str, Setting]
@@ -68,7 +68,7 @@ class Operation:
     kind: str
     ratio: int
     settings: Settings
-    place: Place
+    place: XmlPlace
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Stage:
 
     name: str
     works: tuple[Work, ...]
-    place: Place
+    place: XmlPlace
 
 
 def stages(root: Element, remarks: Remarks) -> tuple[Stage, ...]:

@@ -8,13 +8,13 @@ import yaml
 
 from weighbridge.suites.importer_remarks import Remark
 from weighbridge.suites.importer_selectors import Size
-from weighbridge.suites.importer_shapes import Shape
+from weighbridge.suites.importer_shapes import WorkloadShape
 from weighbridge.suites.workload import Uniform
 
 _UNITS = (("GB", 10**9), ("MB", 10**6), ("KB", 10**3), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
 
-def workload(name: str, shape: Shape, workers: Sequence[int]) -> dict[str, object]:
+def workload(name: str, shape: WorkloadShape, workers: Sequence[int]) -> dict[str, object]:
     """A workload as it stands in YAML."""
     return {
         "name": name,

@@ -68,7 +68,7 @@ class Further(Record):
     """None is begun that would not end within this time of the run's beginning, in seconds, its report included."""
 
 
-class RadosBench(Record):
+class RadosBenchOptions(Record):
     """How `rados bench` is run: so many at once, each with a pool of its own; the workers of a step are shared out to them."""
 
     instances: Annotated[int, Field(ge=1, le=64)] = 1
@@ -76,7 +76,7 @@ class RadosBench(Record):
     """Placement groups of all its pools together."""
 
     @model_validator(mode="after")
-    def _powers(self) -> RadosBench:
+    def _powers(self) -> RadosBenchOptions:
         if self.pg_num & (self.pg_num - 1):
             raise ValueError(f"pg_num {self.pg_num} is not a power of two")
         return self
@@ -118,7 +118,7 @@ class Suite(Record):
     bounds: Bounds = Bounds()
     layers: tuple[Layer, ...] = ()
     """Layers below and beside the gateways that are measured in the same deployments, each where a layout has it."""
-    rados: RadosBench = RadosBench()
+    rados: RadosBenchOptions = RadosBenchOptions()
     age: Age | None = None
     """What each store is filled and churned with before it is measured; None: stores are fresh."""
 

@@ -66,7 +66,7 @@ class Uniform(Record):
         return self.uniform[1]
 
 
-class Bar(Record):
+class SizeBar(Record):
     """One bar of a histogram of sizes: sizes drawn evenly from `size` (one size, or a range), as often as `weight` says."""
 
     size: Bytes | tuple[Bytes, Bytes]
@@ -78,16 +78,16 @@ class Bar(Record):
         return self.size if isinstance(self.size, tuple) else (self.size, self.size)
 
     @model_validator(mode="after")
-    def _ordered(self) -> Bar:
+    def _ordered(self) -> SizeBar:
         if self.bounds[0] > self.bounds[1]:
             raise ValueError(f"the smallest size {self.bounds[0]} is above the largest {self.bounds[1]}")
         return self
 
 
-class Histogram(Record):
+class SizeHistogram(Record):
     """Object sizes drawn from weighted bars."""
 
-    histogram: Annotated[tuple[Bar, ...], Field(min_length=1)]
+    histogram: Annotated[tuple[SizeBar, ...], Field(min_length=1)]
 
     @property
     def mean_bytes(self) -> float:
@@ -104,7 +104,7 @@ class Histogram(Record):
 class Objects(Record):
     """The objects a workload works on: `containers` x `per_container` objects, written before a step that needs them."""
 
-    size: Bytes | Uniform | Histogram
+    size: Bytes | Uniform | SizeHistogram
     containers: Annotated[int, Field(ge=1, le=MOST_OBJECTS)] = 1
     per_container: Annotated[int, Field(ge=1, le=MOST_OBJECTS)] = 100
 

@@ -19,14 +19,14 @@ from typing import Final, TypeVar
 
 from weighbridge.common.errors import CommandFailed, TargetError
 from weighbridge.common.record import Record
-from weighbridge.gateways.gateway import HostNeed, Image, Say
+from weighbridge.gateways.gateway import HostNeed, RootImage, Say
 from weighbridge.gateways.host import Host
 from weighbridge.topologies import ceilings
-from weighbridge.topologies.ceilings import Ceiling, Piece
+from weighbridge.topologies.ceilings import DiskRequest, HostCeiling
 from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.hosts import Hosts, Limited
 
-IMAGE: Final = Image(
+IMAGE: Final = RootImage(
     name="tools",
     suite="bookworm",
     packages=("fio", "iperf3", "sysbench"),
@@ -48,12 +48,12 @@ HostDisk = tuple[Host, str, Disk]
 class Attestation(Record):
     """What hosts can do, as it was measured. `tools` are the versions by name, `took_s` how long all of it took."""
 
-    ceilings: tuple[Ceiling, ...]
+    ceilings: tuple[HostCeiling, ...]
     tools: dict[str, str]
     took_s: float
 
 
-class Asked(Record):
+class AttestOptions(Record):
     """What is asked of hosts; without anything they are not attested."""
 
     sameness: bool = False
@@ -68,7 +68,9 @@ class Asked(Record):
         return self.sameness or bool(self.sizes) or self.all_pairs
 
 
-def attest(hosts: Hosts, hardware: Hardware, needs: Mapping[str, HostNeed], say: Say, asked: Asked | None = None) -> Attestation:
+def attest(
+    hosts: Hosts, hardware: Hardware, needs: Mapping[str, HostNeed], say: Say, asked: AttestOptions | None = None
+) -> Attestation:
     """Measure hosts that run nothing yet. Their limits are off, and their disks as empty as before, when this returns.
 
     CPUs without their quota, and pairs of hosts on the network, one after the other: each wants more of the machine than
@@ -78,7 +80,7 @@ def attest(hosts: Hosts, hardware: Hardware, needs: Mapping[str, HostNeed], say:
 
     Without `asked` it is what deployments are compared by. Raises CommandFailed or TargetError naming host and tool.
     """
-    asked = asked or Asked(sameness=True)
+    asked = asked or AttestOptions(sameness=True)
     started = time.monotonic()
     say("attesting the hosts")
     tools = tools_of(hosts, hardware)
@@ -154,7 +156,7 @@ def at_once(calls: Sequence[Callable[[], Result]]) -> list[Result]:
 # CPU -------------------------------------------------------------------------------------------------------------------------
 
 
-def cpus(hosts: Hosts, hardware: Hardware) -> Iterator[Ceiling]:
+def cpus(hosts: Hosts, hardware: Hardware) -> Iterator[HostCeiling]:
     """What every host's CPUs do, without their quota one after the other, and under it all at once."""
     # Of lab hosts with as many threads the first is asked for all: they are one machine.
     shares = hardware.kind == "lab"
@@ -168,15 +170,15 @@ def cpus(hosts: Hosts, hardware: Hardware) -> Iterator[Ceiling]:
     calls = [partial(without_quota, name) for name in asked.values()]
     of = dict(zip(asked, [call() for call in calls] if shares else at_once(calls), strict=True))
     for key, name in asked.items():
-        yield Ceiling(host=name, kind="cpu", what="CPU without its quota", value=of[key], unit="events/s")
+        yield HostCeiling(host=name, kind="cpu", what="CPU without its quota", value=of[key], unit="events/s")
 
-    def under_quota(name: str, cpus: float) -> Ceiling:
+    def under_quota(name: str, cpus: float) -> HostCeiling:
         threads = _threads(hardware, name)
         free = of[threads if shares else name]
         arguments = ceilings.cpu_arguments(threads, events=ceilings.quota_events(free, cpus, threads))
         value = _events_per_s(hosts.hosts[name], arguments)
         # By what as many threads do without a quota: two threads of one core are no two cores, and a quota counts threads.
-        return Ceiling(host=name, kind="cpu", what="CPU", value=value, unit="events/s", promised=free * cpus / threads)
+        return HostCeiling(host=name, kind="cpu", what="CPU", value=value, unit="events/s", promised=free * cpus / threads)
 
     under = [(name, cpus) for name in hosts.hosts if (cpus := hardware.hosts[name].cpus) is not None]
     with limited(hosts, "cpu"):
@@ -204,21 +206,23 @@ def all_disks(hosts: Hosts, hardware: Hardware) -> list[HostDisk]:
     ]
 
 
-def _disks(hosts: Hosts, hardware: Hardware, pieces: Sequence[Piece], *, sameness: bool) -> Iterator[Ceiling]:
+def _disks(hosts: Hosts, hardware: Hardware, pieces: Sequence[DiskRequest], *, sameness: bool) -> Iterator[HostCeiling]:
     if not sameness and not pieces:
         return
 
-    def measure(host: Host, path: str, disk: Disk) -> list[Ceiling]:
+    def measure(host: Host, path: str, disk: Disk) -> list[HostCeiling]:
         jobs = disk_jobs(hardware, disk)
         figures = ask(host, "fio", ceilings.disk_arguments(path, jobs), partial(ceilings.disk_figures, asked=jobs))
         name = path.rpartition("/")[2]
         return [
-            Ceiling(host=host.name, kind="disk", what=f"disk {name} {job}", value=value, unit=unit, promised=_promised(disk, unit))
+            HostCeiling(
+                host=host.name, kind="disk", what=f"disk {name} {job}", value=value, unit=unit, promised=_promised(disk, unit)
+            )
             for job, (value, unit) in figures.items()
         ]
 
     disks = all_disks(hosts, hardware)
-    measured: list[list[Ceiling]] = []
+    measured: list[list[HostCeiling]] = []
     with filled(disks), limited(hosts, "disk"):
         if sameness:
             measured += at_once([partial(measure, *one) for one in disks])
@@ -253,14 +257,14 @@ def _fill(host: Host, path: str) -> None:
     host.run([*host.tool("fio"), *ceilings.fill_arguments(path)], timeout_s=LONGEST_S)
 
 
-def in_pieces(one: HostDisk, pieces: Sequence[Piece], *, seconds: float | None = None) -> list[Ceiling]:
+def in_pieces(one: HostDisk, pieces: Sequence[DiskRequest], *, seconds: float | None = None) -> list[HostCeiling]:
     """What a disk does for objects of the sizes of `pieces`, in their order; `seconds` for each, or as `ceilings.piece_s` says."""
     host, path, disk = one
     arguments = ceilings.piece_arguments(path, pieces, seconds=seconds)
     values = ask(host, "fio", arguments, partial(ceilings.piece_figures, asked=pieces), timeout_s=PIECES_LONGEST_S)
     name = path.rpartition("/")[2]
     return [
-        Ceiling(
+        HostCeiling(
             host=host.name,
             kind="disk",
             what=f"disk {name} {piece.name}",
@@ -282,7 +286,7 @@ def _promised(disk: Disk, unit: ceilings.Unit) -> float | None:
     return disk.bandwidth if disk.iops is None else None
 
 
-def _promised_of(disk: Disk, piece: Piece) -> float | None:
+def _promised_of(disk: Disk, piece: DiskRequest) -> float | None:
     """What the limits let through of objects; nothing is promised of requests so small that their number is the CPU's to decide."""
     share = piece.request_bytes / piece.block_bytes
     limits = [float(disk.iops * piece.request_bytes)] if disk.iops is not None else []
@@ -295,7 +299,7 @@ def _promised_of(disk: Disk, piece: Piece) -> float | None:
 # network ---------------------------------------------------------------------------------------------------------------------
 
 
-def network(hosts: Hosts, hardware: Hardware, pairs: Sequence[tuple[str, str]]) -> Iterator[Ceiling]:
+def network(hosts: Hosts, hardware: Hardware, pairs: Sequence[tuple[str, str]]) -> Iterator[HostCeiling]:
     """What passes between the hosts of each pair, one direction after the other."""
     if not pairs:
         return
@@ -314,7 +318,7 @@ def network(hosts: Hosts, hardware: Hardware, pairs: Sequence[tuple[str, str]]) 
                         break
                 what = f"network {'to' if reverse else 'from'} {here}"
                 sender, receiver = (there, here) if reverse else (here, there)
-                yield Ceiling(
+                yield HostCeiling(
                     host=there,
                     kind="network",
                     what=what,

@@ -13,11 +13,11 @@ from typing import Final, Literal
 
 from weighbridge.common.errors import UsageError
 from weighbridge.common.quantities import show_bytes
-from weighbridge.gateways.gateway import Image, Say
+from weighbridge.gateways.gateway import RootImage, Say
 from weighbridge.topologies import attestation, ceilings
 from weighbridge.topologies.attestation import HostDisk, at_once, limited
-from weighbridge.topologies.ceilings import Ceiling, Piece
-from weighbridge.topologies.deployment import Place, toolbox
+from weighbridge.topologies.ceilings import DiskRequest, HostCeiling
+from weighbridge.topologies.deployment import StatePlace, toolbox
 from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.hosts import Hosts
 
@@ -30,7 +30,7 @@ ALL_HOSTS: Final = "all hosts"
 LAB: Final = "Choose hardware of kind lab or ssh."
 
 
-class Found(Ceiling):
+class BaselineFigure(HostCeiling):
     """One figure. Those of the same `job` about things that are `like` one another ought to be the same."""
 
     group: Group
@@ -49,7 +49,7 @@ def refuse(hardware: Hardware) -> None:
 
 
 @contextmanager
-def bare(hardware: Hardware, place: Place, say: Say) -> Iterator[Hosts]:
+def bare(hardware: Hardware, place: StatePlace, say: Say) -> Iterator[Hosts]:
     """All hosts of a hardware file, with the tools and nothing else on them, until the block ends.
 
     Raises UsageError as `refuse` does, otherwise as `topologies.lab.raise_lab` and `topologies.ssh.raise_ssh`.
@@ -64,7 +64,7 @@ def bare(hardware: Hardware, place: Place, say: Say) -> Iterator[Hosts]:
         yield stack.enter_context(raise_hosts(label, folder))
 
 
-def _lab(hardware: Hardware, place: Place, say: Say) -> Callable[[str, Path], Hosts]:
+def _lab(hardware: Hardware, place: StatePlace, say: Say) -> Callable[[str, Path], Hosts]:
     from weighbridge.topologies.lab import raise_lab  # noqa: PLC0415 - the lab is wanted only where there is one
 
     names, tools = list(hardware.hosts), toolbox(place, say)
@@ -76,20 +76,20 @@ def _lab(hardware: Hardware, place: Place, say: Say) -> Callable[[str, Path], Ho
 def _real(hardware: Hardware, say: Say) -> Callable[[str, Path], Hosts]:
     from weighbridge.topologies.ssh import raise_ssh  # noqa: PLC0415 - as above
 
-    names, bare_one = list(hardware.hosts), Image(name="bare", suite="", packages=())
+    names, bare_one = list(hardware.hosts), RootImage(name="bare", suite="", packages=())
     return lambda label, folder: raise_ssh(label, hardware, bare_one, say, folder=folder, names=names, tools=True)
 
 
-def measure(hosts: Hosts, hardware: Hardware, sizes: Sequence[int], say: Say) -> tuple[Found, ...]:
+def measure(hosts: Hosts, hardware: Hardware, sizes: Sequence[int], say: Say) -> tuple[BaselineFigure, ...]:
     """Measure hosts that run nothing. Their limits are off, and their disks as empty as before, when this returns.
 
     Raises CommandFailed or TargetError naming host and tool.
     """
-    found: list[Found] = []
+    found: list[BaselineFigure] = []
     say("CPUs")
     for one in attestation.cpus(hosts, hardware):
         spec = hardware.hosts[one.host].cpus
-        found.append(Found(**dict(one), group="cpu", job=one.what, like="all CPUs" if spec is None else f"{spec:g} CPUs"))
+        found.append(BaselineFigure(**dict(one), group="cpu", job=one.what, like="all CPUs" if spec is None else f"{spec:g} CPUs"))
     disks = attestation.all_disks(hosts, hardware)
     if disks:
         pieces = ceilings.pieces(sizes)
@@ -101,7 +101,7 @@ def measure(hosts: Hosts, hardware: Hardware, sizes: Sequence[int], say: Say) ->
         pairs = list(itertools.combinations(hosts.hosts, 2))
         for one in attestation.network(hosts, hardware, pairs):
             like = "no limit" if one.promised is None else f"{one.promised / 1e9:g} Gbit/s"
-            found.append(Found(**dict(one), group="network", job="network", like=like))
+            found.append(BaselineFigure(**dict(one), group="network", job="network", like=like))
         say("the network, all hosts at once")
         found += _fabric(hosts, hardware)
     return tuple(found)
@@ -110,16 +110,16 @@ def measure(hosts: Hosts, hardware: Hardware, sizes: Sequence[int], say: Say) ->
 # disks -----------------------------------------------------------------------------------------------------------------------
 
 
-def _disks_alone(disks: Sequence[HostDisk], pieces: Sequence[Piece], say: Say) -> Iterator[Found]:
+def _disks_alone(disks: Sequence[HostDisk], pieces: Sequence[DiskRequest], say: Say) -> Iterator[BaselineFigure]:
     seconds = max(ceilings.LEAST_PIECE_S, min(ceilings.DISK_S, ALONE_S / (len(disks) * len(pieces))))
     for one in disks:
         host, path, disk = one
         say(f"disk {path.rpartition('/')[2]} of {host.name}")
         for piece, figure in zip(pieces, attestation.in_pieces(one, pieces, seconds=seconds), strict=True):
-            yield Found(**dict(figure), group="disk", job=piece.name, like=_told(disk))
+            yield BaselineFigure(**dict(figure), group="disk", job=piece.name, like=_told(disk))
 
 
-def _disks_together(disks: Sequence[HostDisk], pieces: Sequence[Piece], say: Say) -> Iterator[Found]:
+def _disks_together(disks: Sequence[HostDisk], pieces: Sequence[DiskRequest], say: Say) -> Iterator[BaselineFigure]:
     """Of each host that has several, and then of all hosts: what they do at once, added up."""
     names = list(dict.fromkeys(host.name for host, _, _ in disks))
     groups = [(name, [one for one in disks if one[0].name == name]) for name in names]
@@ -131,7 +131,7 @@ def _disks_together(disks: Sequence[HostDisk], pieces: Sequence[Piece], say: Say
         figures = at_once([partial(attestation.in_pieces, one, pieces) for one in own])
         for piece, same in zip(pieces, zip(*figures, strict=True), strict=True):
             promises = [one.promised for one in same if one.promised is not None]
-            yield Found(
+            yield BaselineFigure(
                 host=name,
                 kind="disk",
                 what=f"{len(own)} disks at once {piece.name}",
@@ -156,7 +156,7 @@ def _told(disk: Disk) -> str:
 # network ---------------------------------------------------------------------------------------------------------------------
 
 
-def _fabric(hosts: Hosts, hardware: Hardware) -> Iterator[Found]:
+def _fabric(hosts: Hosts, hardware: Hardware) -> Iterator[BaselineFigure]:
     """What each host sends and receives while all of them do both."""
     names = list(hosts.hosts)
     peers = min(len(names) - 1, ceilings.FABRIC_PEERS)
@@ -174,7 +174,7 @@ def _fabric(hosts: Hosts, hardware: Hardware) -> Iterator[Found]:
     for name in names:
         nic = hardware.hosts[name].nic
         for word, end in (("sent", 0), ("received", 1)):
-            yield Found(
+            yield BaselineFigure(
                 host=name,
                 kind="network",
                 what=f"{word} while all hosts send to {peers}",

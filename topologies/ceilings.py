@@ -84,7 +84,7 @@ DISK_JOBS: Final[Mapping[str, tuple[str, int]]] = {
 """What is done to a disk, in this order: fio's name for it, and the size of its requests."""
 
 
-class Ceiling(Record):
+class HostCeiling(Record):
     """One figure about one host, always better when it is higher. `promised` is the hardware file's limit in the same unit."""
 
     host: str
@@ -102,7 +102,7 @@ class Ceiling(Record):
     receiver: str | None = None
 
 
-class Piece(Record):
+class DiskRequest(Record):
     """What a disk is asked for objects of one size, each of them a request. `request_bytes` is theirs, not rounded to blocks."""
 
     operation: Operation
@@ -157,14 +157,14 @@ def disk_arguments(device: str, jobs: Collection[str] = DISK_JOBS) -> tuple[str,
     return tuple(words)
 
 
-def pieces(sizes: Sequence[int]) -> tuple[Piece, ...]:
+def pieces(sizes: Sequence[int]) -> tuple[DiskRequest, ...]:
     """What a disk is asked for objects of these sizes in bytes; those above `LARGEST_BYTES` are asked in pieces of that."""
     asked = sorted({min(size, LARGEST_BYTES) for size in sizes if size > 0})
     ways: tuple[tuple[Operation, Pick], ...] = (
         *(("write", "sequential"), ("read", "sequential")),
         *(("write", "random"), ("read", "random")),
     )
-    return tuple(Piece(operation=operation, pick=pick, request_bytes=size) for size in asked for operation, pick in ways)
+    return tuple(DiskRequest(operation=operation, pick=pick, request_bytes=size) for size in asked for operation, pick in ways)
 
 
 def piece_s(count: int) -> float:
@@ -172,7 +172,7 @@ def piece_s(count: int) -> float:
     return max(LEAST_PIECE_S, min(PIECE_S, PIECES_S / count))
 
 
-def piece_arguments(device: str, asked: Sequence[Piece], *, seconds: float | None = None) -> tuple[str, ...]:
+def piece_arguments(device: str, asked: Sequence[DiskRequest], *, seconds: float | None = None) -> tuple[str, ...]:
     """What fio is told to do pieces one after the other, each for so many seconds."""
     words = list(_disk(device))
     runtime_ms = 1000 * (seconds or piece_s(len(asked)))
@@ -183,7 +183,7 @@ def piece_arguments(device: str, asked: Sequence[Piece], *, seconds: float | Non
     return tuple(words)
 
 
-def piece_figures(told: str, asked: Sequence[Piece]) -> tuple[float, ...]:
+def piece_figures(told: str, asked: Sequence[DiskRequest]) -> tuple[float, ...]:
     """Bytes of objects a second, in the order in which they were asked. Raises TargetError."""
     jobs = _jobs(told)
     return tuple(

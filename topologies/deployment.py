@@ -24,7 +24,7 @@ from weighbridge.common.undisturbed import undisturbed
 from weighbridge.gateways.gateway import Endpoint, Gateway, Say, Standing
 from weighbridge.gateways.host import Host
 from weighbridge.topologies.attestation import IMAGE as TOOLS
-from weighbridge.topologies.attestation import Asked, Attestation
+from weighbridge.topologies.attestation import Attestation, AttestOptions
 from weighbridge.topologies.attestation import attest as attestation_of
 from weighbridge.topologies.conducting import Conducted, conduct, conducted_below
 from weighbridge.topologies.fake import FakeHosts
@@ -41,7 +41,7 @@ RECORD = "deployment.json"
 """Name of the file, in a deployment's folder, that says what stands; only root can read it, since it holds credentials."""
 
 
-class Place(Record):
+class StatePlace(Record):
     """Where a deployment keeps what it needs on this machine."""
 
     home: Path
@@ -183,11 +183,11 @@ class Deployment:
 def deploy(
     planned: Planned,
     hardware: Hardware,
-    place: Place,
+    place: StatePlace,
     say: Say,
     *,
     logs: Path | None = None,
-    attest: bool | Asked = False,
+    attest: bool | AttestOptions = False,
     tools: bool = False,
 ) -> Deployment:
     """Stand a checked layout up and put the limits of the hardware on.
@@ -203,7 +203,7 @@ def deploy(
     folder = place.deployments / label
     names = [name for name in hardware.hosts if name in planned.gateway.needs() or name in hardware.clients]
     with ExitStack() as stack:
-        asked = attest if isinstance(attest, Asked) else Asked(sameness=attest)
+        asked = attest if isinstance(attest, AttestOptions) else AttestOptions(sameness=attest)
         ours = hardware.kind in ATTESTED
         raise_hosts = _raiser(planned.gateway, hardware, place, names, say, tools=ours and (tools or bool(asked)))
         started = time.monotonic()
@@ -237,7 +237,7 @@ def deploy(
         )
 
 
-def preflight(planned: Planned, hardware: Hardware, place: Place, say: Say, *, attest: bool = False) -> None:
+def preflight(planned: Planned, hardware: Hardware, place: StatePlace, say: Say, *, attest: bool = False) -> None:
     """Have a layout's own programs check its configuration, on hosts that are raised for it and taken away again.
 
     For all layouts of a run before the first is measured: what the last of them gets wrong would else be found hours later.
@@ -249,7 +249,7 @@ def preflight(planned: Planned, hardware: Hardware, place: Place, say: Say, *, a
 
 
 def preflight_all(
-    planneds: Sequence[Planned], hardware: Hardware, place: Place, say: Say, *, attest: bool = False
+    planneds: Sequence[Planned], hardware: Hardware, place: StatePlace, say: Say, *, attest: bool = False
 ) -> dict[str, str]:
     """What its own programs refuse of each layout's configuration, by name of layout; empty when they take all of them.
 
@@ -266,7 +266,9 @@ def preflight_all(
     return {planned.layout.name: found[planned.layout.name] for planned in planneds if planned.layout.name in found}
 
 
-def _refusals(planneds: Sequence[Planned], hardware: Hardware, place: Place, say: Say, *, attest: bool) -> dict[str, UsageError]:
+def _refusals(
+    planneds: Sequence[Planned], hardware: Hardware, place: StatePlace, say: Say, *, attest: bool
+) -> dict[str, UsageError]:
     """By name of layout, of layouts that differ in settings alone; their hosts are raised and taken away again."""
     first = planneds[0]
     # A gateway that already runs is on none of the hosts: what can be checked of it is checked from the client.
@@ -293,7 +295,7 @@ def _refusals(planneds: Sequence[Planned], hardware: Hardware, place: Place, say
 
 
 def _raiser(
-    gateway: Gateway, hardware: Hardware, place: Place, names: list[str], say: Say, *, tools: bool = False
+    gateway: Gateway, hardware: Hardware, place: StatePlace, names: list[str], say: Say, *, tools: bool = False
 ) -> Callable[[str, Path], Hosts]:
     """How the hosts of this kind are raised; images are built here, so that this is not counted as time to stand."""
     if hardware.kind == "fake":
@@ -315,7 +317,7 @@ def _raiser(
     return lambda label, folder: raise_lab(label, hardware, images, say, folder=folder, names=names, state=place.state, tools=box)
 
 
-def toolbox(place: Place, say: Say) -> Path:
+def toolbox(place: StatePlace, say: Say) -> Path:
     """The image of the tools that hosts are attested with, built where there is none."""
     from weighbridge.topologies.images import ensure  # noqa: PLC0415 - as above
 
@@ -326,7 +328,7 @@ def toolbox(place: Place, say: Say) -> Path:
         raise CommandFailed(error.host, error.argv, error.code, error.output, advice=advice) from error
 
 
-def conducted(place: Place) -> tuple[Conducted, ...]:
+def conducted(place: StatePlace) -> tuple[Conducted, ...]:
     """The folders of deployments that are there, also of processes that are gone; one that does not say whose it is is left out."""
     return conducted_below(place.deployments)
 
@@ -346,7 +348,7 @@ def _write(folder: Path, planned: Planned, hardware: Hardware, hosts: Hosts, sta
     inside.write(folder, RECORD, stands.model_dump_json(indent=1).encode(), mode=0o600)
 
 
-def standing(place: Place) -> tuple[Stands, ...]:
+def standing(place: StatePlace) -> tuple[Stands, ...]:
     """What stands on this machine, as far as `up` or a run that is under way has written it down. Raises TargetError."""
     found = []
     for path in sorted(place.deployments.glob(f"*/{RECORD}")):

@@ -46,7 +46,7 @@ class Disk(Record):
 
 
 class Reach(Record):
-    """How one real host is reached; what is not said is as `Access` says of all."""
+    """How one real host is reached; what is not said is as `SshAccess` says of all."""
 
     host: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.:_-]*$")] | None = None
     """Name or address; None: the host's `address`."""
@@ -54,7 +54,7 @@ class Reach(Record):
     user: str | None = None
 
 
-class Access(Record):
+class SshAccess(Record):
     """How real hosts are reached, and where they keep what is put there. Paths with `~` are of the user who runs the command."""
 
     user: str = "root"
@@ -103,7 +103,7 @@ class Hardware(Record):
     kind: Kind
     """lab: containers with limits. ssh: real hosts. fake: pretended, for tests. existing: this machine alone, as the client of
     what already runs."""
-    ssh: Access | None = None
+    ssh: SshAccess | None = None
     """How real hosts are reached."""
     profile: Literal["study-2014"] | None = None
     """Kernel settings that real hosts are given while a deployment stands, and their own again afterwards: the study's."""
@@ -124,9 +124,9 @@ class Hardware(Record):
         return self
 
     @property
-    def access(self) -> Access:
+    def access(self) -> SshAccess:
         """How real hosts are reached, where the file says nothing of it too."""
-        return self.ssh or Access()
+        return self.ssh or SshAccess()
 
     @property
     def settings(self) -> dict[str, str]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from weighbridge.common import inside
 from weighbridge.common.errors import CommandFailed, MissingMeans, UsageError
 from weighbridge.common.locks import open_lock
-from weighbridge.gateways.gateway import Image, Say
+from weighbridge.gateways.gateway import RootImage, Say
 
 ALWAYS = ("iproute2", "procps", "python3-minimal", "xfsprogs")
 """In every image: what one needs to look at a host, and to put a file system on its disk."""
@@ -42,18 +42,18 @@ FORGET_THIS_MACHINE = '--customize-hook=rm -f "$1/etc/resolv.conf" "$1/etc/hostn
 PACKAGES_FORMAT = "${Package}=${Version}\\n"
 
 
-def packages(image: Image) -> tuple[str, ...]:
+def packages(image: RootImage) -> tuple[str, ...]:
     """The packages an image is asked to have, sorted."""
     return tuple(sorted({*image.packages, *ALWAYS}))
 
 
-def key(image: Image) -> str:
+def key(image: RootImage) -> str:
     """The name of an image in a store: its own, and a sum of all that decides what is in it."""
     asked = json.dumps([RECIPE, image.suite, packages(image), image.options])
     return f"{image.name}-{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
 
 
-def argv(image: Image, root: Path) -> list[str]:
+def argv(image: RootImage, root: Path) -> list[str]:
     """The command that builds an image. No mirror is named: mmdebstrap takes this machine's, or the distribution's own."""
     return [
         "mmdebstrap",
@@ -69,7 +69,7 @@ def argv(image: Image, root: Path) -> list[str]:
     ]
 
 
-def find(image: Image, store: Path) -> Path | None:
+def find(image: RootImage, store: Path) -> Path | None:
     """The built image; None when there is none."""
     root = store / key(image)
     return root if root.is_dir() else None
@@ -102,7 +102,7 @@ def in_use(root: Path) -> bool:
     return False
 
 
-def refresh(image: Image, say: Say, *, store: Path) -> Path:
+def refresh(image: RootImage, say: Say, *, store: Path) -> Path:
     """Build an image anew from today's packages, in the place of the one that is there; the root folder.
 
     Until the new one is whole the old one stays. Raises UsageError where a host stands on it, CommandFailed, MissingMeans.
@@ -119,7 +119,7 @@ def refresh(image: Image, say: Say, *, store: Path) -> Path:
         return _build(image, say, store, lock)
 
 
-def ensure(image: Image, say: Say, *, store: Path) -> Path:
+def ensure(image: RootImage, say: Say, *, store: Path) -> Path:
     """The root folder of an image, built when it is not in the store; the list of its packages is beside it (`.packages`).
 
     An image whose packages are only unpacked has none installed, and so no list.
@@ -143,7 +143,7 @@ def _may_build() -> None:
         raise MissingMeans("building a root image needs root", advice="run it as root, or through sudo")
 
 
-def _build(image: Image, say: Say, store: Path, lock: int) -> Path:
+def _build(image: RootImage, say: Say, store: Path, lock: int) -> Path:
     root = store / key(image)
     partial = store / f"{key(image)}.partial"
     sweep(partial)

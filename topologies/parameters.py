@@ -18,7 +18,7 @@ from weighbridge.common.quantities import parse_bytes, parse_seconds, show_bytes
 
 
 @dataclass(frozen=True)
-class Parameter:
+class LayoutParameter:
     """One setting: its dotted key below `settings`, what it may be, its default, and what it does."""
 
     key: str
@@ -27,7 +27,7 @@ class Parameter:
     about: str
 
 
-def parameters(settings: type[BaseModel], under: str = "") -> Iterator[Parameter]:
+def parameters(settings: type[BaseModel], under: str = "") -> Iterator[LayoutParameter]:
     """Every parameter of a settings record, those of the records inside it after the key that holds them."""
     said = _said(settings)
     for name, field in settings.model_fields.items():
@@ -36,7 +36,7 @@ def parameters(settings: type[BaseModel], under: str = "") -> Iterator[Parameter
         if inner is not None:
             yield from parameters(inner, f"{key}.")
         else:
-            yield Parameter(key, _kind_of(field), _default(field), said.get(name, name.replace("_", " ")))
+            yield LayoutParameter(key, _kind_of(field), _default(field), said.get(name, name.replace("_", " ")))
 
 
 def _said(model: type[BaseModel]) -> dict[str, str]:

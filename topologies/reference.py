@@ -32,7 +32,7 @@ _KEY = re.compile(r"[a-z][A-Za-z0-9_.-]*")
 
 
 @dataclass(frozen=True)
-class Change:
+class ChangedSetting:
     """One setting that is not as the file has it. `path` starts at the top of the file."""
 
     path: tuple[str, ...]
@@ -49,9 +49,9 @@ class Reference:
 
     name: str
     text: str
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ChangedSetting, ...] = ()
 
-    def fault(self, change: Change) -> Fault:
+    def fault(self, change: ChangedSetting) -> Fault:
         """Where faults of a change are told."""
         return Fault("layout", 1, change.column, "", self.text)
 
@@ -81,7 +81,7 @@ def parse(text: str) -> Reference:
     if at:
         if not release:
             raise _wrong(text, len(head), "a release is wanted after @, such as rgw-beast@ceph-18")
-        changes.append(Change(("release",), release, release, len(name) + 2))
+        changes.append(ChangedSetting(("release",), release, release, len(name) + 2))
     column = len(head) + 2
     for part in parts:
         key, equals, value = part.partition("=")
@@ -92,7 +92,7 @@ def parse(text: str) -> Reference:
         except yaml.YAMLError:
             raise _wrong(text, column, f"{value!r} is not a value as a layout file has it") from None
         path = tuple(key.split("."))
-        changes.append(Change(path if path[0] == "place" else ("settings", *path), read, value, column))
+        changes.append(ChangedSetting(path if path[0] == "place" else ("settings", *path), read, value, column))
         column += len(part) + 1
     return Reference(name, text, tuple(changes))
 

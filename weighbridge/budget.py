@@ -12,7 +12,7 @@ from weighbridge.conductor.pace import REPORTING_S, Pace, show_duration
 from weighbridge.conductor.plan import NO_TWINS, Plan, make_plan
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, next_level, smallest_ratio
-from weighbridge.spread import Spread
+from weighbridge.spread import RepeatScatter
 from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import ATTESTED
 from weighbridge.topologies.hardware import Hardware
@@ -82,7 +82,7 @@ def fit(
     return Budgeted(plan=plan, seconds=beside_s + Pace.of(plan).left_s(), claim_s=claim_s, shortened=_told(suite, shown))
 
 
-def sentences(budgeted: Budgeted, budget_s: float, spread: Spread) -> tuple[str, ...]:
+def sentences(budgeted: Budgeted, budget_s: float, spread: RepeatScatter) -> tuple[str, ...]:
     """What is going to be done in the time, and what can be claimed of it then, in plain words."""
     plan, repeats = budgeted.plan, budgeted.plan.suite.repeats
     much = "1 repeat" if repeats == 1 else f"{repeats} repeats"
@@ -101,7 +101,7 @@ def sentences(budgeted: Budgeted, budget_s: float, spread: Spread) -> tuple[str,
     return (*found, claim(plan, spread))
 
 
-def claim(plan: Plan, spread: Spread, repeats: int | None = None) -> str:
+def claim(plan: Plan, spread: RepeatScatter, repeats: int | None = None) -> str:
     """What a plan can show in so many repeats (its own, where none are given) of such a spread, in one sentence.
 
     By the level that the first claim among all of the plan's tests has to reach: Benjamini and Hochberg's least favourable.

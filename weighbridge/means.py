@@ -7,12 +7,12 @@ import tempfile
 from pathlib import Path
 
 from weighbridge.common.errors import MissingMeans, UsageError
-from weighbridge.topologies.deployment import Place
+from weighbridge.topologies.deployment import StatePlace
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.lab.means import Mean, means
 
 
-def means_for(hardware: Hardware, place: Place) -> tuple[Mean, ...]:
+def means_for(hardware: Hardware, place: StatePlace) -> tuple[Mean, ...]:
     """What hosts of this hardware want of the machine; nothing for pretended hosts."""
     if hardware.kind == "ssh":
         from weighbridge.topologies.ssh.means import here  # noqa: PLC0415 - the way to real hosts is wanted only where there are some
@@ -27,7 +27,7 @@ def welcome() -> tuple[Mean, ...]:
     return (Mean("perf", found, "--profile: flame graphs, and what a disk was asked", "apt install linux-perf"),)
 
 
-def require(hardware: Hardware, place: Place) -> None:
+def require(hardware: Hardware, place: StatePlace) -> None:
     """Raise MissingMeans, in the words of `weighbridge doctor`, when something is missing that a run cannot do without; UsageError
     where this command cannot keep what it needs in its folders.
     """

@@ -32,12 +32,12 @@ from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Further
 from weighbridge.topologies.conducting import Conducted
-from weighbridge.topologies.deployment import Place, conducted
+from weighbridge.topologies.deployment import StatePlace, conducted
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned, planned_again
 
 if TYPE_CHECKING:
-    from weighbridge.topologies.lab.claim import Claimed
+    from weighbridge.topologies.lab.claim import ClaimedMachine
 
 ALL: Final = "all"
 MOST: Final = 100
@@ -102,7 +102,7 @@ def begun(folder: Path) -> Begun:
     return Begun(store, plan, tuple(planned), frozenset(whole(store.steps())))
 
 
-def refuse_unlike(run: Begun, place: Place, despite: Collection[str] = ()) -> tuple[Unlike, ...]:
+def refuse_unlike(run: Begun, place: StatePlace, despite: Collection[str] = ()) -> tuple[Unlike, ...]:
     """What differs from when the run was begun, all of it named in `despite`, or that says `all`.
 
     Raises UsageError with what differs and is not: figures of two machines, or of two versions, do not belong into one table.
@@ -123,7 +123,7 @@ def refuse_unlike(run: Begun, place: Place, despite: Collection[str] = ()) -> tu
     return found
 
 
-def unlike(run: Begun, place: Place) -> tuple[Unlike, ...]:
+def unlike(run: Begun, place: StatePlace) -> tuple[Unlike, ...]:
     """Facts of this machine, this program and the images of the layouts that were others when the run was begun."""
     manifest = run.store.manifest
     then = {name: text for sheet in manifest.sheets if sheet.title == "machine" for name, text in sheet.facts.items()}
@@ -135,13 +135,13 @@ def unlike(run: Begun, place: Place) -> tuple[Unlike, ...]:
     return tuple(found)
 
 
-def take_away_leftovers(holders: Collection[Holder], place: Place, say: Say, *, lab: bool = True) -> None:
+def take_away_leftovers(holders: Collection[Holder], place: StatePlace, say: Say, *, lab: bool = True) -> None:
     """Take away what stands of a process that wrote to the run, if it was killed. Of others nothing is touched.
 
     `lab`: its hosts were containers; programs on others have ended with it. Raises UsageError while that deployment's hosts are
     still at work, TargetError when something cannot be taken away.
     """
-    left: list[Claimed | Conducted] = [*conducted(place)]
+    left: list[ClaimedMachine | Conducted] = [*conducted(place)]
     if lab:
         from weighbridge.topologies.lab import leftovers  # noqa: PLC0415 - the lab is wanted only where there is one
         from weighbridge.topologies.lab.claim import claims  # noqa: PLC0415
@@ -231,7 +231,7 @@ def _steady(name: str, text: str) -> str:
     return f"{int(found[1]) / 2**20:.1f} GiB" if found else text
 
 
-def _rebuilt(manifest: Manifest, planned: Sequence[Planned], place: Place) -> list[Unlike]:
+def _rebuilt(manifest: Manifest, planned: Sequence[Planned], place: StatePlace) -> list[Unlike]:
     """Images that were built anew since, with other packages, or that a changed recipe would build."""
     from weighbridge.topologies.images import key, packages_sum  # noqa: PLC0415 - as above
 

@@ -22,7 +22,7 @@ from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.interruption import Interrupted, interruptible
 from weighbridge.conductor.measuring import whole
 from weighbridge.conductor.opening import LOCUST
-from weighbridge.conductor.pace import Allowance, Pace, show_duration
+from weighbridge.conductor.pace import Pace, TimeAllowance, show_duration
 from weighbridge.conductor.passes import asked_of_hosts, wants_tools
 from weighbridge.conductor.plan import Plan
 from weighbridge.conductor.profiling import Profiler, able
@@ -42,7 +42,7 @@ from weighbridge.resumption import Begun
 from weighbridge.screen.display import display_for
 from weighbridge.screen.influx_display import sending
 from weighbridge.spread import spread_here, spread_of
-from weighbridge.topologies.deployment import Place
+from weighbridge.topologies.deployment import StatePlace
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
 
@@ -58,7 +58,7 @@ MOST_DAYS: Final = 366
 class Doing:
     """Where a run is done, who is told of it, and where its COSBench and its InfluxDB are, if it has them."""
 
-    where: Place
+    where: StatePlace
     screen: Console
     cosbench: CosbenchSite | None = None
     influx: InfluxServer | None = None
@@ -92,8 +92,8 @@ def run(
     """
     # What is needed to go on with the run is part of its plan.
     plan = plan.model_copy(update={"attest": attest, "profile": profile})
-    allowance = None if plan.budget_s is None else Allowance(plan.budget_s)
-    further = None if plan.suite.further is None else Allowance(plan.suite.further.within)
+    allowance = None if plan.budget_s is None else TimeAllowance(plan.budget_s)
+    further = None if plan.suite.further is None else TimeAllowance(plan.suite.further.within)
     _refuse_endless(plan)
     require(plan.hardware, doing.where)
     with interruptible(), alone(plan.hardware, doing.where) as tell:
@@ -153,13 +153,13 @@ def resume(
         given_s = plan.budget_s if budget_s is None else budget_s
         store.set_state("running")
         within_s = budget_s if plan.suite.further is None or budget_s is not None else plan.suite.further.within
-        further = None if within_s is None else Allowance(within_s, spent_s=spent_s)
-        _conduct(left, doing, None if given_s is None else Allowance(given_s, spent_s=spent_s), further=further)
+        further = None if within_s is None else TimeAllowance(within_s, spent_s=spent_s)
+        _conduct(left, doing, None if given_s is None else TimeAllowance(given_s, spent_s=spent_s), further=further)
     return derive(folder, pictures=False), tuple(store.latest().values()), True
 
 
 @contextmanager
-def alone(hardware: Hardware, where: Place) -> Iterator[Callable[[str], None]]:
+def alone(hardware: Hardware, where: StatePlace) -> Iterator[Callable[[str], None]]:
     """Be the only run on this machine, where its hosts are lab hosts; yields what is told the folder of the run.
 
     A tuning's confirmation is a run within a run. Raises UsageError naming the run that is there.
@@ -167,10 +167,10 @@ def alone(hardware: Hardware, where: Place) -> Iterator[Callable[[str], None]]:
     if hardware.kind != "lab":
         yield lambda _: None
         return
-    from weighbridge.topologies.lab.claim import AtWork, Running  # noqa: PLC0415 - the lab is wanted only where there is one
+    from weighbridge.topologies.lab.claim import AtWork, MachineHold  # noqa: PLC0415 - the lab is wanted only where there is one
 
     try:
-        running = Running(where.state)
+        running = MachineHold(where.state)
     except AtWork as busy:
         if busy.pid != str(os.getpid()):
             raise
@@ -224,10 +224,10 @@ class _Counted:
 def _conduct(
     left: Begun,
     doing: Doing,
-    allowance: Allowance | None,
+    allowance: TimeAllowance | None,
     begun: Callable[[RunStore], None] | None = None,
     *,
-    further: Allowance | None = None,
+    further: TimeAllowance | None = None,
 ) -> None:
     """Measure what a run lacks; however that ends, the folder says how."""
     store, plan = left.store, left.plan

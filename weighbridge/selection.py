@@ -15,7 +15,7 @@ from weighbridge.gateways.gateway import Say
 from weighbridge.suites import Suite
 from weighbridge.suites import loader as suite_files
 from weighbridge.topologies import loader
-from weighbridge.topologies.deployment import Place, preflight
+from weighbridge.topologies.deployment import StatePlace, preflight
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
 from weighbridge.topologies.reference import Reference, parse
@@ -111,7 +111,7 @@ def together(refused: Sequence[UsageError]) -> UsageError:
     return UsageError("\n".join(dict.fromkeys(error.message for error in refused)), advice="\n".join(advice))
 
 
-def check(layouts: Sequence[Planned], hardware: Hardware, place: Place, say: Say, *, attest: bool = False) -> None:
+def check(layouts: Sequence[Planned], hardware: Hardware, place: StatePlace, say: Say, *, attest: bool = False) -> None:
     """Have the programs of every layout check its configuration; builds images where there are none, for `attest` as well.
 
     Raises UsageError with what is wrong in all of them, CommandFailed.

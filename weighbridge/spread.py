@@ -27,7 +27,7 @@ SAME: Final = ("cpu", "cpus", "hardware")
 """Facts of the machine that must be the same."""
 
 
-class Spread(Record):
+class RepeatScatter(Record):
     """The median over cells of the standard deviation of logarithms: 0.15 is about 15 %."""
 
     share: Annotated[float, Field(ge=0)]
@@ -44,7 +44,7 @@ class Spread(Record):
         return f"as repeats of {self.run} scatter by {self.share * 100:.0f} % (median of {self.cells} cells)"
 
 
-def spread_of(rows: Sequence[Row], run: str) -> Spread | None:
+def spread_of(rows: Sequence[Row], run: str) -> RepeatScatter | None:
     """The spread of a table's throughputs and p90s; None where no cell has repeats enough."""
     found = []
     for row in rows:
@@ -53,10 +53,10 @@ def spread_of(rows: Sequence[Row], run: str) -> Spread | None:
             known = [math.log(figure) for figure in figures if figure is not None and figure > 0]
             if len(known) >= FEWEST:
                 found.append(statistics.stdev(known))
-    return Spread(share=statistics.median(found), cells=len(found), run=run) if found else None
+    return RepeatScatter(share=statistics.median(found), cells=len(found), run=run) if found else None
 
 
-def spread_here(runs: Path, hardware: Hardware) -> Spread:
+def spread_here(runs: Path, hardware: Hardware) -> RepeatScatter:
     """What the newest run below a folder tells that was made on this machine with this hardware, else what is assumed.
 
     A folder that is no run, or cannot be read, is passed over: what it would have told is not needed.
@@ -72,4 +72,4 @@ def spread_here(runs: Path, hardware: Hardware) -> Spread:
                     return found
         except WeighbridgeError:
             continue
-    return Spread(share=ASSUMED)
+    return RepeatScatter(share=ASSUMED)

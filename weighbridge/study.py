@@ -13,7 +13,7 @@ from weighbridge.conductor.plan import Plan, make_plan
 from weighbridge.results.record.step import Pass
 from weighbridge.selection import hardware_named, layout_named
 from weighbridge.suites import Suite
-from weighbridge.suites.studies import Scale, ScaleName, Study, Variant, loader
+from weighbridge.suites.studies import ScaleName, Study, StudyScale, Variant, loader
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
 
@@ -22,12 +22,12 @@ DEPLOYMENT_S: Final = 12.0
 
 
 @dataclass(frozen=True)
-class Ready:
+class PreparedStudy:
     """A study at one scale, checked as a whole. `text` is its file."""
 
     study: Study
     scale_name: ScaleName
-    scale: Scale
+    scale: StudyScale
     text: str
     hardware: Hardware
     planned: tuple[Planned, ...]
@@ -57,7 +57,7 @@ def ready(
     hardware: str | None = None,
     only: Sequence[str] = (),
     repeats: int | None = None,
-) -> Ready:
+) -> PreparedStudy:
     """A study by its name or file, made ready to be run; `only` leaves all other variants out.
 
     Raises UsageError, or DocumentError with the faults of all variants.
@@ -70,7 +70,7 @@ def ready(
     variants = _chosen(study, only)
     hosts = _hardware(study, scale, hardware or chosen.hardware)
     planned = _layouts(document, variants, study.common, hosts)
-    return Ready(
+    return PreparedStudy(
         study=study,
         scale_name=scale,
         scale=chosen,

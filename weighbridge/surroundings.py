@@ -6,16 +6,16 @@ import os
 from pathlib import Path
 
 from weighbridge.common.errors import MissingMeans
-from weighbridge.topologies.deployment import Place
+from weighbridge.topologies.deployment import StatePlace
 
 
-def place() -> Place:
+def place() -> StatePlace:
     """$WEIGHBRIDGE_HOME and $WEIGHBRIDGE_STATE, else the system's folders for root and the user's own for others.
 
     Raises MissingMeans where a folder of these cannot be looked into, or is not known.
     """
     home, state = _usable("WEIGHBRIDGE_HOME"), _usable("WEIGHBRIDGE_STATE")
-    return Place(home=home, state=state)
+    return StatePlace(home=home, state=state)
 
 
 def _usable(variable: str) -> Path:

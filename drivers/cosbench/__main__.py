@@ -1,7 +1,7 @@
 """`python -m weighbridge.drivers.cosbench`: the driver, orders on stdin and events on stdout (see drivers.order).
 
 `python -m weighbridge.drivers.cosbench driver HOME ADDRESS` is a driver of COSBench itself on a further client (see
-drivers.cosbench.further).
+drivers.cosbench.further_driver).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def main(argv: list[str]) -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     logging.getLogger("asyncssh").setLevel(logging.WARNING)
     if argv[1:2] == ["driver"]:
-        from weighbridge.drivers.cosbench.further import serve  # noqa: PLC0415 - as below
+        from weighbridge.drivers.cosbench.further_driver import serve  # noqa: PLC0415 - as below
 
         return serve(argv[2], argv[3], 0, events)
     from weighbridge.drivers.cosbench.loop import drive  # noqa: PLC0415 - what it imports may print

@@ -16,7 +16,7 @@ _SECRET_KEYS: Final = re.compile(r"\b(token|password|secretkey|accesskey)=[^;\"'
 
 
 @dataclass(frozen=True)
-class Access:
+class StorageAccess:
     """Type and configuration of COSBench's auth and storage; `secrets` are the values that nobody may see."""
 
     auth: str
@@ -33,7 +33,7 @@ class Access:
         return _SECRET_KEYS.sub(rf"\1={HIDDEN}", text)
 
 
-def access(target: Target, account: Account, auth: str, timeout_s: float) -> Access:
+def access(target: Target, account: Account, auth: str, timeout_s: float) -> StorageAccess:
     """The access to a target. Swift by token: one that is got now. Raises DriverError where COSBench cannot get at it so."""
     if target.ca_file is not None:
         raise DriverError(
@@ -47,7 +47,7 @@ def access(target: Target, account: Account, auth: str, timeout_s: float) -> Acc
             raise DriverError("COSBench's S3 client knows no session token: give it keys that need none")
         style = "true" if target.addressing == "path" else "false"
         own = {"accesskey": target.user, "secretkey": key, "endpoint": target.url, "path_style_access": style}
-        return Access("none", "", "s3", config({**own, **common}), (key,))
+        return StorageAccess("none", "", "s3", config({**own, **common}), (key,))
     if auth == "swauth" and target.token is None:
         if target.storage_url is not None:
             raise DriverError(
@@ -55,10 +55,10 @@ def access(target: Target, account: Account, auth: str, timeout_s: float) -> Acc
                 advice="Leave COSBENCH_AUTH out, so that COSBench is given token and storage URL.",
             )
         own = {"username": target.user, "password": key, "auth_url": target.url, "timeout": common["timeout"]}
-        return Access("swauth", config(own), "swift", config(common), (key,))
+        return StorageAccess("swauth", config(own), "swift", config(common), (key,))
     account.authenticate()
     own = {"token": account.token, "storage_url": account.url}
-    return Access("none", "", "swift", config({**own, **common}), (account.token, key))
+    return StorageAccess("none", "", "swift", config({**own, **common}), (account.token, key))
 
 
 def config(values: dict[str, str]) -> str:

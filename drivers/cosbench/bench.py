@@ -16,21 +16,21 @@ from pathlib import Path
 from typing import Final
 
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.cosbench.access import Access, access
+from weighbridge.drivers.cosbench.access import StorageAccess, access
 from weighbridge.drivers.cosbench.archive import Archived, folder_at
+from weighbridge.drivers.cosbench.containers import CosbenchContainers
 from weighbridge.drivers.cosbench.controller import Controller
-from weighbridge.drivers.cosbench.ending import Ending
-from weighbridge.drivers.cosbench.errand import Errand
+from weighbridge.drivers.cosbench.ending import EndRequest
 from weighbridge.drivers.cosbench.figures import rows
 from weighbridge.drivers.cosbench.fitness import unfit
+from weighbridge.drivers.cosbench.from_archive import Circumstances, measured, outcome
 from weighbridge.drivers.cosbench.keeping import kept
-from weighbridge.drivers.cosbench.pulse import Meter, Pulse
+from weighbridge.drivers.cosbench.pulse import Meter, ProgressPulse
 from weighbridge.drivers.cosbench.script import Script, prepare_script, step_script
-from weighbridge.drivers.cosbench.stock import Stock
-from weighbridge.drivers.cosbench.weighing import Circumstances, measured, outcome
+from weighbridge.drivers.cosbench.submission import Submission
 from weighbridge.drivers.driver import GaveUp
 from weighbridge.drivers.locust.account import Account
-from weighbridge.drivers.locust.allowance import allowance
+from weighbridge.drivers.locust.cpu_allowance import allowance
 from weighbridge.drivers.order import Cleaned, Cleanup, CosbenchSite, Measured, Prepare, Prepared, Progress, Ready, Setup, Step
 from weighbridge.results.record.measurement import Load
 from weighbridge.suites import Workload
@@ -55,10 +55,10 @@ class _Standing:
     prepared: Prepared
 
 
-class Bench:
+class Cosbench:
     """COSBench and its target, for one thread. `close` ends what was started. Methods raise DriverError."""
 
-    def __init__(self, setup: Setup, ending: Ending, say: Say) -> None:
+    def __init__(self, setup: Setup, ending: EndRequest, say: Say) -> None:
         if setup.cosbench is None:
             raise DriverError(
                 "nothing says where COSBench is", advice="Give --cosbench and --cosbench-archive, or set COSBENCH_HOME."
@@ -72,7 +72,7 @@ class Bench:
         # Drivers come and go within a run, and their workloads' names must not come again.
         self._nonce = secrets.token_hex(3)
         self._account = Account(setup.target, setup.request_timeout_s)
-        self._stock = Stock(self._account, setup.bucket_prefix, ending)
+        self._stock = CosbenchContainers(self._account, setup.bucket_prefix, ending)
         self._meter: Meter | None = None
         with ExitStack() as stack:
             self._account.authenticate()
@@ -80,7 +80,7 @@ class Bench:
             self._controller = Controller(url, self._site.user, self._site.password.get_secret_value())
             folder = folder_at(archive)
             stack.callback(folder.close)
-            self._errand = Errand(self._controller, folder, ending)
+            self._errand = Submission(self._controller, folder, ending)
             self._drivers = self._controller.index().drivers
             if not self._drivers:
                 raise DriverError(f"{url}: COSBench's controller has no driver", advice="Name its drivers in conf/controller.conf.")
@@ -111,7 +111,7 @@ class Bench:
         script = prepare_script(self._name(workload, "prepare"), workload, containers, reach, order.parallel)
         size = round(count * workload.objects.mean_bytes)
         work_s = size / SLOWEST_BYTES_PER_S + SLOWEST_OBJECT_S * (count / order.parallel + workload.objects.containers)
-        with Pulse(self._say, Progress(phase="prepare", done=0, total=count)):
+        with ProgressPulse(self._say, Progress(phase="prepare", done=0, total=count)):
             archived = self._run(script, reach, work_s, lambda _stage: None)
             files = kept(reach, script, archived)
             if archived.state != "FINISHED":
@@ -138,7 +138,7 @@ class Bench:
         containers, written = self._stock.containers(workload), f"written-{self._nonce}-{self._number}-"
         script = step_script(name, workload, containers, reach, order.workers, written)
         opened = datetime.now(UTC)
-        with Pulse(self._say, Progress(phase="warm-up", done=0, total=workload.warmup), self._meter) as pulse:
+        with ProgressPulse(self._say, Progress(phase="warm-up", done=0, total=workload.warmup), self._meter) as pulse:
 
             def began(_stage: str) -> None:
                 nonlocal opened
@@ -170,7 +170,7 @@ class Bench:
         everything = order.what == "all"
         if everything:
             self._standing.pop(order.workload.name, None)
-        with Pulse(self._say, Progress(phase="cleanup", done=0, total=0)) as pulse:
+        with ProgressPulse(self._say, Progress(phase="cleanup", done=0, total=0)) as pulse:
             deleted, failed = self._stock.delete(order.workload, all_of_it=everything, say=pulse.tell)
         return Cleaned(deleted=deleted, failed=failed)
 
@@ -182,7 +182,7 @@ class Bench:
         from weighbridge.drivers.cosbench.installation import Installation  # noqa: PLC0415 - wanted only where one is started
 
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="weighbridge-cosbench-"))
-        with Pulse(self._say, Progress(phase="prepare", done=0, total=0)):
+        with ProgressPulse(self._say, Progress(phase="prepare", done=0, total=0)):
             running = stack.enter_context(
                 Installation(
                     Path(site.home or ""),
@@ -204,13 +204,13 @@ class Bench:
         except OSError as error:
             raise DriverError(f"{self._account.host}: no way there from this host: {error.strerror}") from None
 
-    def _run(self, script: Script, reach: Access, work_s: float, began: Callable[[str], None]) -> Archived:
+    def _run(self, script: Script, reach: StorageAccess, work_s: float, began: Callable[[str], None]) -> Archived:
         try:
             return self._errand.run(script, work_s, began)
         except DriverError as error:
             raise GaveUp(reach.redacted(error.message), advice=error.advice, kept=kept(reach, script, None)) from None
 
-    def _access(self) -> Access:
+    def _access(self) -> StorageAccess:
         """Got anew for each workload: a token that expires in the middle of one would end it."""
         return access(self._setup.target, self._account, self._site.auth, self._setup.request_timeout_s)
 
@@ -233,7 +233,7 @@ class Bench:
             return ""
         return f"COSBench wrote {written} of {count} objects of {workload.name}; {outcome(archived)}"
 
-    def _load(self, pulse: Pulse) -> Load | None:
+    def _load(self, pulse: ProgressPulse) -> Load | None:
         if pulse.cpu is None:
             return None
         cpu_s, window_s = pulse.cpu

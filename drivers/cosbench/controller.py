@@ -34,7 +34,7 @@ class Unanswered(DriverError):
 
 
 @dataclass(frozen=True)
-class Seen:
+class WorkloadState:
     """A workload as the controller tells it. `submitted` is in the controller's own time zone."""
 
     id: str
@@ -49,7 +49,7 @@ class Index:
     """The controller's drivers by name with their URLs, and workloads that wait or run."""
 
     drivers: dict[str, str]
-    active: tuple[Seen, ...]
+    active: tuple[WorkloadState, ...]
 
 
 class Controller:
@@ -86,7 +86,7 @@ class Controller:
         if not answer.startswith("Drivers:"):
             raise self._strange("index", answer)
         drivers: dict[str, str] = {}
-        active: list[Seen] = []
+        active: list[WorkloadState] = []
         for line in answer.splitlines():
             fields = line.split("\t")
             if _WORKLOAD.fullmatch(line) and len(fields) == 4:
@@ -95,16 +95,16 @@ class Controller:
                 drivers[fields[0]] = fields[1]
         return Index(drivers, tuple(active))
 
-    def workload(self, number: str) -> Seen | None:
+    def workload(self, number: str) -> WorkloadState | None:
         """One workload by its id, also when it has ended; None when the controller knows none of that id (any more)."""
         return self._one("workload", self._ask("GET", "workload", {"id": number}))
 
-    def cancel(self, number: str) -> Seen | None:
+    def cancel(self, number: str) -> WorkloadState | None:
         """Cancel a workload, which is no matter where it has ended already."""
         form = urlencode({"id": number}).encode()
         return self._one("cancel", self._ask("POST", "cancel", body=form, kind="application/x-www-form-urlencoded"))
 
-    def _one(self, action: str, answer: str) -> Seen | None:
+    def _one(self, action: str, answer: str) -> WorkloadState | None:
         if answer.strip() == "Not Found":
             return None
         line = answer.strip("\r\n")
@@ -158,9 +158,9 @@ class Controller:
         )
 
 
-def _seen(line: str) -> Seen:
+def _seen(line: str) -> WorkloadState:
     number, date, state, *stage = line.split("\t")
-    return Seen(number, java_date(date), state, stage[0] if stage and stage[0] != "None" else None)
+    return WorkloadState(number, java_date(date), state, stage[0] if stage and stage[0] != "None" else None)
 
 
 def java_date(text: str) -> datetime:

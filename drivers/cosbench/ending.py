@@ -13,11 +13,11 @@ SIGNALLED = 128
 """Exit status of a program ended by a signal: this and its number, as shells have it."""
 
 
-class Ended(Exception):
+class AskedToEnd(Exception):
     """It was asked to end."""
 
 
-class Ending:
+class EndRequest:
     """`code` is the exit status it asks for, or None as long as nothing was asked."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Ending:
     def wait(self, seconds: float) -> None:
         """Pass this time. Raises Ended as soon as it is asked to."""
         if select.select([self._asked], [], [], seconds)[0]:
-            raise Ended
+            raise AskedToEnd
 
     def check(self) -> None:
         """Raise Ended when it was asked to."""

@@ -32,7 +32,7 @@ MOST: Final = 2**63
 
 
 @dataclass(frozen=True)
-class Row:
+class StageFigures:
     """One operation of one stage. None: N/A, which is not nought."""
 
     stage: str
@@ -48,7 +48,7 @@ class Row:
     status: str
 
 
-def rows(summary: str) -> tuple[Row, ...]:
+def rows(summary: str) -> tuple[StageFigures, ...]:
     """The rows of a summary. Raises DriverError when it is none."""
     head, *lines = summary.splitlines() or [""]
     if head != _HEAD:
@@ -56,7 +56,7 @@ def rows(summary: str) -> tuple[Row, ...]:
     return tuple(_row(line) for line in lines if line)
 
 
-def _row(line: str) -> Row:
+def _row(line: str) -> StageFigures:
     fields = line.split(",")
     # A comma in a number moves all after it along: without a status where it belongs nothing is believed.
     if len(fields) > 16 and _STATUSES.fullmatch(fields[16]):
@@ -66,7 +66,7 @@ def _row(line: str) -> Row:
             mean, throughput = (None if fields[index] == _NOTHING else float(fields[index]) for index in (5, 13))
             success = None if fields[15] == _NOTHING else round(float(fields[15].removesuffix("%")) / 100, 6)
             if all(value is None or 0 <= value < MOST for value in (count, size, mean, throughput, success)):
-                return Row(fields[0], name, count, size, mean, throughput, success, fields[16])
+                return StageFigures(fields[0], name, count, size, mean, throughput, success, fields[16])
     raise DriverError(
         f"COSBench's summary has a row that cannot be read: {line[:200]!r}",
         advice="Its JVM must write numbers in English: start it with -Duser.language=en or LC_ALL=C.",

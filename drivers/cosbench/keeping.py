@@ -6,10 +6,10 @@ import base64
 import gzip
 from typing import Final
 
-from weighbridge.drivers.cosbench.access import Access
+from weighbridge.drivers.cosbench.access import StorageAccess
 from weighbridge.drivers.cosbench.archive import Archived
 from weighbridge.drivers.cosbench.script import Script
-from weighbridge.drivers.order import Kept
+from weighbridge.drivers.order import KeptFile
 
 LONG: Final = 32 * 1024
 """Texts of more characters are packed."""
@@ -18,7 +18,7 @@ LONGEST: Final = 4 * 1024 * 1024
 _EXPANDED: Final = "workload-config.xml"
 
 
-def kept(access: Access, script: Script, archived: Archived | None) -> tuple[Kept, ...]:
+def kept(access: StorageAccess, script: Script, archived: Archived | None) -> tuple[KeptFile, ...]:
     """The script as it was handed in, and what its archive has beside the same script written out at length."""
     found = {"workload.xml": script.text}
     if archived is not None:
@@ -27,10 +27,10 @@ def kept(access: Access, script: Script, archived: Archived | None) -> tuple[Kep
     return tuple(one(name, access.redacted(text)) for name, text in found.items() if text)
 
 
-def one(name: str, text: str) -> Kept:
+def one(name: str, text: str) -> KeptFile:
     """A text to be kept, packed when it is long."""
     if len(text) <= LONG:
-        return Kept(name=name, text=text)
+        return KeptFile(name=name, text=text)
     if len(text) > LONGEST:
         text = f"{text[:LONGEST]}\n(cut here: {len(text)} characters in all)\n"
-    return Kept(name=f"{name}.gz", packed=base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode())
+    return KeptFile(name=f"{name}.gz", packed=base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode())

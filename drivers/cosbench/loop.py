@@ -13,24 +13,24 @@ from pydantic import ValidationError
 
 from weighbridge.common.credential import redacted
 from weighbridge.common.errors import WeighbridgeError
-from weighbridge.drivers.cosbench.bench import Bench
-from weighbridge.drivers.cosbench.ending import Ended, Ending
+from weighbridge.drivers.cosbench.bench import Cosbench
+from weighbridge.drivers.cosbench.ending import AskedToEnd, EndRequest
 from weighbridge.drivers.driver import GaveUp
-from weighbridge.drivers.order import ORDER, Age, Cleanup, Event, Failed, Prepare, Quit, Setup, Step
+from weighbridge.drivers.order import ORDER, AgeBuckets, Cleanup, Event, Failed, Prepare, Quit, Setup, Step
 
 EXIT_FAILED = 3
 
 log = logging.getLogger(__name__)
 
 
-class Loop:
+class CosbenchLoop:
     """Answers orders from an inbox of lines, of which an empty one means the end; `say` sends an event."""
 
-    def __init__(self, inbox: queue.SimpleQueue[bytes], say: Callable[[Event], None], ending: Ending) -> None:
+    def __init__(self, inbox: queue.SimpleQueue[bytes], say: Callable[[Event], None], ending: EndRequest) -> None:
         self._inbox = inbox
         self._say = say
         self._ending = ending
-        self._bench: Bench | None = None
+        self._bench: Cosbench | None = None
         self._setup: Setup | None = None
 
     def run(self) -> int:
@@ -42,7 +42,7 @@ class Loop:
                 if isinstance(order, Quit):
                     return 0
                 self._say(self._answer(order))
-            except Ended:
+            except AskedToEnd:
                 break
             except ValidationError as error:
                 # Without its input: the line may hold a key.
@@ -69,11 +69,11 @@ class Loop:
             self._bench.close()
             self._bench = None
 
-    def _answer(self, order: Setup | Prepare | Step | Cleanup | Age) -> Event:
+    def _answer(self, order: Setup | Prepare | Step | Cleanup | AgeBuckets) -> Event:
         if isinstance(order, Setup):
             self.close()
             self._setup = order
-            self._bench = Bench(order, self._ending, self._say)
+            self._bench = Cosbench(order, self._ending, self._say)
             return self._bench.ready()
         if self._bench is None:
             return Failed(message=f"{order.kind!r} came before 'setup'")
@@ -88,7 +88,7 @@ class Loop:
 
 def drive(stdin: int, stdout: int) -> int:
     """Be the driver: orders from one descriptor, events to the other. Returns the exit status."""
-    ending = Ending()
+    ending = EndRequest()
     inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     writing = threading.Lock()
 
@@ -115,7 +115,7 @@ def drive(stdin: int, stdout: int) -> int:
 
     ending.on_signals(end)
     threading.Thread(target=read, name="orders", daemon=True).start()
-    loop = Loop(inbox, say, ending)
+    loop = CosbenchLoop(inbox, say, ending)
     try:
         return loop.run()
     finally:

@@ -16,7 +16,7 @@ Meter = Callable[[], float]
 """CPU seconds so far."""
 
 
-class Pulse:
+class ProgressPulse:
     """A context manager; inside it `say` hears the progress of an order. What `meter` says is read at the ends of the window."""
 
     def __init__(self, say: Callable[[Progress], None], first: Progress, meter: Meter | None = None) -> None:

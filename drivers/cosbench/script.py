@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from typing import Final
 
-from weighbridge.drivers.cosbench.access import Access, config
+from weighbridge.drivers.cosbench.access import StorageAccess, config
 from weighbridge.drivers.cosbench.selectors import ENDLESS, all_of, by_chance, in_turn, ratios, sizes
 from weighbridge.suites import Operation, Workload
 
@@ -29,7 +29,7 @@ class Script:
     stages: tuple[str, ...]
 
 
-def prepare_script(name: str, workload: Workload, containers: str, access: Access, parallel: int) -> Script:
+def prepare_script(name: str, workload: Workload, containers: str, access: StorageAccess, parallel: int) -> Script:
     """Make containers (named `containers` and a number from 1 on) and, where the workload needs them, its objects."""
     objects = workload.objects
     where = {"cprefix": containers, "containers": all_of(objects.containers)}
@@ -42,7 +42,7 @@ def prepare_script(name: str, workload: Workload, containers: str, access: Acces
     return _script(name, root)
 
 
-def step_script(name: str, workload: Workload, containers: str, access: Access, workers: int, written: str) -> Script:
+def step_script(name: str, workload: Workload, containers: str, access: StorageAccess, workers: int, written: str) -> Script:
     """Replay a prepared workload; the names of what it writes begin with `written`, so that nothing read is overwritten."""
     root, flow = _workload(name, workload, access)
     work = _work(
@@ -75,7 +75,7 @@ def _picked(operation: Operation, workload: Workload, written: str) -> dict[str,
     return {"containers": pick(objects.containers), "oprefix": PREPARED, "objects": pick(objects.per_container)}
 
 
-def _workload(name: str, workload: Workload, access: Access) -> tuple[ET.Element, ET.Element]:
+def _workload(name: str, workload: Workload, access: StorageAccess) -> tuple[ET.Element, ET.Element]:
     root = ET.Element("workload", {"name": name, "description": f"Weighbridge: {workload.name}"})
     ET.SubElement(root, "auth", {"type": access.auth, "config": access.auth_config})
     ET.SubElement(root, "storage", {"type": access.storage, "config": access.storage_config})

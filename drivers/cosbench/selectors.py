@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from weighbridge.suites import Operation, Workload
-from weighbridge.suites.workload import Histogram, Uniform
+from weighbridge.suites.workload import SizeHistogram, Uniform
 
 JAVA_INT_MAX: Final = 2**31 - 1
 UNITS: Final = (("B", 1), ("KB", 1000), ("MB", 1000**2), ("GB", 1000**3))
@@ -25,7 +25,7 @@ class Inexpressible(Exception):
     """COSBench has no words for it; the message says what, in ours."""
 
 
-def sizes(size: int | Uniform | Histogram) -> str:
+def sizes(size: int | Uniform | SizeHistogram) -> str:
     """The selector of these sizes, in bytes wherever that can be said. Raises Inexpressible."""
     if isinstance(size, int):
         for unit, factor in UNITS:

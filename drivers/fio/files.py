@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Final
 
 from weighbridge.common.errors import DriverError, TargetError
-from weighbridge.drivers.driver import Heard, Machine
+from weighbridge.drivers.driver import Heard, ToolHost
 from weighbridge.drivers.fio.filesystem import CephFs
 from weighbridge.drivers.fio.tool import FioTool
 from weighbridge.drivers.order import Cleaned, Cleanup, Prepare, Prepared
-from weighbridge.drivers.rados.cluster import Cluster
-from weighbridge.drivers.rados.crew import Ran, kept_of
+from weighbridge.drivers.rados.cluster import RadosCluster
+from weighbridge.drivers.rados.host_commands import CommandOutput, kept_of
 from weighbridge.drivers.rados.tool import FILL_S, object_bytes
 from weighbridge.results.record.measurement import Load
 from weighbridge.suites import Workload
@@ -33,7 +33,7 @@ class FioCephFs(FioTool):
     named = "fio"
 
     def __init__(
-        self, cluster: Cluster, mon: Machine, *, prefix: str, log: Path, pg_num: int = 32, cpus: float | None = None
+        self, cluster: RadosCluster, mon: ToolHost, *, prefix: str, log: Path, pg_num: int = 32, cpus: float | None = None
     ) -> None:
         super().__init__(cluster, prefix=prefix, log=log, cpus=cpus)
         self._system = CephFs(cluster, mon, name=f"{prefix}-fs", log=log, pg_num=pg_num)
@@ -61,7 +61,7 @@ class FioCephFs(FioTool):
             notes.append(f"{workers} of {files} files were used: each worker has one of its own")
         return notes
 
-    def used(self, ran: Sequence[Ran]) -> Load | None:
+    def used(self, ran: Sequence[CommandOutput]) -> Load | None:
         """Not known: ceph-fuse does most of the work, and is not fio's."""
         return None
 

@@ -10,7 +10,7 @@ from weighbridge.common.errors import DriverError
 from weighbridge.drivers.driver import Heard
 from weighbridge.drivers.fio.answer import BINS_NOTE, tally_of
 from weighbridge.drivers.order import Measured, Step
-from weighbridge.drivers.rados.crew import Ran, kept_of
+from weighbridge.drivers.rados.host_commands import CommandOutput, kept_of
 from weighbridge.drivers.rados.tool import Tool, now, object_bytes, one_operation
 from weighbridge.results.record.measurement import Load, Measurement
 from weighbridge.suites import Workload
@@ -79,6 +79,6 @@ class FioTool(Tool):
         )
         return Measured(measurement=measurement, kept=kept_of(ran, "fio"))
 
-    def used(self, ran: Sequence[Ran]) -> Load | None:
+    def used(self, ran: Sequence[CommandOutput]) -> Load | None:
         """What the client took."""
         return self.load(ran)

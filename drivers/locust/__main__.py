@@ -42,13 +42,13 @@ def station(address: str, port: int, number: int, parent: int | None = None) -> 
     import gevent  # noqa: PLC0415 - as above
     import gevent.queue  # noqa: PLC0415
 
-    from weighbridge.drivers.locust.allowance import allowance  # noqa: PLC0415
-    from weighbridge.drivers.locust.loop import Ending, read_lines  # noqa: PLC0415
+    from weighbridge.drivers.locust.cpu_allowance import allowance  # noqa: PLC0415
+    from weighbridge.drivers.locust.loop import LoopEnd, read_lines  # noqa: PLC0415
     from weighbridge.drivers.locust.serving import serve  # noqa: PLC0415
     from weighbridge.drivers.order import Joining  # noqa: PLC0415
 
     inbox = gevent.queue.Queue()
-    ending = Ending()
+    ending = LoopEnd()
     ending.on_signals()
     gevent.spawn(read_lines, 0, inbox, ending)
     serve(Joining.model_validate_json(inbox.get()), address, port, number, ending.event, allowance())

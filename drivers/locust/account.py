@@ -26,7 +26,7 @@ EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
 
 
 @dataclass(frozen=True)
-class Answer:
+class LoginAnswer:
     """An HTTP answer, read to its end."""
 
     status: int
@@ -38,7 +38,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Place:
+class UrlParts:
     """Host, port, TLS and path of a URL."""
 
     host: str
@@ -47,7 +47,7 @@ class Place:
     path: str
 
     @classmethod
-    def of(cls, url: str) -> Place:
+    def of(cls, url: str) -> UrlParts:
         """The parts of an http or https URL. Raises DriverError when it has no host or a port that is none."""
         parts = urlsplit(url)
         try:
@@ -66,7 +66,7 @@ class Account:
     def __init__(self, target: Target, timeout_s: float) -> None:
         self._target = target
         self._timeout_s = timeout_s
-        self._place = Place.of(target.url)
+        self._place = UrlParts.of(target.url)
         self._context = ssl.create_default_context(cafile=target.ca_file) if target.url.startswith("https:") else None
         self.token = "" if target.token is None else target.token.get_secret_value()
         """Swift's token, or the session token of S3's keys; "" where there is none."""
@@ -112,14 +112,14 @@ class Account:
             self._see_that_the_token_is_good()
             return
         headers = {"X-Auth-User": target.user, "X-Auth-Key": target.key.get_secret_value()}
-        answer = self._request(Place.of(target.url), "GET", Place.of(target.url).path, headers)
+        answer = self._request(UrlParts.of(target.url), "GET", UrlParts.of(target.url).path, headers)
         if answer.status not in (200, 204):
             raise DriverError(f"{target.url}: no token for user {target.user!r}: {answer}")
         storage_url, token = answer.headers.get("X-Storage-Url"), answer.headers.get("X-Auth-Token")
         if not storage_url or not token:
             raise DriverError(f"{target.url}: the answer names no X-Storage-Url or no X-Auth-Token")
         self.token = token
-        self._place = Place.of(target.storage_url or storage_url)
+        self._place = UrlParts.of(target.storage_url or storage_url)
 
     def _see_that_the_token_is_good(self) -> None:
         answer = self._ask("HEAD", "")
@@ -186,7 +186,7 @@ class Account:
         names = [key.text or "" for key in root.iterfind(".//{*}Contents/{*}Key")]
         return names, (root.findtext("{*}IsTruncated") or "").lower() == "true"
 
-    def _ask(self, method: str, path: str, *, query: str = "", body: bytes = b"") -> Answer:
+    def _ask(self, method: str, path: str, *, query: str = "", body: bytes = b"") -> LoginAnswer:
         place = self._place
         if self._target.addressing == "virtual":
             bucket, _, rest = path.removeprefix("/").partition("/")
@@ -198,7 +198,7 @@ class Account:
             headers = signature(self._target, _host_header(place), method, whole, query, body, datetime.now(UTC))
         return self._request(place, method, whole + (f"?{query}" if query else ""), headers, body)
 
-    def _request(self, place: Place, method: str, path: str, headers: dict[str, str], body: bytes = b"") -> Answer:
+    def _request(self, place: UrlParts, method: str, path: str, headers: dict[str, str], body: bytes = b"") -> LoginAnswer:
         connection: http.client.HTTPConnection
         if place.tls:
             context = self._context or ssl.create_default_context(cafile=self._target.ca_file)
@@ -210,7 +210,7 @@ class Account:
             length = {"Content-Length": str(len(body))} if method == "PUT" else {}
             connection.request(method, path or "/", body or None, {"Host": _host_header(place), **length, **headers})
             answer = connection.getresponse()
-            return Answer(answer.status, answer.headers, http_body.whole(answer, LARGEST_ANSWER_BYTES))
+            return LoginAnswer(answer.status, answer.headers, http_body.whole(answer, LARGEST_ANSWER_BYTES))
         except (OSError, http.client.HTTPException) as error:
             where = f"{place.host}:{place.port}"
             raise DriverError(f"{where}: {method} {path.partition('?')[0] or '/'}: {_in_words(error)}") from error
@@ -221,7 +221,7 @@ class Account:
         finally:
             connection.close()
 
-    def _reach(self, place: Place) -> None:
+    def _reach(self, place: UrlParts) -> None:
         try:
             socket.create_connection((place.host, place.port), timeout=self._timeout_s).close()
         except OSError as error:
@@ -266,7 +266,7 @@ def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _host_header(place: Place) -> str:
+def _host_header(place: UrlParts) -> str:
     usual = 443 if place.tls else 80
     return _bracketed(place.host) + ("" if place.port == usual else f":{place.port}")
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
 from weighbridge.drivers.engine._native import object_name, object_sizes, sample
-from weighbridge.drivers.locust.allowance import Allowance
-from weighbridge.drivers.locust.stock import Say, Stock
-from weighbridge.drivers.order import Age, Aged, AgeRound, Setup
+from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
+from weighbridge.drivers.locust.prepared_objects import PreparedObjects, Say
+from weighbridge.drivers.order import AgeBuckets, Aged, AgeRound, Setup
 
 _CHURN = 7
 """Tells draws of victims from all other draws of a seed."""
@@ -19,10 +19,10 @@ _CHURN = 7
 class Aging:
     """One aging. Objects have numbers from 0 on, in the order in which they are written; none is ever used twice."""
 
-    def __init__(self, setup: Setup, allowance: Allowance, order: Age, say: Say) -> None:
+    def __init__(self, setup: Setup, allowance: CpuAllowance, order: AgeBuckets, say: Say) -> None:
         seed = setup.seed if order.age.seed is None else order.age.seed
         self._setup = setup.model_copy(update={"seed": seed})
-        self._stock = Stock(self._setup, allowance)
+        self._stock = PreparedObjects(self._setup, allowance)
         self._order = order
         self._say = say
         self._workload = order.age.workload(order.objects)
@@ -59,7 +59,7 @@ class Aging:
         )
 
 
-def churned(order: Age, seed: int) -> Iterator[tuple[list[int], range, list[int]]]:
+def churned(order: AgeBuckets, seed: int) -> Iterator[tuple[list[int], range, list[int]]]:
     """Of each round, the objects that go, those that come, and those that are there after it."""
     alive, each = list(range(order.objects)), order.age.turnover(order.objects)
     for number in range(order.age.churn):

@@ -10,7 +10,7 @@ import time
 from hdrh.histogram import HdrHistogram
 from locust.stats import RequestStats, StatsEntry, StatsError, bucket_response_time, get_stats_summary
 
-from weighbridge.drivers.locust.crew import Window
+from weighbridge.drivers.locust.worker_group import Window
 from weighbridge.results.record.measurement import Tally
 
 

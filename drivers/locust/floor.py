@@ -21,7 +21,7 @@ from pydantic import SecretStr
 from zmq.error import ZMQError
 
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.locust.allowance import Allowance
+from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
 from weighbridge.drivers.locust.sealed import SealedServer
 from weighbridge.drivers.locust.station import Begin, Station
 from weighbridge.drivers.order import Joining, Listening, Progress, Setup
@@ -77,7 +77,7 @@ class Floor(ABC):
 class OneStation(Floor):
     """This process is the only station: Locust's local runner."""
 
-    def __init__(self, setup: Setup, allowance: Allowance) -> None:
+    def __init__(self, setup: Setup, allowance: CpuAllowance) -> None:
         self._station = Station(setup, allowance)
         self.clients = (setup.client_of(0),)
         self.environment = self._station.environment
@@ -148,7 +148,7 @@ class ManyStations(Floor):
     Those of this host are started here. That stations of other clients are waited for is said by `say`, as is the waiting.
     """
 
-    def __init__(self, setup: Setup, allowance: Allowance, say: Say) -> None:
+    def __init__(self, setup: Setup, allowance: CpuAllowance, say: Say) -> None:
         del allowance  # the stations find their own
         self._setup = setup
         self._answers: dict[int, tuple[str, gevent.event.AsyncResult]] = {}

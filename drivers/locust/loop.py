@@ -19,15 +19,15 @@ from pydantic import ValidationError
 from weighbridge.common.credential import redacted
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust.aging import Aging
-from weighbridge.drivers.locust.allowance import Allowance, allowance
+from weighbridge.drivers.locust.cpu_allowance import CpuAllowance, allowance
 from weighbridge.drivers.locust.figures import feed, summary
 from weighbridge.drivers.locust.floor import Floor, ManyStations, OneStation
+from weighbridge.drivers.locust.prepared_objects import SAY_S, PreparedObjects
 from weighbridge.drivers.locust.station import Deleted, Nothing
 from weighbridge.drivers.locust.step import StepRun
-from weighbridge.drivers.locust.stock import SAY_S, Stock
 from weighbridge.drivers.order import (
     ORDER,
-    Age,
+    AgeBuckets,
     Cleaned,
     Cleanup,
     Event,
@@ -52,7 +52,7 @@ DELETE_S = 24 * 3600.0
 log = logging.getLogger(__name__)
 
 
-class Ending:
+class LoopEnd:
     """Why to end: stdin closed or a signal. `code` is the exit status it asks for."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Ending:
             gevent.signal_handler(number, self.ask, SIGNALLED + number)
 
 
-def read_lines(descriptor: int, inbox: gevent.queue.Queue, ending: Ending) -> None:
+def read_lines(descriptor: int, inbox: gevent.queue.Queue, ending: LoopEnd) -> None:
     """Put each line of a descriptor into the inbox; its end is asked to be the end. Reads in a native thread: the hub goes on."""
     rest = b""
     while True:
@@ -84,7 +84,7 @@ def read_lines(descriptor: int, inbox: gevent.queue.Queue, ending: Ending) -> No
             inbox.put(line)
 
 
-class Loop:
+class LocustLoop:
     """Answers orders from an inbox of lines; `say` sends an event."""
 
     def __init__(self, inbox: gevent.queue.Queue, say: Callable[[Event], None]) -> None:
@@ -92,8 +92,8 @@ class Loop:
         self._say = say
         self._setup: Setup | None = None
         self._floor: Floor | None = None
-        self._stock: Stock | None = None
-        self._allowance: Allowance = allowance()
+        self._stock: PreparedObjects | None = None
+        self._allowance: CpuAllowance = allowance()
         self._prepared: dict[str, Prepare] = {}
 
     def run(self) -> int:
@@ -130,7 +130,7 @@ class Loop:
             self._floor.close()
             self._floor = None
 
-    def _answer(self, order: Setup | Prepare | Step | Cleanup | Age) -> Event:
+    def _answer(self, order: Setup | Prepare | Step | Cleanup | AgeBuckets) -> Event:
         if isinstance(order, Setup):
             return self._set_up(order)
         if self._setup is None or self._floor is None or self._stock is None:
@@ -139,14 +139,14 @@ class Loop:
             return self._prepare(self._stock, order)
         if isinstance(order, Step):
             return self._step(self._setup, self._floor, self._stock, order)
-        if isinstance(order, Age):
+        if isinstance(order, AgeBuckets):
             return Aging(self._setup, self._allowance, order, self._say).run()
         return self._clean(self._floor, self._stock, order)
 
     def _set_up(self, order: Setup) -> Ready:
         self.close()
         self._setup = order
-        self._stock = Stock(order, self._allowance)
+        self._stock = PreparedObjects(order, self._allowance)
         self._stock.reach()
         self._floor = OneStation(order, self._allowance) if order.stations == 1 else ManyStations(order, self._allowance, self._say)
         names = ["locust", "gevent"]
@@ -154,12 +154,12 @@ class Loop:
             names += ["boto3", "botocore"] if order.target.api == "s3" else ["python-swiftclient"]
         return Ready(versions={"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in names}})
 
-    def _prepare(self, stock: Stock, order: Prepare) -> Prepared:
+    def _prepare(self, stock: PreparedObjects, order: Prepare) -> Prepared:
         prepared = stock.prepare(order, self._say)
         self._prepared[order.workload.name] = order
         return prepared
 
-    def _step(self, setup: Setup, floor: Floor, stock: Stock, order: Step) -> Measured:
+    def _step(self, setup: Setup, floor: Floor, stock: PreparedObjects, order: Step) -> Measured:
         workload = order.workload
         notes: tuple[str, ...] = ()
         if not stock.stands(workload):
@@ -175,7 +175,7 @@ class Loop:
         log.info("%s, %d workers, %.3f s:\n%s", workload.name, order.workers, window.window_s, summary(floor.environment.stats))
         return Measured(measurement=measurement.model_copy(update={"notes": (*measurement.notes, *notes)}))
 
-    def _clean(self, floor: Floor, stock: Stock, order: Cleanup) -> Cleaned:
+    def _clean(self, floor: Floor, stock: PreparedObjects, order: Cleanup) -> Cleaned:
         deleting = gevent.spawn(self._deleted, floor, "delete-written")
         try:
             while not deleting.ready():
@@ -219,10 +219,10 @@ def drive(stdin: int, stdout: int) -> int:
             ending.ask(0)
 
     inbox = gevent.queue.Queue()
-    ending = Ending()
+    ending = LoopEnd()
     ending.on_signals()
     gevent.spawn(read_lines, stdin, inbox, ending)
-    loop = Loop(inbox, say)
+    loop = LocustLoop(inbox, say)
     running = gevent.spawn(loop.run)
     try:
         gevent.wait([running, ending.event], count=1)

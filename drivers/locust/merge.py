@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from weighbridge.drivers.engine._native import added_histograms
-from weighbridge.drivers.locust.crew import Pulse, Window
+from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
 from weighbridge.results.record.measurement import Second, Tally
 from weighbridge.suites import Operation
 
@@ -37,13 +37,13 @@ def merged(windows: Sequence[Window]) -> Window:
     )
 
 
-def merged_pulses(pulses: Sequence[Pulse]) -> Pulse:
+def merged_pulses(pulses: Sequence[WorkerProgress]) -> WorkerProgress:
     """One pulse of all crews; the last error is that of the last crew that has any."""
     errors: dict[str, int] = {}
     for pulse in pulses:
         for name, count in pulse.errors.items():
             errors[name] = errors.get(name, 0) + count
-    return Pulse(
+    return WorkerProgress(
         started=sum(pulse.started for pulse in pulses),
         running=sum(pulse.running for pulse in pulses),
         exhausted=sum(pulse.exhausted for pulse in pulses),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.locust.account import Account, Place
+from weighbridge.drivers.locust.account import Account, UrlParts
 from weighbridge.drivers.order import Target
 
 
@@ -21,7 +21,7 @@ class ObjectServers(Account):
     def authenticate(self) -> None:
         """See that every server listens."""
         for address, port in self._servers:
-            self._reach(Place(address, port, tls=False, path=""))
+            self._reach(UrlParts(address, port, tls=False, path=""))
 
     def make_bucket(self, name: str) -> None:
         """Nothing is to be made."""

@@ -22,8 +22,8 @@ from weighbridge.common.credential import redacted
 from weighbridge.drivers.engine._native import Picker, content, object_name, written_name
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.locust.client import CHUNK_BYTES, LIST_MOST, Body, Client, S3Client, SwiftClient
-from weighbridge.drivers.locust.crew import Pulse, Window
 from weighbridge.drivers.locust.recorder import Recorder
+from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
 from weighbridge.drivers.order import Setup
 from weighbridge.suites import Operation, Workload
 
@@ -32,7 +32,7 @@ WHOLE_BYTES = 8 * 2**20
 
 
 @dataclass
-class Pace:
+class WorkerPace:
     """How far one worker is with its sequence; at a rate also when its next request is meant to start."""
 
     of: int
@@ -69,7 +69,7 @@ class SdkCrew:
         self._leaving: set[int] = set()
         # Of each worker with a request in hand its operation and its (intended) start.
         self._in_hand: dict[int, tuple[Operation, float]] = {}
-        self._paces: dict[int, Pace] = {}
+        self._paces: dict[int, WorkerPace] = {}
         objects = workload.objects
         # Prepared objects are there, unless the workload deletes them.
         deletes = "delete" in workload.operations and not {"read", "head"} & set(workload.operations)
@@ -135,10 +135,10 @@ class SdkCrew:
     def renew(self, account: Account) -> None:
         """See Crew. Its clients ask the account for the token each time."""
 
-    def pulse(self) -> Pulse:
+    def pulse(self) -> WorkerProgress:
         """See Crew."""
         running = sum(not greenlet.dead for greenlet in self._greenlets.values())
-        return Pulse(
+        return WorkerProgress(
             started=len(self._started),
             running=running,
             exhausted=self._exhausted,
@@ -186,7 +186,7 @@ class SdkCrew:
         picker = Picker(self._workload_json, self._setup.seed, of, repeat, index)
         rate = self._workload.rate_per_s
         pace_s = of / rate if rate else 0.0
-        pace = self._paces[index] = Pace(of, repeat, time.perf_counter() + pace_s * index / of, pace_s)
+        pace = self._paces[index] = WorkerPace(of, repeat, time.perf_counter() + pace_s * index / of, pace_s)
         # A stream of its own: looking closely at some changes nothing of the sequence.
         sample = random.Random(f"{self._setup.seed} {self._workload.name} {of} {repeat} {index}")  # noqa: S311 - not for secrets
         while index not in self._leaving:

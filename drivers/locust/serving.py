@@ -15,14 +15,14 @@ from locust.runners import WorkerRunner
 
 from weighbridge.common.credential import redacted
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.locust.allowance import Allowance
+from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
 from weighbridge.drivers.locust.floor import ANSWER, ASK, HERE, host_of
 from weighbridge.drivers.locust.sealed import SealedClient
 from weighbridge.drivers.locust.station import Station
 from weighbridge.drivers.order import Joining
 
 
-def serve(joining: Joining, address: str, port: int, number: int, until: gevent.event.Event, allowance: Allowance) -> None:
+def serve(joining: Joining, address: str, port: int, number: int, until: gevent.event.Event, allowance: CpuAllowance) -> None:
     """Be station `number` of a master at this port of an address, until told to end."""
     setup = joining.setup
     station = Station(setup, allowance)

@@ -16,9 +16,9 @@ from pydantic import Field, NonNegativeInt
 from weighbridge.common.errors import DriverError
 from weighbridge.common.record import Record
 from weighbridge.drivers.locust.account import Account
-from weighbridge.drivers.locust.allowance import Allowance
-from weighbridge.drivers.locust.crew import Crew, NativeCrew, Pulse, Window
+from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
 from weighbridge.drivers.locust.object_servers import account_at
+from weighbridge.drivers.locust.worker_group import NativeCrew, Window, WorkerGroup, WorkerProgress
 from weighbridge.drivers.order import Setup
 from weighbridge.suites import Workload
 
@@ -78,13 +78,13 @@ class Station:
     `do` is the way in for all that comes as words: from this process, or in Locust's messages from the master.
     """
 
-    def __init__(self, setup: Setup, allowance: Allowance) -> None:
+    def __init__(self, setup: Setup, allowance: CpuAllowance) -> None:
         self.setup = setup
         self._allowance = allowance
         self._cpus = allowance.cpus / setup.processes
         self._begin: Begin | None = None
-        self._crew: Crew | None = None
-        self._left_behind: list[Crew] = []
+        self._crew: WorkerGroup | None = None
+        self._left_behind: list[WorkerGroup] = []
         self._next = 0
         self._fault = ""
         self._deleted = Deleted()
@@ -159,7 +159,7 @@ class Station:
         if self._crew is not None:
             self._crew.remove_worker(index)
 
-    def pulse(self) -> Pulse:
+    def pulse(self) -> WorkerProgress:
         """How the crew is getting on. Where its token was refused since the last time, a new one is being got."""
         self.check()
         crew = self._running()[1]
@@ -173,7 +173,7 @@ class Station:
                 self._renewing = gevent.spawn(self._renew, crew, self._account)
         return pulse
 
-    def _renew(self, crew: Crew, account: Account) -> None:
+    def _renew(self, crew: WorkerGroup, account: Account) -> None:
         try:
             account.authenticate()
         except DriverError as error:
@@ -240,7 +240,7 @@ class Station:
             self._crew.stop(0.0)
             self._crew = None
 
-    def _running(self) -> tuple[Begin, Crew]:
+    def _running(self) -> tuple[Begin, WorkerGroup]:
         if self._begin is None or self._crew is None:
             raise DriverError("no step has begun at this station")
         return self._begin, self._crew

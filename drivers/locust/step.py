@@ -11,11 +11,11 @@ from typing import Literal
 import gevent
 
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.locust.allowance import Allowance
-from weighbridge.drivers.locust.crew import Pulse, Window
+from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
 from weighbridge.drivers.locust.floor import ANSWER_S, Floor
 from weighbridge.drivers.locust.merge import merged, merged_pulses
 from weighbridge.drivers.locust.station import Begin, Cut, End, Nothing
+from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
 from weighbridge.drivers.order import Progress, Setup, Step
 from weighbridge.results.record.measurement import ClientLoad, Load, Measurement, Tally
 
@@ -39,7 +39,7 @@ SKEW_SHARE = 0.01
 class StepRun:
     """Runs one step on a floor. `allowance` is what all processes of this driver may use."""
 
-    def __init__(self, setup: Setup, floor: Floor, allowance: Allowance, order: Step, say: Say) -> None:
+    def __init__(self, setup: Setup, floor: Floor, allowance: CpuAllowance, order: Step, say: Say) -> None:
         self._setup = setup
         self._floor = floor
         self._allowance = allowance
@@ -47,7 +47,7 @@ class StepRun:
         self._workload = order.workload
         self._say = say
         self._patience_s = setup.request_timeout_s + GRACE_S
-        self._rates: deque[tuple[float, Pulse]] = deque()
+        self._rates: deque[tuple[float, WorkerProgress]] = deque()
         self._said_s = 0.0
         self._notes: list[str] = [allowance.note] if allowance.note else []
 
@@ -233,11 +233,11 @@ class StepRun:
         there[operations[0]] = one.model_copy(update={"errors": {**one.errors, "unfinished": cut}})
         return tuple(there.values())
 
-    def _pulse(self) -> Pulse:
+    def _pulse(self) -> WorkerProgress:
         answers = self._floor.ask("pulse", NOTHING, ANSWER_S)
-        return merged_pulses([Pulse.model_validate_json(answer) for answer in answers])
+        return merged_pulses([WorkerProgress.model_validate_json(answer) for answer in answers])
 
-    def _progress(self, phase: Phase, done_s: float, total_s: float, pulse: Pulse | None) -> None:
+    def _progress(self, phase: Phase, done_s: float, total_s: float, pulse: WorkerProgress | None) -> None:
         """Say how far it is, a few times a second, with rates over the last second or so."""
         now_s = time.monotonic()
         if now_s - self._said_s < PULSE_S * 0.9:

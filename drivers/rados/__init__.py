@@ -4,8 +4,8 @@ They run on a host of the cluster that has an administrator's keys, as programs 
 """
 
 from weighbridge.drivers.rados.block import RbdBench
-from weighbridge.drivers.rados.cluster import Cluster
+from weighbridge.drivers.rados.cluster import RadosCluster
 from weighbridge.drivers.rados.driver import RadosBench
 from weighbridge.drivers.rados.osd_bench import OsdFigure, osd_figures
 
-__all__ = ["Cluster", "OsdFigure", "RadosBench", "RbdBench", "osd_figures"]
+__all__ = ["OsdFigure", "RadosBench", "RadosCluster", "RbdBench", "osd_figures"]

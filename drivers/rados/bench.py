@@ -24,7 +24,7 @@ FOR_EVER_S: Final = 10**6
 """For a write that ends when its objects are there."""
 
 
-class Bench(Record):
+class RadosBenchCommand(Record):
     """One `rados bench`. `run` names what it writes, for it and for reads of it: without a name they would read one another's."""
 
     pool: str
@@ -57,7 +57,7 @@ Latency = Annotated[float, Field(ge=0, le=10 * FOR_EVER_S)]
 """In seconds: none is longer than the longest bench."""
 
 
-class Answer(Record):
+class RadosBenchResult(Record):
     """What one `rados bench` told. Latencies are None when nothing was done."""
 
     seconds: Annotated[float, Field(gt=0)]
@@ -68,7 +68,7 @@ class Answer(Record):
     max_s: Latency | None = None
 
     @classmethod
-    def of(cls, mode: Mode, told: str) -> Answer:
+    def of(cls, mode: Mode, told: str) -> RadosBenchResult:
         """What it printed. Raises DriverError when something that is read from it is missing."""
         found = json_object("rados bench", told, DriverError)
         kind = "write" if mode == "write" else "read"
@@ -84,7 +84,7 @@ class Answer(Record):
 _TIMES: Final = {"mean": "average_latency", "min": "min_latency", "max": "max_latency"}
 
 
-def together(answers: Sequence[Answer], operation: Literal["read", "write"]) -> tuple[Tally, float]:
+def together(answers: Sequence[RadosBenchResult], operation: Literal["read", "write"]) -> tuple[Tally, float]:
     """What several at once made, and the seconds of the window: theirs that took longest, since all began together.
 
     Operations and bytes add up, the mean is weighted by operations, the extremes are the extremes. Raises DriverError when they are
@@ -98,7 +98,7 @@ def together(answers: Sequence[Answer], operation: Literal["read", "write"]) -> 
     return tally, max(one.seconds for one in answers)
 
 
-def _tally(answers: Sequence[Answer], operation: Literal["read", "write"], count: int) -> Tally:
+def _tally(answers: Sequence[RadosBenchResult], operation: Literal["read", "write"], count: int) -> Tally:
     return Tally(
         operation=operation,
         count=count,

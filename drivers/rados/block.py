@@ -15,7 +15,7 @@ from typing import Final
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.driver import GaveUp, Heard
 from weighbridge.drivers.order import Measured, Progress, Step
-from weighbridge.drivers.rados.crew import Ran, kept_of
+from weighbridge.drivers.rados.host_commands import CommandOutput, kept_of
 from weighbridge.drivers.rados.image import OnImages
 from weighbridge.drivers.rados.tool import GRACE_S, now, object_bytes, one_operation
 from weighbridge.results.record.measurement import Measurement, Tally
@@ -27,19 +27,19 @@ _LINE: Final = re.compile(r"^\s*[0-9]+\s+([0-9]{1,18})\s+[0-9.e+-]+\s")
 
 
 @dataclass(frozen=True)
-class Mark:
+class BlockProgress:
     """So many operations had been done so long after the start."""
 
     seconds: float
     count: int
 
 
-def marks(ran: Ran) -> list[Mark]:
+def marks(ran: CommandOutput) -> list[BlockProgress]:
     """What `rbd bench` printed each second, with when it did."""
-    return [Mark(seconds, int(found[1])) for seconds, line in ran.lines if (found := _LINE.match(line))]
+    return [BlockProgress(seconds, int(found[1])) for seconds, line in ran.lines if (found := _LINE.match(line))]
 
 
-def window(marked: Sequence[Mark], warmup_s: float, runtime_s: float) -> tuple[Mark, Mark] | None:
+def window(marked: Sequence[BlockProgress], warmup_s: float, runtime_s: float) -> tuple[BlockProgress, BlockProgress] | None:
     """Its two ends: the first mark after the warm-up, and the first one at least the runtime later; None where they are not yet.
 
     Raises DriverError when there are fewer operations at the second one than at the first.
@@ -75,7 +75,7 @@ class RbdBench(OnImages):
         command = ("stdbuf", "-oL", "rbd", "bench", *words, self._images[workload.name].path)
         warmup_s, runtime_s = workload.warmup, workload.runtime
 
-        def tick(seconds: float, ran: Sequence[Ran]) -> bool:
+        def tick(seconds: float, ran: Sequence[CommandOutput]) -> bool:
             marked = marks(ran[0])
             if heard is not None:
                 phase = "measure" if seconds > warmup_s else "warm-up"
@@ -109,7 +109,7 @@ class RbdBench(OnImages):
         return Measured(measurement=measurement, kept=kept)
 
 
-def _rate(marked: Sequence[Mark]) -> float:
+def _rate(marked: Sequence[BlockProgress]) -> float:
     """Operations a second between the last two marks."""
     if len(marked) < 2:
         return 0.0

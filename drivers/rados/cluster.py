@@ -8,16 +8,16 @@ from typing import Any, Final
 
 from weighbridge.common.errors import TargetError
 from weighbridge.common.printed import json_value
-from weighbridge.drivers.driver import GaveUp, Machine
+from weighbridge.drivers.driver import GaveUp, ToolHost
 
 CLEAN_WITHIN_S: Final = 120.0
 _POLL_S: Final = 0.5
 
 
-class Cluster:
+class RadosCluster:
     """A Ceph cluster, from a host that has an administrator's keys; `replicas` is what pools of it have by its own settings."""
 
-    def __init__(self, machine: Machine, *, replicas: int) -> None:
+    def __init__(self, machine: ToolHost, *, replicas: int) -> None:
         self.machine = machine
         self.replicas = replicas
         self.pools: list[str] = []

@@ -13,12 +13,12 @@ from pathlib import Path
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.driver import GaveUp, Heard
 from weighbridge.drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Step
-from weighbridge.drivers.rados.bench import FOR_EVER_S, Answer, Bench, Mode, together
-from weighbridge.drivers.rados.cluster import Cluster, groups_each, shared_out
-from weighbridge.drivers.rados.crew import Ran, kept_of
+from weighbridge.drivers.rados.bench import FOR_EVER_S, Mode, RadosBenchCommand, RadosBenchResult, together
+from weighbridge.drivers.rados.cluster import RadosCluster, groups_each, shared_out
+from weighbridge.drivers.rados.host_commands import CommandOutput, kept_of
 from weighbridge.drivers.rados.tool import FILL_S, Phase, Tool, now, object_bytes, one_operation, seconds_up
 from weighbridge.results.record.measurement import Measurement
-from weighbridge.suites import RadosBench as Settings
+from weighbridge.suites import RadosBenchOptions as Settings
 from weighbridge.suites import Workload
 
 _EARLY = 0.95
@@ -32,12 +32,12 @@ class RadosBench(Tool):
     """The driver. `settings` say how many run at once, and how many placement groups they have together."""
 
     def __init__(
-        self, cluster: Cluster, *, prefix: str, log: Path, settings: Settings | None = None, cpus: float | None = None
+        self, cluster: RadosCluster, *, prefix: str, log: Path, settings: Settings | None = None, cpus: float | None = None
     ) -> None:
         super().__init__(cluster, prefix=prefix, log=log, cpus=cpus)
         self._settings = settings or Settings()
-        self._prepared: dict[str, list[Bench]] = {}
-        self._written: dict[str, list[Bench]] = {}
+        self._prepared: dict[str, list[RadosBenchCommand]] = {}
+        self._written: dict[str, list[RadosBenchCommand]] = {}
         self._runs = 0
 
     def versions(self) -> Mapping[str, str]:
@@ -60,7 +60,7 @@ class RadosBench(Tool):
         size = object_bytes(workload)
         shares = [share for share in shared_out(workload.objects.count, self._settings.instances) if share]
         fills = [
-            Bench(
+            RadosBenchCommand(
                 pool=pool,
                 mode="write",
                 seconds=FOR_EVER_S,
@@ -109,7 +109,9 @@ class RadosBench(Tool):
         )
         return Measured(measurement=measurement, kept=kept_of(ran, "rados-bench"))
 
-    def _notes(self, benches: Sequence[Bench], answers: Sequence[Answer], mode: Mode, runtime_s: int) -> list[str]:
+    def _notes(
+        self, benches: Sequence[RadosBenchCommand], answers: Sequence[RadosBenchResult], mode: Mode, runtime_s: int
+    ) -> list[str]:
         notes = [f"{len(benches)} rados bench at once, a pool each"] if len(benches) > 1 else []
         if len(benches) < self._settings.instances:
             notes.append(f"{len(benches)} of {self._settings.instances} instances: there is no worker or object for more")
@@ -118,7 +120,7 @@ class RadosBench(Tool):
             notes.append(f"objects to read ran out after {min(early):.3g} s of {runtime_s} s: the window ends there")
         return notes
 
-    def _benches(self, workload: Workload, workers: int, mode: Mode, seconds: int) -> list[Bench]:
+    def _benches(self, workload: Workload, workers: int, mode: Mode, seconds: int) -> list[RadosBenchCommand]:
         size = object_bytes(workload)
         if mode == "write":
             self._runs += 1
@@ -129,7 +131,7 @@ class RadosBench(Tool):
             names = [(fill.pool, fill.run) for fill in self._prepared[workload.name]]
         shares = [share for share in shared_out(workers, len(names)) if share]
         benches = [
-            Bench(pool=pool, mode=mode, seconds=seconds, workers=share, object_bytes=size, run=run)
+            RadosBenchCommand(pool=pool, mode=mode, seconds=seconds, workers=share, object_bytes=size, run=run)
             for (pool, run), share in zip(names, shares, strict=False)
         ]
         if mode == "write":
@@ -138,10 +140,10 @@ class RadosBench(Tool):
         return benches
 
     def _bench(
-        self, benches: Sequence[Bench], phase: Phase, heard: Heard | None, *, total_s: float
-    ) -> tuple[list[Ran], list[Answer]]:
+        self, benches: Sequence[RadosBenchCommand], phase: Phase, heard: Heard | None, *, total_s: float
+    ) -> tuple[list[CommandOutput], list[RadosBenchResult]]:
         ran = self.run([bench.argv() for bench in benches], phase, heard, total_s=total_s)
-        return ran, [Answer.of(bench.mode, one.text) for bench, one in zip(benches, ran, strict=True)]
+        return ran, [RadosBenchResult.of(bench.mode, one.text) for bench, one in zip(benches, ran, strict=True)]
 
     def cleanup(self, order: Cleanup, heard: Heard | None = None) -> Cleaned:
         """Delete what steps of the workload wrote; for `all`, what was prepared for it too.

@@ -13,8 +13,8 @@ from typing import ClassVar, Final
 
 from weighbridge.drivers.driver import Heard
 from weighbridge.drivers.order import Cleaned, Cleanup, Prepare, Prepared
-from weighbridge.drivers.rados.cluster import Cluster
-from weighbridge.drivers.rados.crew import kept_of
+from weighbridge.drivers.rados.cluster import RadosCluster
+from weighbridge.drivers.rados.host_commands import kept_of
 from weighbridge.drivers.rados.tool import FILL_S, Tool, object_bytes
 from weighbridge.suites import Workload
 
@@ -24,7 +24,7 @@ _FILLERS: Final = 4
 
 
 @dataclass(frozen=True)
-class Image:
+class RbdImage:
     """An image, and how large it is."""
 
     pool: str
@@ -37,21 +37,21 @@ class Image:
         return f"{self.pool}/{self.name}"
 
 
-def make_image(cluster: Cluster, image: Image) -> None:
+def make_image(cluster: RadosCluster, image: RbdImage) -> None:
     """Make an image without a cache and without locks. Raises CommandFailed."""
     size = f"{image.size_bytes // 2**20}M"
     cluster.machine.run(["rbd", "create", "--size", size, "--image-feature", "layering", image.path])
     cluster.machine.run(["rbd", "config", "image", "set", image.path, "rbd_cache", "false"])
 
 
-def image_of(workload: Workload, pool: str) -> Image:
+def image_of(workload: Workload, pool: str) -> RbdImage:
     """An image that all objects of a workload fit in, made of whole objects for each of those that write it at first."""
     unit = OBJECT_BYTES * _FILLERS
     size_bytes = -(-workload.objects.count * object_bytes(workload) // unit) * unit
-    return Image(pool, workload.name, size_bytes)
+    return RbdImage(pool, workload.name, size_bytes)
 
 
-def fill_argv(image: Image) -> tuple[str, ...]:
+def fill_argv(image: RbdImage) -> tuple[str, ...]:
     """The command that writes a whole image."""
     words = ["--io-type", "write", "--io-pattern", "seq", "--io-size", str(OBJECT_BYTES), "--io-threads", str(_FILLERS)]
     return ("rbd", "bench", *words, "--io-total", str(image.size_bytes), image.path)
@@ -63,10 +63,10 @@ class OnImages(Tool):
     mark: ClassVar[str]
     """What the name of its pool ends with."""
 
-    def __init__(self, cluster: Cluster, *, prefix: str, log: Path, pg_num: int = 32, cpus: float | None = None) -> None:
+    def __init__(self, cluster: RadosCluster, *, prefix: str, log: Path, pg_num: int = 32, cpus: float | None = None) -> None:
         super().__init__(cluster, prefix=prefix, log=log, cpus=cpus)
         self._pg_num = pg_num
-        self._images: dict[str, Image] = {}
+        self._images: dict[str, RbdImage] = {}
 
     def prepare(self, order: Prepare, heard: Heard | None = None) -> Prepared:
         """Make the pool and an image that all objects fit in, and write it whole."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from weighbridge.common.errors import TargetError
 from weighbridge.common.record import Record
-from weighbridge.drivers.rados.cluster import Cluster
+from weighbridge.drivers.rados.cluster import RadosCluster
 
 LARGE_BYTES: Final = 2**20
 MOST_BYTES: Final = 256 * 2**20
@@ -37,7 +37,7 @@ def total_bytes(request_bytes: int, limits: Mapping[str, int]) -> int:
     return max(1, min(allowed, MOST_BYTES) // request_bytes) * request_bytes
 
 
-def osd_figures(cluster: Cluster, osds: Mapping[int, str], sizes: Iterable[int]) -> tuple[OsdFigure, ...]:
+def osd_figures(cluster: RadosCluster, osds: Mapping[int, str], sizes: Iterable[int]) -> tuple[OsdFigure, ...]:
     """What each OSD (host by number) writes, asked one after the other, at each of these sizes of requests in bytes.
 
     Sizes above what an OSD takes at once are asked as that. Raises CommandFailed, TargetError.
@@ -63,7 +63,7 @@ def _asked(sizes: Iterable[int], most: int) -> Collection[int]:
     return dict.fromkeys(min(size, most) for size in sizes)
 
 
-def _option(cluster: Cluster, name: str, option: str) -> int:
+def _option(cluster: RadosCluster, name: str, option: str) -> int:
     told = cluster.ask("tell", name, "config", "get", option)
     try:
         # 14.2 answers the value alone.

@@ -12,10 +12,10 @@ from types import TracebackType
 from typing import Final, Literal, Self
 
 from weighbridge.common.errors import DriverError, TargetError
-from weighbridge.drivers.driver import GaveUp, Heard, Machine
+from weighbridge.drivers.driver import GaveUp, Heard, ToolHost
 from weighbridge.drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Step
-from weighbridge.drivers.rados.cluster import Cluster
-from weighbridge.drivers.rados.crew import Crew, Ran
+from weighbridge.drivers.rados.cluster import RadosCluster
+from weighbridge.drivers.rados.host_commands import CommandOutput, HostCommands
 from weighbridge.results.record.measurement import Load
 from weighbridge.suites import Workload
 
@@ -33,11 +33,11 @@ class Tool(ABC):
     `prefix` begins the names of everything it makes in the cluster; `log` gets what its programs say to people.
     """
 
-    def __init__(self, cluster: Cluster, *, prefix: str, log: Path, cpus: float | None = None) -> None:
+    def __init__(self, cluster: RadosCluster, *, prefix: str, log: Path, cpus: float | None = None) -> None:
         self.cluster = cluster
-        self.machine: Machine = cluster.machine
+        self.machine: ToolHost = cluster.machine
         self.prefix = prefix
-        self.crew = Crew(self.machine, log)
+        self.crew = HostCommands(self.machine, log)
         self.log = log
         self._cpus = cpus
 
@@ -86,13 +86,13 @@ class Tool(ABC):
         *,
         total_s: float,
         warmup_s: float = 0.0,
-    ) -> list[Ran]:
+    ) -> list[CommandOutput]:
         """Run commands at once to their end, telling how far they are in time: none of these tools tells more while it runs.
 
         `total_s` is how long they take, after a warm-up of their own.
         """
 
-        def tick(seconds: float, _: Sequence[Ran]) -> bool:
+        def tick(seconds: float, _: Sequence[CommandOutput]) -> bool:
             if heard is not None and seconds < warmup_s:
                 heard(Progress(phase="warm-up", done=seconds, total=warmup_s))
             elif heard is not None:
@@ -101,7 +101,7 @@ class Tool(ABC):
 
         return self.crew.run(commands, tick, within_s=warmup_s + total_s + GRACE_S)
 
-    def load(self, ran: Sequence[Ran], seconds: float | None = None) -> Load | None:
+    def load(self, ran: Sequence[CommandOutput], seconds: float | None = None) -> Load | None:
         """What the tool used: CPU of its processes, start and end included, by `seconds` or all the time they were there."""
         if self._cpus is None:
             return None

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import quote
 
-from weighbridge.gateways.exchange import Answer, Exchange, WrongAnswer, answered, exchanging, expect
+from weighbridge.gateways.exchange import Exchange, HttpAnswer, WrongAnswer, answered, exchanging, expect
 from weighbridge.gateways.verify import listed
 
 PARALLEL = 8
@@ -65,7 +65,7 @@ def _delete_share(endpoint: Mapping[str, Any], bucket: str, names: Sequence[str]
     return deleted
 
 
-def _ask(exchange: Exchange, operation: str, method: str, path: str, wanted: Sequence[int]) -> Answer:
+def _ask(exchange: Exchange, operation: str, method: str, path: str, wanted: Sequence[int]) -> HttpAnswer:
     with answered(operation):
         answer = exchange(method, path, b"", {})
     return expect(operation, wanted, answer)

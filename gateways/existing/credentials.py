@@ -15,7 +15,7 @@ from pydantic import SecretStr, ValidationError
 
 from weighbridge.common.credential import credential
 from weighbridge.common.errors import UsageError
-from weighbridge.gateways.existing.settings import S3, Settings, Swift
+from weighbridge.gateways.existing.settings import S3, ExistingSettings, SwiftAccess
 from weighbridge.gateways.gateway import Endpoint
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ADVICE = "Credentials are never read from a layout: set these variables, or name others in it, or a profile of the AWS files."
 
 
-def endpoints(settings: Settings, environment: Mapping[str, str]) -> tuple[Endpoint, ...]:
+def endpoints(settings: ExistingSettings, environment: Mapping[str, str]) -> tuple[Endpoint, ...]:
     """The endpoints with what opens them. Raises UsageError with all that is missing."""
     found: list[Endpoint] = []
     missing: list[str] = []
@@ -40,9 +40,9 @@ def endpoints(settings: Settings, environment: Mapping[str, str]) -> tuple[Endpo
     return tuple(found)
 
 
-def source(settings: S3 | Swift) -> str:
+def source(settings: S3 | SwiftAccess) -> str:
     """Where the credentials of an API come from, in words."""
-    if isinstance(settings, Swift):
+    if isinstance(settings, SwiftAccess):
         return f"the token of ${settings.token_env}" if settings.token_env else f"auth v1 with the key of ${settings.key_env}"
     if settings.credentials == "aws":
         return "the environment or the AWS files"
@@ -51,7 +51,7 @@ def source(settings: S3 | Swift) -> str:
     return settings.credentials.replace("profile", "the AWS files, profile")
 
 
-def _swift(settings: Settings, environment: Mapping[str, str]) -> Endpoint | None:
+def _swift(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoint | None:
     swift = settings.swift
     if swift is None:
         return None
@@ -73,7 +73,7 @@ def _swift(settings: Settings, environment: Mapping[str, str]) -> Endpoint | Non
         raise UsageError(f"swift: not set: {', '.join(missing)}")
     try:
         # What comes from the environment has not been looked at yet.
-        Swift(storage_url=url, ca_file=swift.ca_file)
+        SwiftAccess(storage_url=url, ca_file=swift.ca_file)
     except ValidationError as error:
         # The URL is not repeated: what is wrong with it may be that it holds a secret.
         origin = "$ST_AUTH" if swift.token_env is None else "$OS_STORAGE_URL"
@@ -89,7 +89,7 @@ def _swift(settings: Settings, environment: Mapping[str, str]) -> Endpoint | Non
     )
 
 
-def _s3(settings: Settings, environment: Mapping[str, str]) -> Endpoint | None:
+def _s3(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoint | None:
     s3 = settings.s3
     if s3 is None:
         return None

@@ -9,9 +9,9 @@ from typing import ClassVar, Literal
 from weighbridge.common.errors import VerificationFailed, WeighbridgeError
 from weighbridge.common.record import Record
 from weighbridge.gateways.existing import credentials, standing
-from weighbridge.gateways.existing.settings import Place, Settings
+from weighbridge.gateways.existing.settings import ExistingPlacement, ExistingSettings
 from weighbridge.gateways.existing.standing import ExistingStanding
-from weighbridge.gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Site, Standing
+from weighbridge.gateways.gateway import Endpoint, Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing
 from weighbridge.gateways.host import Host
 from weighbridge.gateways.verify import RoundFailed, verify
 
@@ -21,12 +21,12 @@ class Existing(Gateway):
 
     kind: ClassVar[str] = "existing"
     already_runs: ClassVar[bool] = True
-    releases: ClassVar[Mapping[str, Image]] = {"any": Image(name="none", suite="none", packages=())}
-    Placement: ClassVar[type[Record]] = Place
-    Settings: ClassVar[type[Record]] = Settings
+    releases: ClassVar[Mapping[str, RootImage]] = {"any": RootImage(name="none", suite="none", packages=())}
+    Placement: ClassVar[type[Record]] = ExistingPlacement
+    Settings: ClassVar[type[Record]] = ExistingSettings
 
     def __init__(self, release: str, place: Record, settings: Record) -> None:
-        assert isinstance(settings, Settings)  # noqa: S101 - the seam's contract
+        assert isinstance(settings, ExistingSettings)  # noqa: S101 - the seam's contract
         self.release = release
         self.settings = settings
 

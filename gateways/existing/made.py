@@ -15,7 +15,7 @@ from urllib.parse import quote
 from weighbridge.common import plain_xml
 from weighbridge.common.errors import TargetError
 from weighbridge.common.record import Record
-from weighbridge.gateways.exchange import Answer, Exchange, WrongAnswer, answered, exchanging, expect
+from weighbridge.gateways.exchange import Exchange, HttpAnswer, WrongAnswer, answered, exchanging, expect
 from weighbridge.gateways.existing import clear
 from weighbridge.gateways.gateway import Endpoint
 
@@ -28,7 +28,7 @@ SHOWN: Final = 3
 GONE: Final = 404
 
 
-class Left(Record):
+class MadeBucket(Record):
     """A bucket whose name a run of this suite has given."""
 
     api: str
@@ -41,7 +41,7 @@ class Left(Record):
     """Some of the names in it that no run gives; empty: all of it was made by runs of this suite."""
 
 
-def left(endpoint: Endpoint) -> tuple[Left, ...]:
+def left(endpoint: Endpoint) -> tuple[MadeBucket, ...]:
     """All such buckets of an endpoint's account, in the order of their names. Raises TargetError."""
     asked = endpoint.model_dump(mode="json")
     try:
@@ -62,7 +62,7 @@ def delete(endpoint: Endpoint, bucket: str) -> int:
         raise _failed(endpoint, wrong) from wrong
 
 
-def _left(endpoint: Endpoint, asked: Mapping[str, Any], bucket: str, made: datetime) -> Left | None:
+def _left(endpoint: Endpoint, asked: Mapping[str, Any], bucket: str, made: datetime) -> MadeBucket | None:
     """What is in a bucket; None where its run has deleted it meanwhile."""
     count, newest = 0, made
     strange: list[str] = []
@@ -77,7 +77,7 @@ def _left(endpoint: Endpoint, asked: Mapping[str, Any], bucket: str, made: datet
         if wrong.answer is None or wrong.answer.status != GONE:
             raise
         return None
-    return Left(api=endpoint.api, url=endpoint.url, bucket=bucket, objects=count, newest=newest, strange=tuple(strange))
+    return MadeBucket(api=endpoint.api, url=endpoint.url, bucket=bucket, objects=count, newest=newest, strange=tuple(strange))
 
 
 def _buckets(exchange: Exchange, api: str) -> Iterator[tuple[str, datetime]]:
@@ -116,20 +116,20 @@ def _objects(exchange: Exchange, api: str, bucket: str) -> Iterator[tuple[str, d
             after = str(page[-1]["name"])
 
 
-def _get(exchange: Exchange, operation: str, path: str) -> Answer:
+def _get(exchange: Exchange, operation: str, path: str) -> HttpAnswer:
     with answered(operation):
         answer = exchange("GET", path, b"", {})
     return expect(operation, (200, 204), answer)
 
 
-def _xml(answer: Answer) -> Any:
+def _xml(answer: HttpAnswer) -> Any:
     try:
         return plain_xml.parse(answer.body)
     except ValueError as error:
         raise WrongAnswer("LIST", f"the list cannot be read: {error}", answer) from error
 
 
-def _json(answer: Answer) -> Sequence[Mapping[str, Any]]:
+def _json(answer: HttpAnswer) -> Sequence[Mapping[str, Any]]:
     import json  # noqa: PLC0415 - Swift's lists alone
 
     try:

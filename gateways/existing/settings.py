@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 from weighbridge.common.record import Record
 
 
-class Place(Record):
+class ExistingPlacement(Record):
     """Nothing: no host of the hardware has any part of it."""
 
 
@@ -79,7 +79,7 @@ class S3(Record):
         return self
 
 
-class Swift(Record):
+class SwiftAccess(Record):
     """Its Swift API: auth v1, or a token that was got elsewhere."""
 
     auth_url: Url | None = None
@@ -98,7 +98,7 @@ class Swift(Record):
     """PEM file of the authority that signed its certificate; none: those that this machine trusts."""
 
     @model_validator(mode="after")
-    def _consistent(self) -> Swift:
+    def _consistent(self) -> SwiftAccess:
         if self.token_env is not None and (self.auth_url is not None or self.user is not None):
             raise ValueError("either a token (token_env) or a user (auth_url, user) is wanted: with a token, auth is not asked")
         for url in (self.auth_url, self.storage_url):
@@ -107,16 +107,16 @@ class Swift(Record):
         return self
 
 
-class Settings(Record):
+class ExistingSettings(Record):
     """What runs already, and how it is reached: one API of it or both."""
 
     about: str = "a gateway that already runs"
     """What it is, for reports: nobody but its keeper knows its releases, replicas and hosts."""
     s3: S3 | None = None
-    swift: Swift | None = None
+    swift: SwiftAccess | None = None
 
     @model_validator(mode="after")
-    def _any(self) -> Settings:
+    def _any(self) -> ExistingSettings:
         if self.s3 is None and self.swift is None:
             raise ValueError("an API is wanted: `s3: {url: ...}`, `swift: {auth_url: ...}` or both")
         return self

@@ -10,7 +10,7 @@ from typing import Any
 from weighbridge.common.errors import TargetError
 from weighbridge.gateways.entrusted import answer_of, without_secrets
 from weighbridge.gateways.existing.credentials import source
-from weighbridge.gateways.existing.settings import Settings
+from weighbridge.gateways.existing.settings import ExistingSettings
 from weighbridge.gateways.gateway import Endpoint, Rendered, Standing
 from weighbridge.gateways.host import Host
 
@@ -77,7 +77,7 @@ def clear(client: Host, endpoints: Sequence[Endpoint], buckets: Sequence[str]) -
     return tuple(f"deleted the bucket {name} and the {count} objects left in it" for name, count in answer["deleted"].items())
 
 
-def facts(settings: Settings, endpoints: Sequence[Endpoint], seen: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def facts(settings: ExistingSettings, endpoints: Sequence[Endpoint], seen: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """What is known, in words; most of what decides results is not."""
     found = {
         "gateway": f"{settings.about} (already ran; nothing was stood up)",

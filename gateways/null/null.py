@@ -14,7 +14,7 @@ from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
 from weighbridge.gateways import daemon
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Site, Standing
+from weighbridge.gateways.gateway import Endpoint, Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing
 from weighbridge.gateways.host import Host, Service
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.verify import verify
@@ -25,13 +25,13 @@ _ENOUGH: frozenset[Scope] = frozenset({"restart", "buckets"})
 _ANEW = "Take it down and stand it up with the other settings."
 
 
-class Place(Record):
+class NullPlacement(Record):
     """Where the null target sits."""
 
     target: str
 
 
-class Settings(Record):
+class NullSettings(Record):
     """How the null target behaves."""
 
     port: Annotated[int, Field(ge=1, le=65535)] = 8080
@@ -49,7 +49,7 @@ class Settings(Record):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 2014
 
 
-def _waits(settings: Settings) -> str:
+def _waits(settings: NullSettings) -> str:
     if not settings.delay_spread:
         return f"{settings.delay_ms:g} ms"
     least_ms, most_ms = (settings.delay_ms * (1 + side * settings.delay_spread) for side in (-1, 1))
@@ -136,13 +136,13 @@ class Null(Gateway):
     """The engine's null target: stores no bodies, answers both APIs."""
 
     kind: ClassVar[str] = "null"
-    releases: ClassVar[Mapping[str, Image]] = {"engine": Image(name="none", suite="none", packages=())}
-    Placement: ClassVar[type[Record]] = Place
-    Settings: ClassVar[type[Record]] = Settings
+    releases: ClassVar[Mapping[str, RootImage]] = {"engine": RootImage(name="none", suite="none", packages=())}
+    Placement: ClassVar[type[Record]] = NullPlacement
+    Settings: ClassVar[type[Record]] = NullSettings
 
     def __init__(self, release: str, place: Record, settings: Record) -> None:
-        assert isinstance(place, Place)  # noqa: S101 - the seam's contract
-        assert isinstance(settings, Settings)  # noqa: S101
+        assert isinstance(place, NullPlacement)  # noqa: S101 - the seam's contract
+        assert isinstance(settings, NullSettings)  # noqa: S101
         self.release = release
         self.place = place
         self.settings = settings
@@ -169,7 +169,7 @@ class Null(Gateway):
     @classmethod
     def scope(cls, key: str) -> Scope:
         """It reads its options when it starts, and forgets what it held when it ends: `buckets` of all but its port."""
-        return "buckets" if key in Settings.model_fields and key != "port" else "cluster"
+        return "buckets" if key in NullSettings.model_fields and key != "port" else "cluster"
 
     def facts(self) -> dict[str, str]:
         """How it behaves, in words."""

@@ -16,26 +16,26 @@ from weighbridge.gateways.gateway import Endpoint, Say
 from weighbridge.gateways.host import Host
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.rgw import scopes, taking
-from weighbridge.gateways.rgw.cluster import Cluster
+from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import CONF
 from weighbridge.gateways.rgw.effective import effective, read_as
 from weighbridge.gateways.rgw.files import Files
 from weighbridge.gateways.rgw.monitor import Ceph
-from weighbridge.gateways.rgw.running import Running, conf_of, front_files_of
+from weighbridge.gateways.rgw.running import RunningCluster, conf_of, front_files_of
 from weighbridge.gateways.together import together
-from weighbridge.gateways.verify import Check, verify
+from weighbridge.gateways.verify import OperationCheck, verify
 
 _STOP_WITHIN_S = 60.0
 """A radosgw that is killed leaves its watches behind: others wait for its answer to each change of metadata until they expire."""
 
 
-class Change:
+class CephChange:
     """One change, from what runs to what is wanted.
 
     What was touched by one that failed is in doubt in `running`, and is started anew by the next change, whatever its scope.
     """
 
-    def __init__(self, running: Running, cluster: Cluster, scope: Scope, say: Say) -> None:
+    def __init__(self, running: RunningCluster, cluster: CephCluster, scope: Scope, say: Say) -> None:
         """Touches nothing. Raises UsageError when the gateway cannot become that one while it stands, or not in this scope."""
         _refuse_others(running.cluster, cluster)
         scopes.refuse(scopes.differing(running.cluster.settings, cluster.settings), scope)
@@ -77,7 +77,7 @@ class Change:
                 running.front_files = None
             raise
 
-    def run(self, endpoints: Sequence[Endpoint]) -> tuple[tuple[str, ...], tuple[Check, ...]]:
+    def run(self, endpoints: Sequence[Endpoint]) -> tuple[tuple[str, ...], tuple[OperationCheck, ...]]:
         """Do it; returns in words what was done, and what was then verified.
 
         Raises UsageError, ServiceFailed, CommandFailed or VerificationFailed.
@@ -235,7 +235,7 @@ class Change:
         Files([file for file in self.files.files if file.path in paths]).write(self.hosts)
 
 
-def _refuse_others(before: Cluster, after: Cluster) -> None:
+def _refuse_others(before: CephCluster, after: CephCluster) -> None:
     if (before.release, before.place) != (after.release, after.place):
         raise UsageError("a gateway that stands keeps its kind, release and placement; for others a new one is stood up")
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from weighbridge.common.record import Record
 from weighbridge.gateways.front import Backend, Front
 from weighbridge.gateways.host import Host
+from weighbridge.gateways.rgw.ceph_daemons import CephDaemons
 from weighbridge.gateways.rgw.config import CONF, KEYRING, ceph_conf
-from weighbridge.gateways.rgw.files import File, Files
+from weighbridge.gateways.rgw.files import Files, HostFile
 from weighbridge.gateways.rgw.keyring import keyring
 from weighbridge.gateways.rgw.releases import RELEASES
-from weighbridge.gateways.rgw.roster import Roster
-from weighbridge.gateways.rgw.settings import Place, Settings
+from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 
 _HEALTH_PATH = "/swift/healthcheck"
 
@@ -20,12 +20,12 @@ _HEALTH_PATH = "/swift/healthcheck"
 _FASTCGI = "grep -qa FCGX_ $(command -v radosgw) /usr/lib/*/libradosgw.so* 2>/dev/null && echo yes || echo no"
 
 
-class Cluster(Record):
+class CephCluster(Record):
     """A Ceph cluster with its gateways, as a layout plans it."""
 
     release: str
-    place: Place
-    settings: Settings
+    place: RgwPlacement
+    settings: RgwSettings
 
     def front(self, *, native: bool) -> Front | None:
         """The front as the layout says it; `native`: the radosgw behind it speak FastCGI themselves."""
@@ -46,17 +46,17 @@ class Cluster(Record):
             return False
         return hosts[self.place.radosgw[0]].run(["sh", "-c", _FASTCGI]).stdout.strip() == "yes"
 
-    def files(self, roster: Roster, *, fsid: str, native: bool, keyrings: Sequence[File] | None = None) -> Files:
+    def files(self, roster: CephDaemons, *, fsid: str, native: bool, keyrings: Sequence[HostFile] | None = None) -> Files:
         """All configuration files, with fresh keys where no keyrings are given."""
         conf = ceph_conf(self.settings, roster, fsid=fsid, lacks=RELEASES[self.release].lacks, native=native)
         if keyrings is None:
             keys = keyring(RELEASES[self.release].key_type, len(roster.osds), [one.name for one in roster.radosgws])
             secret = tuple(line.removeprefix("key = ") for line in keys.splitlines() if line.startswith("key = "))
-            keyrings = [File(name, KEYRING, keys, secrets=secret) for name in roster.sites]
-        files = [file for name, ring in zip(roster.sites, keyrings, strict=True) for file in (File(name, CONF, conf), ring)]
+            keyrings = [HostFile(name, KEYRING, keys, secrets=secret) for name in roster.sites]
+        files = [file for name, ring in zip(roster.sites, keyrings, strict=True) for file in (HostFile(name, CONF, conf), ring)]
         front = self.front(native=native)
         if front is not None and roster.front is not None:
             backends = [Backend(f"{one.host}-{one.port}", one.address, one.port) for one in roster.radosgws]
             texts = front.files(roster.front.address, backends)
-            files += [File(roster.front.name, path, text) for path, text in texts.items()]
+            files += [HostFile(roster.front.name, path, text) for path, text in texts.items()]
         return Files(files)

@@ -7,8 +7,8 @@ from collections.abc import Set as AbstractSet
 
 from weighbridge.gateways import ini
 from weighbridge.gateways.rgw import objectstore
-from weighbridge.gateways.rgw.roster import Roster
-from weighbridge.gateways.rgw.settings import PoolSettings, RadosgwSettings, Settings
+from weighbridge.gateways.rgw.ceph_daemons import CephDaemons
+from weighbridge.gateways.rgw.settings import PoolSettings, RadosgwSettings, RgwSettings
 
 INDEX_POOL = "default.rgw.buckets.index"
 DATA_POOL = "default.rgw.buckets.data"
@@ -46,7 +46,9 @@ def frontend(settings: RadosgwSettings, address: str, port: int, *, native: bool
     return " ".join(words)
 
 
-def ceph_conf(settings: Settings, roster: Roster, *, fsid: str, lacks: AbstractSet[str] = frozenset(), native: bool = False) -> str:
+def ceph_conf(
+    settings: RgwSettings, roster: CephDaemons, *, fsid: str, lacks: AbstractSet[str] = frozenset(), native: bool = False
+) -> str:
     """The text of ceph.conf, the same on every host.
 
     Of our own options, those that the release `lacks` are left out. What the layout says holds against all of ours.
@@ -62,7 +64,7 @@ def ceph_conf(settings: Settings, roster: Roster, *, fsid: str, lacks: AbstractS
     return ini.render(ini.merge(known, said))
 
 
-def _sections(settings: Settings, roster: Roster, fsid: str, *, native: bool) -> ini.Sections:
+def _sections(settings: RgwSettings, roster: CephDaemons, fsid: str, *, native: bool) -> ini.Sections:
     rgw, osd, pool = settings.radosgw, settings.osd, settings.pools
     mon_address = roster.mon.address
     sections: dict[str, Mapping[str, ini.Value]] = {

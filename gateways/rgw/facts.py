@@ -9,11 +9,11 @@ from typing import Final, Literal
 from weighbridge.common.quantities import show_bytes
 from weighbridge.gateways.host import Host
 from weighbridge.gateways.rgw import objectstore
-from weighbridge.gateways.rgw.cluster import Cluster
+from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import DATA_POOL, INDEX_POOL, pools
 from weighbridge.gateways.rgw.monitor import Ceph, ask, option
 from weighbridge.gateways.rgw.releases import RELEASES
-from weighbridge.gateways.rgw.settings import Settings
+from weighbridge.gateways.rgw.settings import RgwSettings
 
 Media = Literal["hdd", "ssd"]
 _MEDIA: Mapping[Media, str] = {"hdd": "spinning (rotational)", "ssd": "solid state"}
@@ -49,7 +49,7 @@ _BYTES = (
 
 
 def facts(
-    cluster: Cluster,
+    cluster: CephCluster,
     osds: Sequence[Ceph],
     gateways: Sequence[Ceph],
     mon: Host,
@@ -141,7 +141,7 @@ def _queue(osds: Sequence[Ceph], media: Sequence[Media], store: str, lacks: froz
     return found | {f"osd: {name}": value for name, value in values.items()}
 
 
-def _background(settings: Settings) -> dict[str, str]:
+def _background(settings: RgwSettings) -> dict[str, str]:
     """What daemons do beside serving, named by its purpose so that it stands beside what other gateways do for the same."""
     rgw, gc = settings.radosgw, settings.radosgw.gc
     collected = f"garbage collection every {gc.processor_period:g} s" if gc.enabled else "garbage collection off"
@@ -156,7 +156,7 @@ def _background(settings: Settings) -> dict[str, str]:
     }
 
 
-def _extra(settings: Settings, osds: Sequence[Ceph], gateways: Sequence[Ceph], mon: Host) -> dict[str, str]:
+def _extra(settings: RgwSettings, osds: Sequence[Ceph], gateways: Sequence[Ceph], mon: Host) -> dict[str, str]:
     """Values of the layout's own options. Ceph takes unknown ones in silence, so the daemons are asked for them."""
     knows = {"mon": Ceph(mon, "mon.a"), "mgr": Ceph(mon, "mgr.a"), "osd": osds[0], "client": gateways[0], "global": osds[0]}
     found: dict[str, str] = {}

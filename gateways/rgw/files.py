@@ -13,7 +13,7 @@ from weighbridge.gateways.together import together
 
 
 @dataclass(frozen=True)
-class File:
+class HostFile:
     """One file of one host. `secrets` are the parts of its text that must not be shown."""
 
     host: str
@@ -31,7 +31,7 @@ class File:
 class Files:
     """All files of a deployment."""
 
-    files: Sequence[File]
+    files: Sequence[HostFile]
 
     def write(self, hosts: Mapping[str, Host]) -> None:
         """Put them on their hosts. Raises TargetError."""

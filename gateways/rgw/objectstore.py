@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from weighbridge.gateways.rgw.roster import Osd
+from weighbridge.gateways.rgw.ceph_daemons import Osd
 from weighbridge.gateways.rgw.settings import OsdSettings
 
 JOURNALS = "/var/lib/ceph/journal"

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Literal
 
 from weighbridge.common.record import Record
-from weighbridge.gateways.gateway import Image
+from weighbridge.gateways.gateway import RootImage
 
 Frontend = Literal["beast", "civetweb"]
 
 
-class Release(Record):
+class CephRelease(Record):
     """What differs from release to release of Ceph."""
 
-    image: Image
+    image: RootImage
     key_type: Literal[1, 2]
     """Kind of cephx key: 1 is AES-128, 2 (wanted from 20 on) is AES-256."""
     frontends: tuple[Frontend, ...]
@@ -32,9 +32,9 @@ _PACKAGES = (
     *("iproute2", "procps", "tini", "python3", "btrfs-progs", "e2fsprogs"),
 )
 
-RELEASES: dict[str, Release] = {
-    "ceph-14": Release(
-        image=Image(
+RELEASES: dict[str, CephRelease] = {
+    "ceph-14": CephRelease(
+        image=RootImage(
             name="ceph-14",
             suite="bullseye",
             packages=_PACKAGES,
@@ -46,23 +46,23 @@ RELEASES: dict[str, Release] = {
         filestore=True,
         lacks=frozenset({"mon_allow_pool_size_one", "osd_mclock_skip_benchmark", "bluestore_debug_enforce_settings"}),
     ),
-    "ceph-16": Release(
-        image=Image(name="ceph-16", suite="bookworm", packages=_PACKAGES),
+    "ceph-16": CephRelease(
+        image=RootImage(name="ceph-16", suite="bookworm", packages=_PACKAGES),
         key_type=1,
         frontends=("beast", "civetweb"),
         filestore=True,
     ),
-    "ceph-18": Release(
-        image=Image(name="ceph-18", suite="trixie", packages=_PACKAGES),
+    "ceph-18": CephRelease(
+        image=RootImage(name="ceph-18", suite="trixie", packages=_PACKAGES),
         key_type=1,
         frontends=("beast",),
         filestore=False,
         # Modules of the mgr that need PyO3 are not loaded: neither PUT nor GET asks the mgr for anything.
         mute=("MGR_MODULE_DEPENDENCY",),
     ),
-    "ceph-20": Release(
+    "ceph-20": CephRelease(
         # sid's list of packages is signed for two weeks, which may be over where a mirror lags behind.
-        image=Image(name="ceph-20", suite="sid", packages=_PACKAGES, options=('--aptopt=Acquire::Check-Valid-Until "false"',)),
+        image=RootImage(name="ceph-20", suite="sid", packages=_PACKAGES, options=('--aptopt=Acquire::Check-Valid-Until "false"',)),
         key_type=2,
         frontends=("beast",),
         filestore=False,

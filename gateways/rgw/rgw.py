@@ -9,15 +9,15 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
 from weighbridge.gateways.apache.settings import STATS_PORT
-from weighbridge.gateways.gateway import Gateway, HostNeed, Image, LayerName, Rendered, Say, Site, Standing, Tier
+from weighbridge.gateways.gateway import Gateway, HostNeed, LayerName, Rendered, RootImage, Say, Site, Standing, Tier
 from weighbridge.gateways.host import Host
 from weighbridge.gateways.rgw import options, scopes
-from weighbridge.gateways.rgw.cluster import Cluster
+from weighbridge.gateways.rgw.bring_up import CephBringUp
+from weighbridge.gateways.rgw.ceph_daemons import MON_PORTS, CephDaemons
+from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import CONF
 from weighbridge.gateways.rgw.releases import RELEASES
-from weighbridge.gateways.rgw.rise import Rise
-from weighbridge.gateways.rgw.roster import MON_PORTS, Roster
-from weighbridge.gateways.rgw.settings import Place, Settings
+from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 from weighbridge.gateways.structure import Structure
 
 _NO_FSID = "00000000-0000-0000-0000-000000000000"
@@ -27,18 +27,18 @@ class Rgw(Gateway):
     """Ceph's object gateway."""
 
     kind: ClassVar[str] = "rgw"
-    releases: ClassVar[Mapping[str, Image]] = {name: release.image for name, release in RELEASES.items()}
-    Placement: ClassVar[type[Record]] = Place
-    Settings: ClassVar[type[Record]] = Settings
+    releases: ClassVar[Mapping[str, RootImage]] = {name: release.image for name, release in RELEASES.items()}
+    Placement: ClassVar[type[Record]] = RgwPlacement
+    Settings: ClassVar[type[Record]] = RgwSettings
 
     def __init__(self, release: str, place: Record, settings: Record) -> None:
         """Raises ValueError when placement, settings and release do not fit each other."""
-        assert isinstance(place, Place)  # noqa: S101 - the seam's contract
-        assert isinstance(settings, Settings)  # noqa: S101
+        assert isinstance(place, RgwPlacement)  # noqa: S101 - the seam's contract
+        assert isinstance(settings, RgwSettings)  # noqa: S101
         self.release = release
         self.place = place
         self.settings = settings
-        self.cluster = Cluster(release=release, place=place, settings=settings)
+        self.cluster = CephCluster(release=release, place=place, settings=settings)
         self._fit_release(release)
         self._fit_place()
         self._fit_ports()
@@ -131,12 +131,12 @@ class Rgw(Gateway):
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
         """All configuration files as `bring_up` would write them, but for keys and the cluster's id, which it makes afresh."""
-        return self.cluster.files(Roster(self.place, self.settings, sites), fsid=_NO_FSID, native=False).shown()
+        return self.cluster.files(CephDaemons(self.place, self.settings, sites), fsid=_NO_FSID, native=False).shown()
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
         """Have the release's own programs check names and values of options, and the front its files."""
         native = self.cluster.speaks_fastcgi(hosts)
-        roster = Roster(self.place, self.settings, hosts)
+        roster = CephDaemons(self.place, self.settings, hosts)
         files = self.cluster.files(roster, fsid=_NO_FSID, native=native)
         files.write(hosts)
         conf = next(file.text for file in files.files if file.path == CONF)
@@ -152,7 +152,7 @@ class Rgw(Gateway):
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
         """Stand the cluster up; see the class Rise for the order."""
-        return Rise(self.cluster, hosts, client, say).run()
+        return CephBringUp(self.cluster, hosts, client, say).run()
 
 
 def _tier(roles: list[str]) -> Tier:

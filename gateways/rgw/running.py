@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.host import Host
 from weighbridge.gateways.probe import Probe
-from weighbridge.gateways.rgw.cluster import Cluster
+from weighbridge.gateways.rgw.ceph_daemons import CephDaemons
+from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import CONF, KEYRING
 from weighbridge.gateways.rgw.facts import Media, facts
-from weighbridge.gateways.rgw.files import File, Files
+from weighbridge.gateways.rgw.files import Files, HostFile
 from weighbridge.gateways.rgw.monitor import Ceph
-from weighbridge.gateways.rgw.roster import Roster
-from weighbridge.gateways.verify import Check
+from weighbridge.gateways.verify import OperationCheck
 
 
 @dataclass
-class Running:
+class RunningCluster:
     """A gateway's daemons, and the files that they were started with or brought to since. It changes with them."""
 
-    cluster: Cluster
+    cluster: CephCluster
     """The last one whose settings all daemons were seen to run with."""
     hosts: Mapping[str, Host]
     client: Host
@@ -51,16 +51,16 @@ class Running:
         return (*self.store, *self.radosgws.values(), *self.front)
 
     @property
-    def keyrings(self) -> tuple[File, ...]:
+    def keyrings(self) -> tuple[HostFile, ...]:
         """They stay as they are: other keys would be another cluster's."""
         return tuple(file for file in self.files.files if file.path == KEYRING)
 
     @property
-    def roster(self) -> Roster:
+    def roster(self) -> CephDaemons:
         """Who is where."""
-        return Roster(self.cluster.place, self.cluster.settings, self.hosts)
+        return CephDaemons(self.cluster.place, self.cluster.settings, self.hosts)
 
-    def facts(self, checks: Sequence[Check]) -> dict[str, str]:
+    def facts(self, checks: Sequence[OperationCheck]) -> dict[str, str]:
         """What decides results, in words, as the daemons say it now; `checks` were passed when they last came up."""
         cluster = self.cluster
         found = facts(

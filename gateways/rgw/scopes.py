@@ -9,7 +9,7 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.scope import SCOPES, Scope, widest
 
 if TYPE_CHECKING:
-    from weighbridge.gateways.rgw.settings import Settings
+    from weighbridge.gateways.rgw.settings import RgwSettings
 
 _RADOSGW: Final[Mapping[str, Scope]] = {
     "daemons": "cluster",
@@ -48,7 +48,7 @@ def scope(key: str) -> Scope:
     return "cluster"
 
 
-def differing(before: Settings, after: Settings) -> tuple[str, ...]:
+def differing(before: RgwSettings, after: RgwSettings) -> tuple[str, ...]:
     """Dotted keys of the settings that differ, those that one of them lacks included."""
     flat = [dict(_flat(one.model_dump(), "")) for one in (before, after)]
     keys = dict.fromkeys((*flat[0], *flat[1]))

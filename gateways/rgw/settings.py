@@ -35,7 +35,7 @@ _WORD = re.compile(r"[^\s,]+")
 _NOISY = ("ms", "rgw", "objecter", "rados", "osd", "bluestore", "bluefs", "bdev", "rocksdb", "filestore", "journal", "monc", "auth")
 
 
-class Place(Record):
+class RgwPlacement(Record):
     """Which daemon sits on which host. The mgr sits with the mon; a front, of which there is one or none, before all radosgw."""
 
     mon: str
@@ -45,7 +45,7 @@ class Place(Record):
     apache: str | None = None
 
     @model_validator(mode="after")
-    def _sensible(self) -> Place:
+    def _sensible(self) -> RgwPlacement:
         if len(set(self.osd)) != len(self.osd):
             raise ValueError("osd names the same host twice: every disk of a host has an OSD already")
         if len(set(self.radosgw)) != len(self.radosgw):
@@ -231,7 +231,7 @@ class PoolSettings(Record):
         return self
 
 
-class Settings(Record):
+class RgwSettings(Record):
     """All that decides results, each with its default in sight."""
 
     radosgw: RadosgwSettings = RadosgwSettings()

@@ -13,13 +13,13 @@ from weighbridge.common.scope import Scope
 from weighbridge.gateways import daemon
 from weighbridge.gateways.gateway import Below, Endpoint, Gateway, Room, Say, Standing
 from weighbridge.gateways.probe import Probe
-from weighbridge.gateways.rgw.change import Change
-from weighbridge.gateways.rgw.cluster import Cluster
+from weighbridge.gateways.rgw.change import CephChange
+from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.facts import uneven
 from weighbridge.gateways.rgw.monitor import Ceph, ask
-from weighbridge.gateways.rgw.running import Running
+from weighbridge.gateways.rgw.running import RunningCluster
 from weighbridge.gateways.together import together
-from weighbridge.gateways.verify import Check
+from weighbridge.gateways.verify import OperationCheck
 
 _KEPT = {
     "filestore": "not dropped: RocksDB's block cache in the OSDs; FileStore's data is in the kernel's caches, which are dropped",
@@ -30,7 +30,9 @@ _KEPT = {
 class RgwStanding(Standing):
     """The cluster, healthy, with its gateway verified."""
 
-    def __init__(self, running: Running, *, endpoints: Sequence[Endpoint], checks: Sequence[Check], below: Below) -> None:
+    def __init__(
+        self, running: RunningCluster, *, endpoints: Sequence[Endpoint], checks: Sequence[OperationCheck], below: Below
+    ) -> None:
         self._running = running
         self._osds = running.osds
         self._gateways = tuple(running.radosgws)
@@ -100,13 +102,13 @@ class RgwStanding(Standing):
             self._tell(checks)
         return done
 
-    def _planned(self, gateway: Gateway, scope: Scope, say: Say) -> Change:
+    def _planned(self, gateway: Gateway, scope: Scope, say: Say) -> CephChange:
         cluster = getattr(gateway, "cluster", None)
-        if not isinstance(cluster, Cluster):
+        if not isinstance(cluster, CephCluster):
             raise UsageError(f"an rgw gateway stands, which cannot become a {gateway.kind} one")
-        return Change(self._running, cluster, scope, say)
+        return CephChange(self._running, cluster, scope, say)
 
-    def _tell(self, checks: Sequence[Check]) -> None:
+    def _tell(self, checks: Sequence[OperationCheck]) -> None:
         """What is true of it now."""
         self.facts = MappingProxyType(self._running.facts(checks))
         self.rendered = self._running.files.shown()

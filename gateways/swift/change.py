@@ -19,12 +19,12 @@ from weighbridge.gateways.gateway import Endpoint, Gateway, Say
 from weighbridge.gateways.host import Host
 from weighbridge.gateways.ports import DEADLINE_S, await_ports
 from weighbridge.gateways.swift import scopes
-from weighbridge.gateways.swift.cluster import Cluster
+from weighbridge.gateways.swift.cluster import SwiftCluster
 from weighbridge.gateways.swift.files import Secrets, files, put
-from weighbridge.gateways.swift.roster import Roster
 from weighbridge.gateways.swift.settings import SERVERS
+from weighbridge.gateways.swift.swift_servers import SwiftServers
 from weighbridge.gateways.together import together
-from weighbridge.gateways.verify import Check, verify
+from weighbridge.gateways.verify import OperationCheck, verify
 
 _SPARE_S = 30.0
 # Ages are told in ticks of the kernel, ten milliseconds each, and times of files in jiffies.
@@ -32,10 +32,10 @@ _TOLD_WITHIN_S = 0.1
 
 
 @dataclass
-class Stood:
+class SwiftDeployment:
     """What a bring-up left, as changes find it and leave it."""
 
-    cluster: Cluster
+    cluster: SwiftCluster
     hosts: Mapping[str, Host]
     client: Host
     secret: Secrets
@@ -56,7 +56,7 @@ class Stood:
         return None if name is None else self.hosts[name]
 
 
-class Change:
+class SwiftChange:
     """One change.
 
     Servers whose files stay the same are left alone, memcached always, since it holds the clients' token. What is started anew
@@ -65,12 +65,12 @@ class Change:
     are younger than the file they read, and that is the file that was wanted.
     """
 
-    def __init__(self, stood: Stood, cluster: Cluster, say: Say) -> None:
+    def __init__(self, stood: SwiftDeployment, cluster: SwiftCluster, say: Say) -> None:
         self.stood = stood
         self.cluster = cluster
         self.say = say
         self.front: Front | None = cluster.front()
-        roster = Roster(cluster.place, cluster.settings, stood.hosts)
+        roster = SwiftServers(cluster.place, cluster.settings, stood.hosts)
         self.roster = roster
         self.files = files(cluster.release, cluster.settings, roster, stood.secret, self.front)
         self.affected = [one for one in stood.daemons if self._affects(one)]
@@ -185,10 +185,10 @@ class Change:
         return list(dict.fromkeys(path for one in daemons for path in self._reads(one)))
 
 
-def fitting(stood: Stood, gateway: Gateway, scope: Scope) -> Cluster:
+def fitting(stood: SwiftDeployment, gateway: Gateway, scope: Scope) -> SwiftCluster:
     """The gateway as one that this deployment can be changed to within a scope. Raises UsageError that says why not."""
     now, cluster = stood.cluster, getattr(gateway, "cluster", None)
-    if not isinstance(cluster, Cluster) or (cluster.release, cluster.place) != (now.release, now.place):
+    if not isinstance(cluster, SwiftCluster) or (cluster.release, cluster.place) != (now.release, now.place):
         raise UsageError("what stands can have other settings, not another kind, release or placement", advice=_ANEW)
     wanted = {key: scopes.scope(key) for key in scopes.changed(now.settings, cluster.settings)}
     beyond = [key for key, one in wanted.items() if one == "cluster"]
@@ -212,7 +212,7 @@ class _Read(TypedDict):
     processes: list[tuple[int, float]]
 
 
-def told(checks: Sequence[Check], endpoints: Sequence[Endpoint]) -> str:
+def told(checks: Sequence[OperationCheck], endpoints: Sequence[Endpoint]) -> str:
     """What was verified, in words."""
     return f"{len(checks)} operations over {' and '.join(one.api for one in endpoints)}"
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from weighbridge.common.record import Record
 from weighbridge.gateways.front import Front
-from weighbridge.gateways.swift.settings import Place, Settings
+from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
 
 _HEALTH_PATH = "/healthcheck"
 """Answered by one of the first filters of the pipeline, without asking anybody."""
 
 
-class Cluster(Record):
+class SwiftCluster(Record):
     """Proxies, storage hosts and perhaps a front, as a layout plans them."""
 
     release: str
-    place: Place
-    settings: Settings
+    place: SwiftPlacement
+    settings: SwiftSettings
 
     def front(self) -> Front | None:
         """The front as the layout says it."""

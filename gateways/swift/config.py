@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from weighbridge.gateways import ini
 from weighbridge.gateways.swift import pipeline
-from weighbridge.gateways.swift.settings import SERVERS, Server, Settings
+from weighbridge.gateways.swift.settings import SERVERS, Server, SwiftSettings
 
 PORTS: Mapping[str, int] = {"object": 6200, "container": 6201, "account": 6202}
 DISK_PORT = 6210
@@ -40,7 +40,7 @@ def swift_conf(prefix: str, suffix: str) -> str:
     return ini.render({"swift-hash": hashes, "storage-policy:0": {"name": "gold", "default": "yes"}})
 
 
-def proxy_conf(settings: Settings, address: str, port: int, key: str, *, memcacheds: Sequence[str]) -> str:
+def proxy_conf(settings: SwiftSettings, address: str, port: int, key: str, *, memcacheds: Sequence[str]) -> str:
     """The text of a proxy server's file; `key` is the user's, `memcacheds` are the addresses of all, the same for every proxy."""
     proxy = settings.proxy
     cache: dict[str, ini.Value] = {
@@ -75,7 +75,7 @@ def proxy_conf(settings: Settings, address: str, port: int, key: str, *, memcach
     return ini.render(ini.merge(sections, settings.options.get("proxy", {})))
 
 
-def storage_conf(settings: Settings, server: str, address: str, *, lacks: frozenset[str] = frozenset()) -> str:
+def storage_conf(settings: SwiftSettings, server: str, address: str, *, lacks: frozenset[str] = frozenset()) -> str:
     """The text of {account,container,object}-server.conf of one storage host; what the release `lacks` is left out."""
     own = {"account": settings.account, "container": settings.container, "object": settings.object}[server]
     default: dict[str, ini.Value] = {

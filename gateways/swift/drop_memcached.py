@@ -16,7 +16,7 @@ import sys
 from typing import NamedTuple
 
 
-class Entry(NamedTuple):
+class MemcachedEntry(NamedTuple):
     """An entry of memcached: its key there, flags, seconds left (-1: for ever) and value."""
 
     key: str
@@ -30,7 +30,7 @@ def stored(key: str) -> str:
     return hashlib.md5(key.encode(), usedforsecurity=False).hexdigest()
 
 
-def read(wire: io.BufferedRWPair, key: str) -> Entry | None:
+def read(wire: io.BufferedRWPair, key: str) -> MemcachedEntry | None:
     """The entry of a key of memcached's; None when there is none."""
     wire.write(f"mg {key} f t v\r\n".encode())
     wire.flush()
@@ -42,7 +42,7 @@ def read(wire: io.BufferedRWPair, key: str) -> Entry | None:
     value = wire.read(int(head[1]))
     wire.readline()
     told = {word[0]: int(word[1:]) for word in head[2:]}
-    return Entry(key, told["f"], told["t"], value)
+    return MemcachedEntry(key, told["f"], told["t"], value)
 
 
 def count(wire: io.BufferedRWPair) -> int:
@@ -55,7 +55,7 @@ def count(wire: io.BufferedRWPair) -> int:
     return int(found["curr_items"])
 
 
-def flush(wire: io.BufferedRWPair, keep: list[Entry]) -> None:
+def flush(wire: io.BufferedRWPair, keep: list[MemcachedEntry]) -> None:
     """Drop everything and put some entries back, in one message: no request can come between, but on another connection."""
     message = b"flush_all\r\n"
     for entry in keep:
@@ -73,7 +73,7 @@ def main() -> None:
     order = json.load(sys.stdin)
     dropped = kept = 0
     with contextlib.ExitStack() as stack:
-        held: list[tuple[io.BufferedRWPair, Entry | None]] = []
+        held: list[tuple[io.BufferedRWPair, MemcachedEntry | None]] = []
         for address, port in order["servers"]:
             connection = stack.enter_context(socket.create_connection((address, port), timeout=30))
             wire = stack.enter_context(connection.makefile("rwb"))

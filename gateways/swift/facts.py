@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from weighbridge.common.quantities import show_bytes
 from weighbridge.gateways.host import Host
 from weighbridge.gateways.swift import pipeline
-from weighbridge.gateways.swift.cluster import Cluster
+from weighbridge.gateways.swift.cluster import SwiftCluster
 from weighbridge.gateways.swift.releases import RELEASES
-from weighbridge.gateways.swift.settings import Settings
+from weighbridge.gateways.swift.settings import SwiftSettings
 
 LOG = "swift.log"
 """Log of a host that all its Swift servers write to."""
@@ -18,7 +18,7 @@ LOG = "swift.log"
 _MODIFIED = re.compile(r'Pipeline was modified\. New pipeline is "([^"]*)"')
 
 
-def facts(cluster: Cluster, proxy: Host, stores: Sequence[Host]) -> dict[str, str]:
+def facts(cluster: SwiftCluster, proxy: Host, stores: Sequence[Host]) -> dict[str, str]:
     """All of them; `proxy` is the first proxy host."""
     settings, place = cluster.settings, cluster.place
     objects, front = settings.object, settings.proxy
@@ -71,7 +71,7 @@ def _disks(count: int) -> str:
     return f"{count - 1} disk(s) a host for objects, one apart for account and container databases, XFS"
 
 
-def _workers(settings: Settings) -> str:
+def _workers(settings: SwiftSettings) -> str:
     objects = settings.object
     own = f"object {objects.workers}"
     if objects.servers_per_port:
@@ -83,7 +83,7 @@ def _workers(settings: Settings) -> str:
     )
 
 
-def _logging(settings: Settings) -> str:
+def _logging(settings: SwiftSettings) -> str:
     switch = "on" if settings.log_requests else "off"
     if settings.pipeline == "study-2014":
         return f"{settings.log_level}; request lines of storage servers {switch}, of proxies none (no proxy-logging)"
@@ -91,7 +91,7 @@ def _logging(settings: Settings) -> str:
     return f"{settings.log_level}; request lines of proxies and storage servers {switch}{made}"
 
 
-def _background(settings: Settings) -> dict[str, str]:
+def _background(settings: SwiftSettings) -> dict[str, str]:
     """What daemons do beside serving, named by its purpose so that it stands beside what other gateways do for the same."""
     every = "at Swift's own intervals" if settings.background_interval is None else f"every {settings.background_interval:g} s"
     how = f"run, {every}" if settings.background else "do not run"

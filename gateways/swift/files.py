@@ -12,8 +12,8 @@ from weighbridge.gateways.gateway import Rendered
 from weighbridge.gateways.host import Host
 from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.releases import RELEASES
-from weighbridge.gateways.swift.roster import Roster
-from weighbridge.gateways.swift.settings import SERVERS, Settings
+from weighbridge.gateways.swift.settings import SERVERS, SwiftSettings
+from weighbridge.gateways.swift.swift_servers import SwiftServers
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,9 @@ class Secrets:
         return (self.key, self.prefix, self.suffix)
 
 
-def files(release: str, settings: Settings, roster: Roster, secret: Secrets, front: Front | None) -> dict[str, dict[str, str]]:
+def files(
+    release: str, settings: SwiftSettings, roster: SwiftServers, secret: Secrets, front: Front | None
+) -> dict[str, dict[str, str]]:
     """Texts by path, by host. Rings are not among them: they are not text, and computed by Swift itself."""
     shared = config.swift_conf(secret.prefix, secret.suffix)
     found: dict[str, dict[str, str]] = {name: {} for name in roster.sites}

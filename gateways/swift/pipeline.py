@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from weighbridge.gateways import ini
-from weighbridge.gateways.swift.settings import Settings
+from weighbridge.gateways.swift.settings import SwiftSettings
 
 _STANDARD: Final = (
     *(
@@ -33,7 +33,7 @@ _EGGS: Final = {"cache": "memcache"}
 """Names of middleware in Swift's package where they are not the filter's with underscores."""
 
 
-def words(settings: Settings) -> tuple[str, ...]:
+def words(settings: SwiftSettings) -> tuple[str, ...]:
     """The pipeline as it is configured, from the client's side on, with s3api where the sample wants it: before authentication.
 
     What multipart uploads by S3 need (slo) is put into the study's pipeline as well, where that answers S3.
@@ -48,7 +48,7 @@ def words(settings: Settings) -> tuple[str, ...]:
 
 
 def filters(
-    settings: Settings, cache: Mapping[str, ini.Value], users: Mapping[str, ini.Value]
+    settings: SwiftSettings, cache: Mapping[str, ini.Value], users: Mapping[str, ini.Value]
 ) -> dict[str, Mapping[str, ini.Value]]:
     """A section for each middleware of the pipeline; `cache` and `users` are the options of memcached's and of tempauth's.
 
@@ -67,7 +67,7 @@ def filters(
     }
 
 
-def about(settings: Settings) -> str:
+def about(settings: SwiftSettings) -> str:
     """What of Swift's API the pipeline answers, in words."""
     if settings.pipeline == "standard":
         return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weighbridge.common.record import Record
-from weighbridge.gateways.gateway import Image
+from weighbridge.gateways.gateway import RootImage
 
 _PACKAGES = (
     *("swift-proxy", "swift-account", "swift-container", "swift-object", "memcached", "rsync", "xfsprogs", "haproxy"),
@@ -11,17 +11,17 @@ _PACKAGES = (
 )
 
 
-class Release(Record):
+class SwiftRelease(Record):
     """A release of Swift as Debian ships it."""
 
-    image: Image
+    image: RootImage
     lacks: frozenset[str] = frozenset()
     """Options that this suite writes for other releases and that this one does not know."""
 
 
-RELEASES: dict[str, Release] = {
-    "swift-2.26": Release(
-        image=Image(
+RELEASES: dict[str, SwiftRelease] = {
+    "swift-2.26": SwiftRelease(
+        image=RootImage(
             name="swift-2.26",
             suite="bullseye",
             packages=_PACKAGES,
@@ -30,13 +30,13 @@ RELEASES: dict[str, Release] = {
         ),
         lacks=frozenset({"etag_validate_pct"}),
     ),
-    "swift-2.30": Release(
-        image=Image(name="swift-2.30", suite="bookworm", packages=_PACKAGES),
+    "swift-2.30": SwiftRelease(
+        image=RootImage(name="swift-2.30", suite="bookworm", packages=_PACKAGES),
         lacks=frozenset({"etag_validate_pct"}),
     ),
-    "swift-2.35": Release(image=Image(name="swift-2.35", suite="trixie", packages=_PACKAGES)),
-    "swift-2.38": Release(
-        image=Image(
+    "swift-2.35": SwiftRelease(image=RootImage(name="swift-2.35", suite="trixie", packages=_PACKAGES)),
+    "swift-2.38": SwiftRelease(
+        image=RootImage(
             name="swift-2.38",
             suite="sid",
             packages=_PACKAGES,

@@ -7,7 +7,7 @@ from typing import Any
 
 from weighbridge.common.scope import Scope
 from weighbridge.gateways.haproxy.haproxy import Haproxy
-from weighbridge.gateways.swift.settings import Settings
+from weighbridge.gateways.swift.settings import SwiftSettings
 
 _CLUSTER = frozenset(
     {
@@ -31,19 +31,19 @@ _KEPT = frozenset(
 def scope(key: str) -> Scope:
     """The least that must be started anew for a setting to count; of one that the settings do not have, all."""
     head, _, rest = key.partition(".")
-    if key in _CLUSTER or head not in Settings.model_fields:
+    if key in _CLUSTER or head not in SwiftSettings.model_fields:
         return "cluster"
     if head == "haproxy":
         return Haproxy.scope(rest)
     if head == "options":
         name = key.rpartition(".")[2].removeprefix("set ").strip()
         return "cluster" if name in _KEPT or name.startswith("user_") else "restart"
-    model = Settings.model_fields[head].annotation
+    model = SwiftSettings.model_fields[head].annotation
     fields: Mapping[str, Any] = getattr(model, "model_fields", {})
     return "restart" if not rest or rest.partition(".")[0] in fields else "cluster"
 
 
-def changed(before: Settings, after: Settings) -> tuple[str, ...]:
+def changed(before: SwiftSettings, after: SwiftSettings) -> tuple[str, ...]:
     """Dotted keys of the settings in which these differ."""
     one, two = _flat(before.model_dump(), ""), _flat(after.model_dump(), "")
     missing = object()

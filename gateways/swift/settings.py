@@ -20,7 +20,7 @@ SERVERS: tuple[Literal["account", "container", "object"], ...] = ("account", "co
 """The servers of a storage host."""
 
 
-class Place(Record):
+class SwiftPlacement(Record):
     """Which host does what. memcached sits with each proxy; HAProxy, where there is one, before all proxies."""
 
     proxy: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -31,7 +31,7 @@ class Place(Record):
     """Host of the front that clients find; without one they find the only proxy."""
 
     @model_validator(mode="after")
-    def _once(self) -> Place:
+    def _once(self) -> SwiftPlacement:
         if len(set(self.storage)) != len(self.storage):
             raise ValueError("storage names the same host twice")
         if len(set(self.proxy)) != len(self.proxy):
@@ -121,7 +121,7 @@ class ObjectSettings(StorageSettings):
     """MiB of an object after which it is synced while it is being written; at its end it always is."""
 
 
-class Settings(Record):
+class SwiftSettings(Record):
     """All that decides results, each with its default in sight."""
 
     pipeline: Literal["standard", "study-2014"] = "standard"

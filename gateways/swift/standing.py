@@ -14,8 +14,8 @@ from weighbridge.gateways.gateway import Below, Gateway, Room, Say, Standing
 from weighbridge.gateways.host import Host
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.swift import config
-from weighbridge.gateways.swift.beneath import RESELLER
-from weighbridge.gateways.swift.change import Change, Stood, fitting
+from weighbridge.gateways.swift.below import RESELLER
+from weighbridge.gateways.swift.change import SwiftChange, SwiftDeployment, fitting
 from weighbridge.gateways.swift.facts import facts
 from weighbridge.gateways.swift.files import shown
 from weighbridge.gateways.together import together
@@ -24,7 +24,7 @@ from weighbridge.gateways.together import together
 class SwiftStanding(Standing):
     """Proxy and storage servers, verified."""
 
-    def __init__(self, stood: Stood, below: Callable[[], Below]) -> None:
+    def __init__(self, stood: SwiftDeployment, below: Callable[[], Below]) -> None:
         """`below` is asked once, when it is wanted: nothing of it can be changed. Raises CommandFailed."""
         self._stood = stood
         self._caches = tuple(stood.hosts[name] for name in stood.cluster.place.proxy)
@@ -52,7 +52,7 @@ class SwiftStanding(Standing):
 
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
         """Restart those servers whose files differ; see the class Change, and Standing for what is raised."""
-        done = Change(self._stood, fitting(self._stood, gateway, scope), say).run()
+        done = SwiftChange(self._stood, fitting(self._stood, gateway, scope), say).run()
         self._describe()
         return done
 

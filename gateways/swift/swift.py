@@ -10,34 +10,34 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
 from weighbridge.gateways import program
-from weighbridge.gateways.gateway import Gateway, HostNeed, Image, LayerName, Rendered, Say, Site, Standing, Tier
+from weighbridge.gateways.gateway import Gateway, HostNeed, LayerName, Rendered, RootImage, Say, Site, Standing, Tier
 from weighbridge.gateways.host import Host
 from weighbridge.gateways.structure import Structure
 from weighbridge.gateways.swift import config, options, scopes
-from weighbridge.gateways.swift.cluster import Cluster
+from weighbridge.gateways.swift.bring_up import SwiftBringUp
+from weighbridge.gateways.swift.cluster import SwiftCluster
 from weighbridge.gateways.swift.files import Secrets, files, shown
 from weighbridge.gateways.swift.releases import RELEASES
-from weighbridge.gateways.swift.rise import Rise
-from weighbridge.gateways.swift.roster import Roster
-from weighbridge.gateways.swift.settings import Place, Settings
+from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
+from weighbridge.gateways.swift.swift_servers import SwiftServers
 
 
 class Swift(Gateway):
     """OpenStack Swift."""
 
     kind: ClassVar[str] = "swift"
-    releases: ClassVar[Mapping[str, Image]] = {name: release.image for name, release in RELEASES.items()}
-    Placement: ClassVar[type[Record]] = Place
-    Settings: ClassVar[type[Record]] = Settings
+    releases: ClassVar[Mapping[str, RootImage]] = {name: release.image for name, release in RELEASES.items()}
+    Placement: ClassVar[type[Record]] = SwiftPlacement
+    Settings: ClassVar[type[Record]] = SwiftSettings
 
     def __init__(self, release: str, place: Record, settings: Record) -> None:
         """Raises ValueError when release, placement and settings do not fit each other."""
-        assert isinstance(place, Place)  # noqa: S101 - the seam's contract
-        assert isinstance(settings, Settings)  # noqa: S101
+        assert isinstance(place, SwiftPlacement)  # noqa: S101 - the seam's contract
+        assert isinstance(settings, SwiftSettings)  # noqa: S101
         self.release = release
         self.place = place
         self.settings = settings
-        self.cluster = Cluster(release=release, place=place, settings=settings)
+        self.cluster = SwiftCluster(release=release, place=place, settings=settings)
         if len(place.storage) < settings.replicas:
             raise ValueError(f"{settings.replicas} replicas in zones of their own need {settings.replicas} storage hosts")
         if settings.object.etag_validate_pct != 100 and "etag_validate_pct" in RELEASES[release].lacks:
@@ -111,12 +111,12 @@ class Swift(Gateway):
         """All configuration files as `bring_up` would write them, but for secrets, which it makes afresh."""
         secret = Secrets()
         return shown(
-            files(self.release, self.settings, Roster(self.place, self.settings, sites), secret, self.cluster.front()), secret
+            files(self.release, self.settings, SwiftServers(self.place, self.settings, sites), secret, self.cluster.front()), secret
         )
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
         """Compare every option with those the release knows, and have the front check its file."""
-        roster = Roster(self.place, self.settings, hosts)
+        roster = SwiftServers(self.place, self.settings, hosts)
         front = self.cluster.front()
         texts = files(self.release, self.settings, roster, Secrets(), front)
         asked = hosts[self.place.proxy[0]]
@@ -141,7 +141,7 @@ class Swift(Gateway):
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
         """Stand it up; see the class Rise for the order."""
-        return Rise(self.cluster, hosts, client, say).run()
+        return SwiftBringUp(self.cluster, hosts, client, say).run()
 
 
 def _tier(roles: list[str]) -> Tier:

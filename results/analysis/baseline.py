@@ -32,7 +32,7 @@ COLUMNS: Final = (
 )
 
 
-class Figure(Record):
+class HostFigure(Record):
     """One figure about one host, better when it is higher; those of the same `job` about things `like` one another compare."""
 
     host: str
@@ -81,7 +81,7 @@ class Baseline(Record):
     took_s: float
     tools: dict[str, str]
     machine: dict[str, str]
-    figures: Annotated[tuple[Figure, ...], Field(min_length=1)]
+    figures: Annotated[tuple[HostFigure, ...], Field(min_length=1)]
 
 
 def read_baseline(path: Path) -> Baseline:
@@ -92,7 +92,7 @@ def read_baseline(path: Path) -> Baseline:
         raise InvalidMeasurement(f"{path} is no baseline: {error}", advice="`weighbridge baseline` makes one.") from error
 
 
-def baseline_csv(figures: Sequence[Figure]) -> str:
+def baseline_csv(figures: Sequence[HostFigure]) -> str:
     """A line for each figure. What is not known is empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -108,7 +108,7 @@ def baseline_csv(figures: Sequence[Figure]) -> str:
     return text.getvalue()
 
 
-def oddities(figures: Sequence[Figure]) -> tuple[str, ...]:
+def oddities(figures: Sequence[HostFigure]) -> tuple[str, ...]:
     """What is odd, a sentence each: promises that were not kept, things that differ from their kin, links slower one way.
 
     The bounds are those by which deployments are compared (results.record.attestation).
@@ -116,7 +116,7 @@ def oddities(figures: Sequence[Figure]) -> tuple[str, ...]:
     return (*_short(figures), *_unlike(figures), *_lopsided(figures), *_crowded(figures))
 
 
-def _short(figures: Sequence[Figure]) -> list[str]:
+def _short(figures: Sequence[HostFigure]) -> list[str]:
     return [
         f"{_about(one)} gave {one.shown}, {_percent(1 - one.share)} less than the {one.promise_shown} that are promised"
         for one in figures
@@ -125,9 +125,9 @@ def _short(figures: Sequence[Figure]) -> list[str]:
     ]
 
 
-def _unlike(figures: Sequence[Figure]) -> list[str]:
+def _unlike(figures: Sequence[HostFigure]) -> list[str]:
     """Of three and more that ought to be the same, those that are not; of two nobody knows which it is."""
-    kin: dict[tuple[str, str, str], list[Figure]] = {}
+    kin: dict[tuple[str, str, str], list[HostFigure]] = {}
     for one in figures:
         if one.group in ("cpu", "disk"):
             kin.setdefault((one.group, one.job, one.like), []).append(one)
@@ -149,7 +149,7 @@ def _unlike(figures: Sequence[Figure]) -> list[str]:
     return told
 
 
-def _lopsided(figures: Sequence[Figure]) -> list[str]:
+def _lopsided(figures: Sequence[HostFigure]) -> list[str]:
     ways = {(one.sender, one.receiver): one for one in figures if one.group == "network"}
     told = []
     for (sender, receiver), one in ways.items():
@@ -160,7 +160,7 @@ def _lopsided(figures: Sequence[Figure]) -> list[str]:
     return told
 
 
-def _crowded(figures: Sequence[Figure]) -> list[str]:
+def _crowded(figures: Sequence[HostFigure]) -> list[str]:
     """What all hosts pass at once, of what their NICs would let through."""
     sent = [one for one in figures if one.group == "fabric" and one.job == "sent"]
     promises = [one.promised for one in sent if one.promised is not None]
@@ -173,7 +173,7 @@ def _crowded(figures: Sequence[Figure]) -> list[str]:
     return [f"when all {len(sent)} hosts send at once, {passed} ({_percent(total / promised)})"]
 
 
-def _about(one: Figure) -> str:
+def _about(one: HostFigure) -> str:
     if one.group == "network":
         return f"the network from {one.sender} to {one.receiver}"
     return f"{one.what} on {one.host}"

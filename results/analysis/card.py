@@ -19,7 +19,7 @@ LONGEST: Final = 150
 """Characters of what is in doubt that a card holds; all of it stands below the cards."""
 
 
-class Card(Record):
+class FigureCard(Record):
     """`figure` in large type, what it is about, and how sure it is; `colour` is CSS."""
 
     figure: str

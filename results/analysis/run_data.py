@@ -9,12 +9,12 @@ from typing import Final
 
 from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Comparison
-from weighbridge.results.analysis.layers.ascent import doubted, staircases
 from weighbridge.results.analysis.layers.staircase import Staircase
+from weighbridge.results.analysis.layers.staircases import doubted, staircases
 from weighbridge.results.analysis.sameness import between
 from weighbridge.results.analysis.steps.summary import Row, rows_of
-from weighbridge.results.analysis.steps.visit import Visit, read_visits
-from weighbridge.results.analysis.study.study import Outcome, outcome, study_of
+from weighbridge.results.analysis.steps.visit import JudgedStep, read_visits
+from weighbridge.results.analysis.study.study import StudyOutcome, outcome, study_of
 from weighbridge.results.analysis.tuning.confirmation import Confirmation, confirmation, confirmation_folder
 from weighbridge.results.analysis.tuning.ledger import Ledger, ledger
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
@@ -61,7 +61,7 @@ class RunData:
                 yield key, found
 
     @cached_property
-    def visits(self) -> dict[StepKey, Visit]:
+    def visits(self) -> dict[StepKey, JudgedStep]:
         """What is kept of each step: its figures, what the hosts used, and whether anything may be concluded from them."""
         return read_visits(self.store, self.plan)
 
@@ -131,7 +131,7 @@ class RunData:
         return compare(self.rows, self.plan.twins, self.plan.suite.bounds, between(self.attested, self.plan.own))
 
     @cached_property
-    def study(self) -> Outcome | None:
+    def study(self) -> StudyOutcome | None:
         """What the study came to that the run replays; None where it replays none. Raises UsageError when it cannot be read."""
         run = study_of(self.store.folder)
         if run is None:
@@ -177,7 +177,7 @@ def _begun(row: Row, found: Mapping[tuple[What, str, int], RunEvent]) -> Row:
     return row if len(doubts) == len(row.doubts) else row.model_copy(update={"doubts": tuple(doubts)})
 
 
-def tried(plan: ResolvedPlan, visits: Mapping[StepKey, Visit], trials: Sequence[Trial]) -> tuple[Row, ...]:
+def tried(plan: ResolvedPlan, visits: Mapping[StepKey, JudgedStep], trials: Sequence[Trial]) -> tuple[Row, ...]:
     """The table of a tuning: a row for each arm that was tried, of as many repeats as it has trials, and none for the others.
 
     Steps of a trial that was cut off are left out, as its ledger leaves them out.

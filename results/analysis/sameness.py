@@ -84,7 +84,7 @@ class Compared(Record):
         return self.short is not None and self.short > self.bound
 
 
-class Line(Record):
+class AttestedLine(Record):
     """One figure of one host as the report's table shows it: a cell for each layout, all in words."""
 
     host: str
@@ -100,7 +100,7 @@ class Sameness(Record):
 
     verdict: str
     warnings: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[AttestedLine, ...]
     bounds: dict[str, str]
     """How far apart is still called the same, by kind, in words."""
 
@@ -233,10 +233,10 @@ def summary(attested: Sequence[Attested], layouts: Sequence[str] = (), *, most: 
     return (verdict(attested, layouts), *told[:most], *rest)
 
 
-def lines(attested: Sequence[Attested], layouts: Sequence[str]) -> tuple[Line, ...]:
+def lines(attested: Sequence[Attested], layouts: Sequence[str]) -> tuple[AttestedLine, ...]:
     """The table: a line for each figure of each host, a cell for each of `layouts`, with the range over its repeats."""
     return tuple(
-        Line(
+        AttestedLine(
             host=one.host,
             what=one.what,
             promised=_range([found.promised for found in one.found if found.promised is not None], one.unit),

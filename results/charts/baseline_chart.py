@@ -8,7 +8,7 @@ from typing import Any, Final
 import altair as alt
 
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.baseline import TITLES, Baseline, Figure, Group, baseline_csv, oddities
+from weighbridge.results.analysis.baseline import TITLES, Baseline, Group, HostFigure, baseline_csv, oddities
 from weighbridge.results.charts.chart_theme import LIGHT, Look, config
 from weighbridge.results.charts.figure import in_lines
 
@@ -30,7 +30,7 @@ class BaselineChart(Record):
     finding: str
     caption: str
     csv: str
-    figures: tuple[Figure, ...]
+    figures: tuple[HostFigure, ...]
     look: Look = LIGHT
 
     def spec(self) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def baseline_chart(baseline: Baseline, look: Look = LIGHT) -> BaselineChart:
     )
 
 
-def _panel(group: Group, figures: Sequence[Figure], look: Look) -> alt.LayerChart | alt.FacetChart:
+def _panel(group: Group, figures: Sequence[HostFigure], look: Look) -> alt.LayerChart | alt.FacetChart:
     shown = sorted(sorted(figures, key=lambda one: one.value)[:MOST_BARS], key=figures.index)
     left = f" (the lowest {len(shown)} of {len(figures)})" if len(shown) < len(figures) else ""
     values = [
@@ -103,7 +103,7 @@ def _panel(group: Group, figures: Sequence[Figure], look: Look) -> alt.LayerChar
     )
 
 
-def _name(one: Figure) -> str:
+def _name(one: HostFigure) -> str:
     if one.group == "network":
         return f"{one.sender} to {one.receiver}"
     return f"{one.host}: {one.what}"

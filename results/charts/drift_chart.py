@@ -13,7 +13,7 @@ from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.charts.chart_data import nice_top
 from weighbridge.results.charts.chart_theme import LIGHT, Look, diverging
 from weighbridge.results.charts.figure import Figure, Plot
-from weighbridge.results.charts.labels import Frame, Scale, chart_of
+from weighbridge.results.charts.labels import AxisScale, Frame, chart_of
 from weighbridge.results.figures import UNKNOWN, show_figure
 from weighbridge.results.record.trial import Trial
 
@@ -107,10 +107,10 @@ def _spots(values: list[dict[str, Any]], frame: Frame) -> Any:
     return drawn.encode(x=frame.x(), y=frame.y(), color=alt.Color("colour:N", scale=None), tooltip=tip)
 
 
-def _trials(count: int) -> Scale:
+def _trials(count: int) -> AxisScale:
     high, step = nice_top(count)
     step = max(1.0, step)
-    return Scale(
+    return AxisScale(
         kind="linear",
         low=0.0,
         high=max(count + 0.5, 2.0),
@@ -120,16 +120,16 @@ def _trials(count: int) -> Scale:
     )
 
 
-def _around(values: Sequence[float], title: str) -> Scale:
+def _around(values: Sequence[float], title: str) -> AxisScale:
     """A scale that holds all values with its ticks at round figures. It need not begin at 0: nothing on it is an area."""
     low, high = min(values), max(values)
     spread = high - low
     if low <= 0.5 * high:
-        return Scale.from_zero(high * 1.02, title)
+        return AxisScale.from_zero(high * 1.02, title)
     _, step = nice_top(spread or high * 0.1)
     first, last = int(low // step), -int(-high // step)
     last = max(last, first + 1)
-    return Scale(
+    return AxisScale(
         kind="linear", low=first * step, high=last * step, ticks=tuple(n * step for n in range(first, last + 1)), title=title
     )
 

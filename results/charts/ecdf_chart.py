@@ -19,7 +19,7 @@ from weighbridge.results.analysis.steps.validity import enough_samples
 from weighbridge.results.charts.chart_theme import Look, Style
 from weighbridge.results.charts.charts import colour_of
 from weighbridge.results.charts.figure import HEIGHT, Figure, Plot
-from weighbridge.results.charts.labels import FAINT, Frame, Label, Scale, lines_of, rounded, side_labels
+from weighbridge.results.charts.labels import FAINT, AxisScale, Frame, Label, lines_of, rounded, side_labels
 from weighbridge.results.charts.latencies import KindLatencies, LayoutLatencies
 from weighbridge.results.charts.percentile_chart import gap_words
 from weighbridge.results.figures import UNKNOWN, show_figure, show_ms
@@ -39,7 +39,7 @@ _TABLE: Final = (1, 10, 25, 50, 75, 90, 99)
 _HEAD: Final = ("layout", "repeats", "fewest samples", *(f"{share} % within ms" for share in _TABLE))
 
 
-class Gap(Record):
+class LatencyGap(Record):
     """Two groups of requests: `percent` were done within `low_us`, and all others but BETWEEN took `high_us` and more."""
 
     layout: str
@@ -69,13 +69,13 @@ def ecdf_chart(kinds: Sequence[KindLatencies], shown: Sequence[Style], look: Loo
     )
 
 
-def gap(one: LayoutLatencies) -> Gap | None:
+def gap(one: LayoutLatencies) -> LatencyGap | None:
     """The widest gap between two groups of requests; None where latencies go on without one."""
     if not enough_samples(one.count, 50):
         return None
     latencies = {share: one.middle_us(share) for share in SHARES}
     steps = [
-        Gap(layout=one.layout, percent=at, low_us=latencies[at], high_us=latencies[at + BETWEEN])
+        LatencyGap(layout=one.layout, percent=at, low_us=latencies[at], high_us=latencies[at + BETWEEN])
         for at in range(OUTER, 100 - OUTER - BETWEEN)
     ]
     widest = max(steps, key=lambda step: step.width)
@@ -212,8 +212,8 @@ def _frame(kind: KindLatencies) -> Frame:
     known = [repeat for one in kind.layouts for repeat in one.known]
     least, largest = min(one.percentile_us(1) for one in known), max(one.percentile_us(99) for one in known)
     return Frame(
-        across=Scale.logarithmic(least / 1000, largest / 1000, "ms (log scale)"),
-        up=Scale(
+        across=AxisScale.logarithmic(least / 1000, largest / 1000, "ms (log scale)"),
+        up=AxisScale(
             kind="linear",
             low=0.0,
             high=100.0,

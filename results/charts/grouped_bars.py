@@ -30,7 +30,7 @@ ROOM: Final = 1.3
 """How much longer the scale is than the longest bar or whisker: figures stand there."""
 
 
-class Bar(Record):
+class LayoutBar(Record):
     """One layout in one panel. `value` is None where there is nothing to rank; `why` says so."""
 
     layout: str
@@ -47,7 +47,7 @@ class Bars(Record):
     kind: Kind
     about: str
     workers: int
-    bars: tuple[Bar, ...]
+    bars: tuple[LayoutBar, ...]
 
 
 def grouped_bars(rows: Sequence[Row], styled: Sequence[Style], look: Look = LIGHT, *, workers: int | None = None) -> Figure | None:
@@ -131,11 +131,11 @@ def _busiest(cells: Sequence[Row]) -> int:
     return max(counts, key=lambda workers: (counts[workers], workers))
 
 
-def _bar(row: Row) -> Bar:
+def _bar(row: Row) -> LayoutBar:
     if not row.ranked or row.throughput_ops_s is None:
-        return Bar(layout=row.layout, why="not measured" if not row.points else reason(row))
+        return LayoutBar(layout=row.layout, why="not measured" if not row.points else reason(row))
     low, high = interval_of([point.throughput_ops_s for point in row.used])
-    return Bar(layout=row.layout, value=row.throughput_ops_s, low=low, high=high, repeats=row.repeats)
+    return LayoutBar(layout=row.layout, value=row.throughput_ops_s, low=low, high=high, repeats=row.repeats)
 
 
 def _plot(group: Bars, styled: Sequence[Style], look: Look) -> Plot:

@@ -19,7 +19,7 @@ from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.record import Record
 from weighbridge.results.charts.chart_theme import Look
 from weighbridge.results.charts.figure import WIDTH, Figure, Plot
-from weighbridge.results.charts.labels import NUMBER, Frame, Scale, chart_of, rounded
+from weighbridge.results.charts.labels import NUMBER, AxisScale, Frame, chart_of, rounded
 from weighbridge.results.charts.latencies import KindLatencies, LayoutLatencies, RepeatLatencies
 from weighbridge.results.charts.percentile_chart import gap_words
 from weighbridge.results.figures import show_ms
@@ -39,7 +39,7 @@ COLOURS: Final = {
 _HEAD: Final = ("from s", "to s", "requests", "failed", "slowest ms")
 
 
-class Cell(Record):
+class HeatCell(Record):
     """So many requests a second from `start_s` to `end_s` that took from `low_ms` to `high_ms`."""
 
     start_s: int
@@ -54,7 +54,7 @@ class Cell(Record):
         return self.count / (self.end_s - self.start_s)
 
 
-class Column(Record):
+class HeatColumn(Record):
     """All of the seconds that make one column."""
 
     start_s: int
@@ -70,15 +70,15 @@ class LatencyMap(Record):
     layout: str
     repeat: int = 0
     length_s: int = 0
-    cells: tuple[Cell, ...] = ()
-    columns: tuple[Column, ...] = ()
+    cells: tuple[HeatCell, ...] = ()
+    columns: tuple[HeatColumn, ...] = ()
     stalls: tuple[tuple[int, int], ...] = ()
     """From and to, in seconds of the window, where no request ended."""
     why_empty: str = ""
     doubt: str = ""
 
     @property
-    def slowest(self) -> Column | None:
+    def slowest(self) -> HeatColumn | None:
         """The column with the slowest request."""
         return max(self.columns, key=lambda column: column.max_us, default=None)
 
@@ -111,7 +111,7 @@ def latency_map(one: LayoutLatencies, width_s: int = 1) -> LatencyMap:
         if second.second < length_s:
             counts.update({(second.second // width_s, band): count for band, count in second.bands})
     cells = tuple(
-        Cell(
+        HeatCell(
             start_s=column * width_s,
             end_s=min((column + 1) * width_s, length_s),
             low_ms=low_us(band) / 1000,
@@ -153,9 +153,9 @@ def _by_band(repeat: RepeatLatencies) -> bool:
     return any(second.bands for second in repeat.seconds if second.second < int(repeat.window_s))
 
 
-def _column(repeat: RepeatLatencies, start_s: int, end_s: int) -> Column:
+def _column(repeat: RepeatLatencies, start_s: int, end_s: int) -> HeatColumn:
     mine = [second for second in repeat.seconds if start_s <= second.second < end_s]
-    return Column(
+    return HeatColumn(
         start_s=start_s,
         end_s=end_s,
         count=sum(second.count for second in mine),
@@ -197,7 +197,7 @@ def _finding(kind: KindLatencies, maps: Sequence[LatencyMap]) -> str:
     return f"The slowest of {kind.about} at {kind.at} {took}"
 
 
-def _when(column: Column) -> str:
+def _when(column: HeatColumn) -> str:
     return f"{column.start_s} to {column.end_s} s into the window"
 
 
@@ -247,10 +247,10 @@ def _plot(one: LatencyMap, frame: Frame, ends: tuple[float, float], look: Look) 
 def _frame(maps: Sequence[LatencyMap]) -> Frame:
     cells = [cell for one in maps for cell in one.cells]
     length = float(max(one.length_s for one in maps))
-    linear = Scale.from_zero(length, "s of the window", grid=False)
+    linear = AxisScale.from_zero(length, "s of the window", grid=False)
     return Frame(
         across=linear.model_copy(update={"high": length, "ticks": tuple(tick for tick in linear.ticks if tick <= length)}),
-        up=Scale.logarithmic(min(cell.low_ms for cell in cells), max(cell.high_ms for cell in cells), "ms (log scale)"),
+        up=AxisScale.logarithmic(min(cell.low_ms for cell in cells), max(cell.high_ms for cell in cells), "ms (log scale)"),
         width=WIDTH,
         height=TALL,
     )

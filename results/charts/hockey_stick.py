@@ -18,9 +18,9 @@ from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.charts.chart_theme import Look, Style
 from weighbridge.results.charts.charts import colour_of, shape_of
 from weighbridge.results.charts.figure import HEIGHT, Figure, Plot
-from weighbridge.results.charts.labels import Frame, Label, Scale, Spot, along, beside, chart_of, side_labels
+from weighbridge.results.charts.hockey_stick_data import Stick, sticks, sticks_csv
+from weighbridge.results.charts.labels import AxisScale, Frame, Label, LabelSpot, along, beside, chart_of, side_labels
 from weighbridge.results.charts.latencies import KindLatencies
-from weighbridge.results.charts.stick import Stick, sticks, sticks_csv
 from weighbridge.results.figures import UNKNOWN, show_figure, show_ms, show_ratio
 
 TALL: Final = HEIGHT + 40
@@ -197,8 +197,8 @@ def _frame(stick: Stick) -> Frame:
     # The first bin begins at 0, which is nowhere on a logarithmic scale: half of it is shown.
     known += [stop.high_ms / 2 for stop in stops if stop.p90_ms is None and stop.low_ms == 0 and stop.high_ms]
     return Frame(
-        across=Scale.from_zero(max((stop.high_ops_s for stop in stops), default=1.0), "op/s", grid=False),
-        up=Scale.logarithmic(min(known, default=1.0), max(known, default=10.0), "p90 ms (log scale)"),
+        across=AxisScale.from_zero(max((stop.high_ops_s for stop in stops), default=1.0), "op/s", grid=False),
+        up=AxisScale.logarithmic(min(known, default=1.0), max(known, default=10.0), "p90 ms (log scale)"),
         height=TALL,
     )
 
@@ -273,34 +273,34 @@ def _bound_layers(stick: Stick, look: Look, frame: Frame, colour: alt.Color, str
     ]
 
 
-def _taken(stick: Stick, frame: Frame) -> list[Spot]:
+def _taken(stick: Stick, frame: Frame) -> list[LabelSpot]:
     """Where paths and bars are drawn, in small pieces."""
-    spots: list[Spot] = []
+    spots: list[LabelSpot] = []
     for stops in stick.paths.values():
         for part in stretches(stops):
             places = [frame.px(rate, latency) for rate, latency in _curve(part)]
             for (x, y), (to_x, to_y) in pairwise(places):
                 pieces = max(1, math.ceil(max(abs(to_x - x), abs(to_y - y)) / 4))
                 spots += [
-                    Spot(x=x + (to_x - x) * number / pieces, y=y + (to_y - y) * number / pieces, width=3, height=3)
+                    LabelSpot(x=x + (to_x - x) * number / pieces, y=y + (to_y - y) * number / pieces, width=3, height=3)
                     for number in range(pieces + 1)
                 ]
         for stop in stops:
             if stop.p90_ms is None and stop.low_ms is not None:
                 (x, foot), (_, top) = (frame.px(stop.throughput_ops_s, one or frame.up.low) for one in (stop.low_ms, stop.high_ms))
-                spots.append(Spot(x=x, y=(foot + top) / 2, width=10, height=max(top - foot, 8)))
+                spots.append(LabelSpot(x=x, y=(foot + top) / 2, width=10, height=max(top - foot, 8)))
             if stop.p90_ms is not None:
                 (left, y), (right, _) = frame.px(stop.low_ops_s, stop.p90_ms), frame.px(stop.high_ops_s, stop.p90_ms)
-                spots.append(Spot(x=(left + right) / 2, y=y, width=max(12, right - left), height=12))
+                spots.append(LabelSpot(x=(left + right) / 2, y=y, width=max(12, right - left), height=12))
                 (x, foot), (_, top) = (
                     frame.px(stop.throughput_ops_s, stop.low_ms or stop.p90_ms),
                     frame.px(0, stop.high_ms or stop.p90_ms),
                 )
-                spots.append(Spot(x=x, y=(foot + top) / 2, width=4, height=top - foot))
+                spots.append(LabelSpot(x=x, y=(foot + top) / 2, width=4, height=top - foot))
     return spots
 
 
-def _obstacles(stick: Stick, frame: Frame) -> list[Spot]:
+def _obstacles(stick: Stick, frame: Frame) -> list[LabelSpot]:
     """What the worker counts must not lie on: paths, bars and the bound with its words."""
     taken = _taken(stick, frame)
     if stick.bound_ms is None:
@@ -308,8 +308,8 @@ def _obstacles(stick: Stick, frame: Frame) -> list[Spot]:
     level = frame.up.share(stick.bound_ms) * frame.height
     words = along(level, frame.width, f"p90 ≤ {stick.bound} ms", taken, _COUNT_PX)
     drops = [frame.px(one.ops_s, one.at_ms) for one in stick.served if one.ops_s and one.at_ms and not one.at_least]
-    threads = [Spot(x=x, y=y / 2, width=4, height=y) for x, y in drops]
-    return [*taken, *threads, words, Spot(x=frame.width / 2, y=level, width=float(frame.width), height=3)]
+    threads = [LabelSpot(x=x, y=y / 2, width=4, height=y) for x, y in drops]
+    return [*taken, *threads, words, LabelSpot(x=frame.width / 2, y=level, width=float(frame.width), height=3)]
 
 
 def _counts(stick: Stick, frame: Frame) -> list[dict[str, Any]]:

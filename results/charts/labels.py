@@ -22,7 +22,7 @@ FAINT: Final = {"light": 0.35, "dark": 0.55}
 """Opacity of a repeat's line by the name of the look: dark colours on the dark fade sooner."""
 
 
-class Scale(Record):
+class AxisScale(Record):
     """One scale, from `low` to `high`, with its title and ticks."""
 
     kind: Literal["linear", "log"]
@@ -35,14 +35,14 @@ class Scale(Record):
     grid: bool = True
 
     @classmethod
-    def from_zero(cls, largest: float, title: str, *, grid: bool = True) -> Scale:
+    def from_zero(cls, largest: float, title: str, *, grid: bool = True) -> AxisScale:
         """A linear scale from 0 that holds the largest value."""
         high, step = nice_top(largest)
         ticks = tuple(number * step for number in range(round(high / step) + 1))
         return cls(kind="linear", low=0.0, high=high, ticks=ticks, title=title, grid=grid)
 
     @classmethod
-    def logarithmic(cls, least: float, largest: float, title: str, *, grid: bool = True) -> Scale:
+    def logarithmic(cls, least: float, largest: float, title: str, *, grid: bool = True) -> AxisScale:
         """A logarithmic scale that holds both values, which are above 0."""
         low, high, ticks = log_ticks(least, largest)
         return cls(kind="log", low=low, high=high, ticks=tuple(ticks), title=title, grid=grid)
@@ -67,8 +67,8 @@ class Scale(Record):
 class Frame(Record):
     """Both scales of a panel. All of its layers ask it for their encodings, so that they share one pair of axes."""
 
-    across: Scale
-    up: Scale
+    across: AxisScale
+    up: AxisScale
     width: PositiveInt = WIDTH
     height: PositiveInt = HEIGHT
 
@@ -98,7 +98,7 @@ class Frame(Record):
         return self.across.value(x_px / self.width), self.up.value(y_px / self.height)
 
     @staticmethod
-    def _axis(scale: Scale, **more: Any) -> alt.Axis:
+    def _axis(scale: AxisScale, **more: Any) -> alt.Axis:
         written: dict[str, Any] = {"labelExpr": scale.expression} if scale.expression else {"format": NUMBER}
         return alt.Axis(values=list(scale.ticks), grid=scale.grid, **written, **more)
 
@@ -165,7 +165,7 @@ def side_labels(labels: Sequence[Label], frame: Frame, look: Look, shown: Sequen
     ]
 
 
-class Spot(Record):
+class LabelSpot(Record):
     """A place for a small text: `x` and `y` in pixels from the panel's lower left corner, of its middle."""
 
     x: float
@@ -173,34 +173,36 @@ class Spot(Record):
     width: float
     height: float
 
-    def touches(self, other: Spot) -> bool:
+    def touches(self, other: LabelSpot) -> bool:
         """Whether two would lie on one another."""
         return abs(self.x - other.x) * 2 < self.width + other.width and abs(self.y - other.y) * 2 < self.height + other.height
 
 
-def beside(points: Sequence[tuple[float, float, str]], taken: Sequence[Spot], size_px: int, far_px: float) -> list[Spot | None]:
+def beside(
+    points: Sequence[tuple[float, float, str]], taken: Sequence[LabelSpot], size_px: int, far_px: float
+) -> list[LabelSpot | None]:
     """A place for the text of each point, in pixels, above it, below it, left or right of it; None where there is no room.
 
     `taken` is what no text may lie on beside the points themselves; the first points choose first.
     """
-    filled = [*taken, *(Spot(x=x, y=y, width=far_px, height=far_px) for x, y, _ in points)]
-    places: list[Spot | None] = []
+    filled = [*taken, *(LabelSpot(x=x, y=y, width=far_px, height=far_px) for x, y, _ in points)]
+    places: list[LabelSpot | None] = []
     for x, y, text in points:
         width, height = 0.62 * size_px * len(text), float(size_px)
         aside, above = (far_px + width) / 2 + 1, (far_px + height) / 2 + 1
         tried = [(x, y + above), (x - aside, y), (x + aside, y), (x, y - above), (x - aside, y + above), (x + aside, y - above)]
-        spots = (Spot(x=one, y=other, width=width, height=height) for one, other in tried)
+        spots = (LabelSpot(x=one, y=other, width=width, height=height) for one, other in tried)
         place = next((spot for spot in spots if not any(spot.touches(other) for other in filled)), None)
         places.append(place)
         filled += [place] if place is not None else []
     return places
 
 
-def along(height_px: float, width_px: float, text: str, taken: Sequence[Spot], size_px: int) -> Spot:
+def along(height_px: float, width_px: float, text: str, taken: Sequence[LabelSpot], size_px: int) -> LabelSpot:
     """A place for a text above or below a level line across a panel of this width, where it lies on as little as can be."""
     width = 0.6 * size_px * len(text)
     spots = [
-        Spot(x=left + width / 2, y=height_px + side * (size_px / 2 + 4), width=width, height=float(size_px))
+        LabelSpot(x=left + width / 2, y=height_px + side * (size_px / 2 + 4), width=width, height=float(size_px))
         for side in (1, -1)
         for left in range(6, max(7, round(width_px - width)), 12)
     ]

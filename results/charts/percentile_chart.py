@@ -18,7 +18,7 @@ from weighbridge.results.analysis.steps.validity import SAMPLES_BEYOND
 from weighbridge.results.charts.chart_theme import Look, Style
 from weighbridge.results.charts.charts import colour_of, shape_of
 from weighbridge.results.charts.figure import HEIGHT, Figure, Plot
-from weighbridge.results.charts.labels import FAINT, Frame, Label, Scale, chart_of, lines_of, rounded, side_labels
+from weighbridge.results.charts.labels import FAINT, AxisScale, Frame, Label, chart_of, lines_of, rounded, side_labels
 from weighbridge.results.charts.latencies import KindLatencies, LayoutLatencies, RepeatLatencies
 from weighbridge.results.figures import UNKNOWN, show_figure, show_ms, show_ratio
 
@@ -230,7 +230,7 @@ def _frame(kind: KindLatencies) -> Frame:
     known = [repeat for one in kind.layouts for repeat in one.known]
     least = min(repeat.percentile_us(_percent(_odds(math.inf)[0])) for repeat in known) / 1000
     return Frame(
-        across=Scale(
+        across=AxisScale(
             kind="log",
             low=1.0,
             high=max(20.0, *(float(repeat.count) for repeat in known)) * 1.1,
@@ -238,7 +238,7 @@ def _frame(kind: KindLatencies) -> Frame:
             title="of requests took no longer (log scale of 1 / (1 – p))",
             expression=_ALL_TICK,
         ),
-        up=Scale.logarithmic(least, max(repeat.max_us for repeat in known) / 1000, "ms (log scale)"),
+        up=AxisScale.logarithmic(least, max(repeat.max_us for repeat in known) / 1000, "ms (log scale)"),
         height=TALL,
     )
 

@@ -33,7 +33,7 @@ class Share(Record):
     stretch: int
 
 
-class Cell(Record):
+class ResourceCell(Record):
     """One resource of a strip."""
 
     key: str
@@ -47,7 +47,7 @@ class Strip(Record):
     key: str
     title: str
     workers: tuple[int, ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[ResourceCell, ...]
     lines: tuple[tuple[str, ...], ...]
 
     @property
@@ -129,7 +129,7 @@ def _strip(rows: Sequence[Row], about: str) -> Strip:
         key="-".join(kind_of(head)),
         title=f"{about[:1].upper()}{about[1:]}",
         workers=tuple(dict.fromkeys(row.workers for row in rows)),
-        cells=tuple(Cell(key=key, title=title, shares=_shares(rows, what, tiers)) for key, title, what, tiers in KINDS),
+        cells=tuple(ResourceCell(key=key, title=title, shares=_shares(rows, what, tiers)) for key, title, what, tiers in KINDS),
         lines=(("Layout", "Workers", *titles, "What was the limit", "What the daemons told"), *body),
     )
 
@@ -187,7 +187,7 @@ class ResourceChart(Record):
         """Whether there is anything to draw."""
         return any(strip.recorded for strip in self.strips)
 
-    def cell_spec(self, strip: Strip, cell: Cell) -> dict[str, Any]:
+    def cell_spec(self, strip: Strip, cell: ResourceCell) -> dict[str, Any]:
         """The Vega-Lite spec of one small chart that takes the width it is given."""
         spec: dict[str, Any] = _cell(strip, cell, self.styles, self.look, "container", CELL_HEIGHT, size=12).to_dict(validate=False)
         small = {**config(self.look)["axis"], "labelFontSize": 12, "titleFontSize": 12, "labelPadding": 3}
@@ -255,7 +255,7 @@ def _called(resource: Resource) -> str:
 
 def _cell(
     strip: Strip,
-    cell: Cell,
+    cell: ResourceCell,
     styled: Sequence[Style],
     look: Look,
     width: int | str,

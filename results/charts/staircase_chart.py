@@ -13,7 +13,16 @@ from typing import Any, Final, Literal
 import altair as alt
 
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.layers.staircase import HARDWARE, INSIDE, PLAIN, Level, Staircase, Step, percent, staircase_csv
+from weighbridge.results.analysis.layers.staircase import (
+    HARDWARE,
+    INSIDE,
+    PLAIN,
+    LayerStep,
+    Level,
+    Staircase,
+    percent,
+    staircase_csv,
+)
 from weighbridge.results.charts.chart_data import log_ticks
 from weighbridge.results.charts.chart_theme import LIGHT, Look, Style, config, styles
 from weighbridge.results.charts.figure import in_lines
@@ -127,7 +136,7 @@ def finding(stairs: Sequence[Staircase]) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def _ground(stair: Staircase) -> Step | None:
+def _ground(stair: Staircase) -> LayerStep | None:
     """What a staircase's top is measured by: its store, else the smaller of its disks and network."""
     below = [step for step in stair.known if step is not stair.top and step.level != "gateway"]
     stores = [step for step in below if step.level not in HARDWARE]
@@ -150,7 +159,7 @@ def _flight(stairs: Sequence[Staircase]) -> Flight:
     )
 
 
-def _rung(stair: Staircase, step: Step, places: dict[Level, int]) -> Rung:
+def _rung(stair: Staircase, step: LayerStep, places: dict[Level, int]) -> Rung:
     lower = stair.step(step.below) if step.below is not None else None
     of = "" if step.of_below is None or step.below is None else f"{percent(step.of_below)} of {PLAIN[step.below]}"
     said = f"{', ' if of else ''}{step.doubt.verdict}" if step.doubt is not None and step.doubt.verdict != "at least" else ""

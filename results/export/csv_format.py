@@ -14,16 +14,16 @@ from datetime import datetime
 
 from weighbridge.common import csv_text
 from weighbridge.results.export.data_table import Cell, DataTable, show_time
-from weighbridge.results.export.file import File
+from weighbridge.results.export.file import ExportFile
 
 
-def csv_file(table: DataTable) -> File:
+def csv_file(table: DataTable) -> ExportFile:
     """A table as a CSV file with a head."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([field.name for field in table.fields])
     writer.writerows([csv_cell(cell) for cell in line] for line in table.lines)
-    return File(name=f"{table.name}.csv", content=out.getvalue().encode())
+    return ExportFile(name=f"{table.name}.csv", content=out.getvalue().encode())
 
 
 def csv_cell(cell: Cell) -> str:

@@ -1,7 +1,7 @@
 """Tables as data: typed columns with names, units and meanings, and lines with nothing rounded. What is unknown is None.
 
-A `Shape` says what a table's columns are and how each is read from what a line is made of, so that the schema of an export, the
-columns of a view and the file that holds them can never differ.
+A `TableSchema` says what a table's columns are and how each is read from what a line is made of, so that the schema of an export,
+the columns of a view and the file that holds them can never differ.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class DataTable:
 
 
 @dataclass(frozen=True)
-class Column(Generic[Source_contra]):
+class DataColumn(Generic[Source_contra]):
     """A field, and how its cell is read from what a line is made of."""
 
     name: str
@@ -62,12 +62,12 @@ class Column(Generic[Source_contra]):
 
 
 @dataclass(frozen=True)
-class Shape(Generic[Source_contra]):
+class TableSchema(Generic[Source_contra]):
     """A table without its lines."""
 
     name: str
     about: str
-    columns: tuple[Column[Source_contra], ...]
+    columns: tuple[DataColumn[Source_contra], ...]
 
     @property
     def fields(self) -> tuple[Field, ...]:

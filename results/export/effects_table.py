@@ -9,12 +9,12 @@ from typing import Final
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.doubt import doubt_text
-from weighbridge.results.export.data_table import Column, DataTable, Kind, Shape
+from weighbridge.results.export.data_table import DataColumn, DataTable, Kind, TableSchema
 from weighbridge.results.metrics import METRICS
 
 
 @dataclass(frozen=True)
-class EffectLine:
+class EffectOfRun:
     """One effect and its run."""
 
     data: RunData
@@ -24,19 +24,19 @@ class EffectLine:
 METRIC_WORDS: Final = ", ".join(f"{one.key} ({'more' if one.rising_is_better else 'less'} is better)" for one in METRICS.values())
 
 
-def _effect_column(name: str, kind: Kind, about: str, unit: str = "") -> Column[EffectLine]:
-    return Column(name, kind, about, lambda one: getattr(one.effect, name), unit)
+def _effect_column(name: str, kind: Kind, about: str, unit: str = "") -> DataColumn[EffectOfRun]:
+    return DataColumn(name, kind, about, lambda one: getattr(one.effect, name), unit)
 
 
-def _ratio_column(name: str, kind: Kind, about: str, of: str) -> Column[EffectLine]:
-    return Column(name, kind, about, lambda one: getattr(one.effect.ratio, of, None))
+def _ratio_column(name: str, kind: Kind, about: str, of: str) -> DataColumn[EffectOfRun]:
+    return DataColumn(name, kind, about, lambda one: getattr(one.effect.ratio, of, None))
 
 
-EFFECTS: Final[Shape[EffectLine]] = Shape(
+EFFECTS: Final[TableSchema[EffectOfRun]] = TableSchema(
     "effects",
     "A line for each metric, kind of requests and worker count of each layout against the first; workers unknown: over all.",
     (
-        Column("run", "text", "Name of the run.", lambda one: one.data.manifest.run_id),
+        DataColumn("run", "text", "Name of the run.", lambda one: one.data.manifest.run_id),
         _effect_column("workload", "text", "Name of the workload in the suite."),
         _effect_column("operation", "text", "What was done to objects."),
         _effect_column("api", "text", "The interface that requests used."),
@@ -59,7 +59,7 @@ EFFECTS: Final[Shape[EffectLine]] = Shape(
         _effect_column("smallest", "number", "The smallest ratio above 1 that so many repeats would show 8 times in 10."),
         _effect_column("noise", "number", "The noise floor of this machine, a ratio above 1; unknown without an A/A control."),
         _effect_column("verdict", "text", "better, worse, too small to matter, not shown, provisional or not comparable."),
-        Column(
+        DataColumn(
             "doubts",
             "texts",
             "What is in doubt of either side, the grade before it: grave (not comparable) or mild (provisional).",
@@ -72,4 +72,4 @@ EFFECTS: Final[Shape[EffectLine]] = Shape(
 
 def effects_table(runs: Sequence[RunData]) -> DataTable:
     """What was compared in these runs."""
-    return EFFECTS.fill(EffectLine(data, effect) for data in runs for effect in data.comparison.effects)
+    return EFFECTS.fill(EffectOfRun(data, effect) for data in runs for effect in data.comparison.effects)

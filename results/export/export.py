@@ -9,7 +9,7 @@ from typing import Final
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.export.file import File, Produced
+from weighbridge.results.export.file import ExportFile, Produced
 from weighbridge.results.export.formats import OF_TUNINGS, format_of
 from weighbridge.results.record.store import make_folder, write_whole
 
@@ -66,7 +66,7 @@ def export(run: Path, to: str, tables: Sequence[str] = (), *, out: Path | None =
     return Exported(paths=paths, remarks=made.remarks)
 
 
-def single(to: str, made: Produced) -> File:
+def single(to: str, made: Produced) -> ExportFile:
     """The one file of an export. Raises UsageError where there are several."""
     if made.folder or len(made.files) > 1:
         raise UsageError(

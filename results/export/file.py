@@ -5,7 +5,7 @@ from __future__ import annotations
 from weighbridge.common.record import Record
 
 
-class File(Record):
+class ExportFile(Record):
     """Its name, which has no folder in it, and what is in it."""
 
     name: str
@@ -15,7 +15,7 @@ class File(Record):
 class Produced(Record):
     """What a format made of a run. `remarks` are sentences about what could not go in; `folder`: the files belong in one."""
 
-    files: tuple[File, ...]
+    files: tuple[ExportFile, ...]
     remarks: tuple[str, ...] = ()
     folder: str = ""
     """The name of the folder that they belong in; empty: each stands alone."""

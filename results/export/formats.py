@@ -13,7 +13,7 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.csv_format import csv_file
 from weighbridge.results.export.data_table import DataTable
 from weighbridge.results.export.effects_table import effects_table
-from weighbridge.results.export.file import File, Produced
+from weighbridge.results.export.file import ExportFile, Produced
 from weighbridge.results.export.hgrm_format import hgrm_files
 from weighbridge.results.export.json_format import json_file
 from weighbridge.results.export.latex_format import latex_file
@@ -76,7 +76,7 @@ def _latex(data: RunData, tables: Sequence[str]) -> Produced:
 def _pptx(data: RunData, _tables: Sequence[str]) -> Produced:
     from weighbridge.results.slides import deck  # noqa: PLC0415 - heavy, and wanted by this one alone
 
-    return Produced(files=(File(name="slides.pptx", content=deck(data.store)),))
+    return Produced(files=(ExportFile(name="slides.pptx", content=deck(data.store)),))
 
 
 def _paper(data: RunData, name: str) -> PaperTable:

@@ -14,7 +14,7 @@ from typing import Final
 
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.export.file import File, Produced
+from weighbridge.results.export.file import ExportFile, Produced
 from weighbridge.results.record.histogram import DIGITS, HIGHEST_US, Histogram, rank_of
 from weighbridge.results.record.step import StepResult
 
@@ -37,7 +37,7 @@ def hgrm_files(data: RunData) -> Produced:
             except InvalidMeasurement as error:
                 remarks.append(f"{key}, {name}: {error.message}; left out")
                 continue
-            files.append(File(name=f"{key.file_name}.{name}.hgrm", content=text.encode()))
+            files.append(ExportFile(name=f"{key.file_name}.{name}.hgrm", content=text.encode()))
     if without:
         some = f"{'; '.join(without[:3])}{f'; and {len(without) - 3} more' if len(without) > 3 else ''}"
         remarks.append(f"{len(without)} of {len(data.steps)} steps have no histogram: {some}")

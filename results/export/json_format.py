@@ -14,7 +14,7 @@ from typing import Any, Final
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.data_table import Cell, DataTable, Field, Kind, show_time
 from weighbridge.results.export.effects_table import EFFECTS
-from weighbridge.results.export.file import File
+from weighbridge.results.export.file import ExportFile
 from weighbridge.results.export.host_tables import RUNS
 from weighbridge.results.export.ledger_tables import LEDGER, TRIALS
 from weighbridge.results.export.run_tables import SECONDS, STEPS, SUMMARY
@@ -36,7 +36,7 @@ _TYPES: Final[Mapping[Kind, Mapping[str, Any]]] = MappingProxyType(
 )
 
 
-def json_file(data: RunData, tables: Sequence[DataTable]) -> File:
+def json_file(data: RunData, tables: Sequence[DataTable]) -> ExportFile:
     """A run, and these tables of it, as one document."""
     (about,) = _objects(RUNS.fill([data]))
     document = {
@@ -44,7 +44,7 @@ def json_file(data: RunData, tables: Sequence[DataTable]) -> File:
         "run": {name: value for name, value in about.items() if name not in _LOCAL},
         "tables": {table.name: _objects(table) for table in tables},
     }
-    return File(name="run.json", content=json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False).encode() + b"\n")
+    return ExportFile(name="run.json", content=json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False).encode() + b"\n")
 
 
 def json_schema() -> dict[str, Any]:

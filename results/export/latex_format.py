@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from weighbridge.common.inert import inert
-from weighbridge.results.export.file import File
+from weighbridge.results.export.file import ExportFile
 from weighbridge.results.export.paper import PaperTable
 
 _LETTERS: Final[Mapping[str, str]] = MappingProxyType(
@@ -42,7 +42,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
 _ENDED: Final = r" \\"
 
 
-def latex_file(table: PaperTable) -> File:
+def latex_file(table: PaperTable) -> ExportFile:
     """A table, ready to paste."""
     heads = [f"{column.title} ({column.unit})" if column.unit else column.title for column in table.columns]
     body: list[str] = []
@@ -64,7 +64,7 @@ def latex_file(table: PaperTable) -> File:
         *(f"{escape(note)}\\par" for note in table.notes),
         r"\end{table}",
     ]
-    return File(name=f"{table.name}.tex", content=("\n".join(lines) + "\n").encode())
+    return ExportFile(name=f"{table.name}.tex", content=("\n".join(lines) + "\n").encode())
 
 
 def escape(text: str) -> str:

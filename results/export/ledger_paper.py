@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from weighbridge.common.errors import UsageError
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.analysis.tuning.ledger import Entry
+from weighbridge.results.analysis.tuning.ledger import LedgerEntry
 from weighbridge.results.analysis.tuning.ledger_table import RESTARTED, change_figure
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult, interval_words
 from weighbridge.results.export.paper import PaperColumn, PaperTable
@@ -51,7 +51,7 @@ def ledger_paper(data: RunData) -> PaperTable:
     )
 
 
-def _line(result: TuningResult, entry: Entry) -> tuple[str, ...]:
+def _line(result: TuningResult, entry: LedgerEntry) -> tuple[str, ...]:
     scope = result.scope(entry.arm)
     return (
         entry.name,

@@ -8,20 +8,20 @@ from typing import Final
 
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.analysis.tuning.ledger import Entry, Reading
+from weighbridge.results.analysis.tuning.ledger import LedgerEntry, Reading
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
-from weighbridge.results.export.data_table import Column, DataTable, Kind, Shape, utc
+from weighbridge.results.export.data_table import DataColumn, DataTable, Kind, TableSchema, utc
 from weighbridge.results.record.trial import Trial
 from weighbridge.results.statistics import Ratio
 
 
 @dataclass(frozen=True)
-class LedgerLine:
+class ObjectiveOfRun:
     """One objective of one entry, and its run."""
 
     data: RunData
     result: TuningResult
-    entry: Entry
+    entry: LedgerEntry
     number: int
 
     @property
@@ -46,27 +46,27 @@ class TrialLine:
     reading: Reading | None
 
 
-def _entry(name: str, kind: Kind, about: str) -> Column[LedgerLine]:
-    return Column(name, kind, about, lambda one: getattr(one.entry, name))
+def _entry(name: str, kind: Kind, about: str) -> DataColumn[ObjectiveOfRun]:
+    return DataColumn(name, kind, about, lambda one: getattr(one.entry, name))
 
 
-def _effect(name: str, kind: Kind, about: str) -> Column[LedgerLine]:
-    return Column(name, kind, about, lambda one: getattr(one.effect, name))
+def _effect(name: str, kind: Kind, about: str) -> DataColumn[ObjectiveOfRun]:
+    return DataColumn(name, kind, about, lambda one: getattr(one.effect, name))
 
 
-def _ratio(name: str, kind: Kind, about: str, of: str) -> Column[LedgerLine]:
-    return Column(name, kind, about, lambda one: getattr(one.effect.ratio, of, None))
+def _ratio(name: str, kind: Kind, about: str, of: str) -> DataColumn[ObjectiveOfRun]:
+    return DataColumn(name, kind, about, lambda one: getattr(one.effect.ratio, of, None))
 
 
-def _cpu(tier: str, end: str, about: str) -> Column[LedgerLine]:
-    def read(one: LedgerLine) -> float | None:
+def _cpu(tier: str, end: str, about: str) -> DataColumn[ObjectiveOfRun]:
+    def read(one: ObjectiveOfRun) -> float | None:
         ratio: Ratio | None = getattr(one.entry, f"{tier}_cpu")
         return getattr(ratio, end, None)
 
-    return Column(f"{tier}_cpu{'' if end == 'value' else f'_{end}'}", "number", about, read)
+    return DataColumn(f"{tier}_cpu{'' if end == 'value' else f'_{end}'}", "number", about, read)
 
 
-def _settings(one: LedgerLine) -> tuple[str, ...]:
+def _settings(one: ObjectiveOfRun) -> tuple[str, ...]:
     return tuple(f"{key}={value}" for key, value in one.entry.arm.settings.items())
 
 
@@ -78,23 +78,25 @@ def _why(one: TrialLine) -> str | None:
     return one.trial.failed or (one.reading.why if one.reading is not None else "") or None
 
 
-def _chosen(one: LedgerLine) -> bool | None:
+def _chosen(one: ObjectiveOfRun) -> bool | None:
     winner = one.result.winner
     return None if winner is None else one.entry.arm.settings.items() <= winner.arm.settings.items()
 
 
-LEDGER: Final[Shape[LedgerLine]] = Shape(
+LEDGER: Final[TableSchema[ObjectiveOfRun]] = TableSchema(
     "ledger",
     "Of a tuning: a line for each setting that was tried and each objective, the largest gain first; of other runs nothing.",
     (
-        Column("run", "text", "Name of the run.", lambda one: one.data.manifest.run_id),
-        Column("tuning", "text", "Name of the tuning.", lambda one: one.result.run.tuning.name),
-        Column("arm", "text", "Name of the layout with the setting.", lambda one: one.entry.arm.name),
+        DataColumn("run", "text", "Name of the run.", lambda one: one.data.manifest.run_id),
+        DataColumn("tuning", "text", "Name of the tuning.", lambda one: one.result.run.tuning.name),
+        DataColumn("arm", "text", "Name of the layout with the setting.", lambda one: one.entry.arm.name),
         _entry("name", "text", "The setting in words."),
-        Column("settings", "texts", "Each key and its value.", _settings),
-        Column("scope", "text", "What must be started anew: nothing, reload, restart, buckets or cluster.", lambda one: one.scope),
-        Column("objective", "text", "What is to be better.", lambda one: one.result.called(one.number)),
-        Column("metric", "text", "throughput (more is better) or p90 (less is better).", lambda one: one.effect.metric),
+        DataColumn("settings", "texts", "Each key and its value.", _settings),
+        DataColumn(
+            "scope", "text", "What must be started anew: nothing, reload, restart, buckets or cluster.", lambda one: one.scope
+        ),
+        DataColumn("objective", "text", "What is to be better.", lambda one: one.result.called(one.number)),
+        DataColumn("metric", "text", "throughput (more is better) or p90 (less is better).", lambda one: one.effect.metric),
         _entry("trials", "whole", "Trials of the setting that count."),
         _effect("baseline_value", "number", "Geometric mean of the baseline beside the trials: op/s of throughput, ms of p90."),
         _effect("subject_value", "number", "Geometric mean of the setting's trials."),
@@ -106,7 +108,7 @@ LEDGER: Final[Shape[LedgerLine]] = Shape(
         _effect("q", "number", "The same, corrected over all tests of the ledger (Benjamini and Hochberg)."),
         _effect("rank_p", "number", "Of Wilcoxon's signed rank test, two-sided."),
         _effect("smallest", "number", "The smallest ratio above 1 that so many trials would show 8 times in 10."),
-        Column("effect", "text", "The verdict on this objective.", lambda one: one.effect.verdict),
+        DataColumn("effect", "text", "The verdict on this objective.", lambda one: one.effect.verdict),
         _entry("verdict", "text", "The verdict over all objectives."),
         _entry("clear", "truth", "Whether each interval is clear of the threshold, so that no more was to be learnt."),
         _entry("gain", "number", "How many times better it is: a geometric mean over the objectives."),
@@ -116,42 +118,44 @@ LEDGER: Final[Shape[LedgerLine]] = Shape(
         _cpu("storage", "value", "The same of hosts that keep data."),
         _cpu("storage", "low", "Lower end of its interval."),
         _cpu("storage", "high", "Upper end of it."),
-        Column("chosen", "truth", "Whether all that it sets is in what was chosen.", _chosen),
+        DataColumn("chosen", "truth", "Whether all that it sets is in what was chosen.", _chosen),
         _entry("notes", "texts", "Why it is not allowed or failed, and what else must be known."),
         _effect("text", "text", "The verdict on this objective in one sentence."),
     ),
 )
 
-TRIALS: Final[Shape[TrialLine]] = Shape(
+TRIALS: Final[TableSchema[TrialLine]] = TableSchema(
     "trials",
     "Of a tuning: a line for each trial and each objective, in the order of time; of other runs nothing.",
     (
-        Column("run", "text", "Name of the run.", lambda one: one.data.manifest.run_id),
-        Column("trial", "whole", "Which trial of the run, from 1.", lambda one: one.trial.number + 1),
-        Column("arm", "text", "Name of the layout that was tried.", lambda one: one.trial.arm.name),
-        Column("baseline", "truth", "Whether it is the layout as it was given.", lambda one: one.trial.arm.is_baseline),
-        Column("repeat", "whole", "Which trial of this layout, from 1.", lambda one: one.trial.repeat + 1),
-        Column("round", "whole", "Which round, from 1.", lambda one: one.trial.round + 1),
-        Column("deployment", "whole", "Which standing of the layout, from 1.", lambda one: one.trial.deployment + 1),
-        Column("at", "time", "When it was made.", lambda one: utc(one.trial.at or None)),
-        Column("started_s", "number", "When its first step began, by its process's clock.", lambda one: one.trial.started_s, "s"),
-        Column("scope", "text", "What was started anew before it.", lambda one: one.trial.scope),
-        Column("changed", "texts", "What was done before it, in words.", lambda one: one.trial.changed),
-        Column("changed_s", "number", "How long that took.", lambda one: one.trial.changed_s, "s"),
-        Column("objective", "text", "What is to be better.", lambda one: one.result.called(one.number)),
-        Column(
+        DataColumn("run", "text", "Name of the run.", lambda one: one.data.manifest.run_id),
+        DataColumn("trial", "whole", "Which trial of the run, from 1.", lambda one: one.trial.number + 1),
+        DataColumn("arm", "text", "Name of the layout that was tried.", lambda one: one.trial.arm.name),
+        DataColumn("baseline", "truth", "Whether it is the layout as it was given.", lambda one: one.trial.arm.is_baseline),
+        DataColumn("repeat", "whole", "Which trial of this layout, from 1.", lambda one: one.trial.repeat + 1),
+        DataColumn("round", "whole", "Which round, from 1.", lambda one: one.trial.round + 1),
+        DataColumn("deployment", "whole", "Which standing of the layout, from 1.", lambda one: one.trial.deployment + 1),
+        DataColumn("at", "time", "When it was made.", lambda one: utc(one.trial.at or None)),
+        DataColumn(
+            "started_s", "number", "When its first step began, by its process's clock.", lambda one: one.trial.started_s, "s"
+        ),
+        DataColumn("scope", "text", "What was started anew before it.", lambda one: one.trial.scope),
+        DataColumn("changed", "texts", "What was done before it, in words.", lambda one: one.trial.changed),
+        DataColumn("changed_s", "number", "How long that took.", lambda one: one.trial.changed_s, "s"),
+        DataColumn("objective", "text", "What is to be better.", lambda one: one.result.called(one.number)),
+        DataColumn(
             "value",
             "number",
             "The objective's figure: op/s of throughput, ms of p90.",
             _of_reading("value"),
         ),
-        Column(
+        DataColumn(
             "baseline_beside",
             "number",
             "The baseline's figure at that moment, between its trials on both sides.",
             _of_reading("reference"),
         ),
-        Column(
+        DataColumn(
             "why",
             "text",
             "Why it has no figure, or could not be made.",
@@ -171,11 +175,11 @@ def trials_table(runs: Sequence[RunData]) -> DataTable:
     return TRIALS.fill(_trial_lines(runs))
 
 
-def _ledger_lines(runs: Sequence[RunData]) -> Iterator[LedgerLine]:
+def _ledger_lines(runs: Sequence[RunData]) -> Iterator[ObjectiveOfRun]:
     for data in runs:
         if (result := data.tuned) is not None:
             for entry in result.ledger.entries:
-                yield from (LedgerLine(data, result, entry, number) for number in range(len(entry.effects)))
+                yield from (ObjectiveOfRun(data, result, entry, number) for number in range(len(entry.effects)))
 
 
 def _trial_lines(runs: Sequence[RunData]) -> Iterator[TrialLine]:

@@ -6,14 +6,14 @@ import re
 from typing import Final
 
 from weighbridge.common.inert import inert
-from weighbridge.results.export.file import File
+from weighbridge.results.export.file import ExportFile
 from weighbridge.results.export.paper import PaperTable
 
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>#|~$&!])")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
 
 
-def markdown_file(table: PaperTable) -> File:
+def markdown_file(table: PaperTable) -> ExportFile:
     """A table, ready to paste."""
     heads = [f"{column.title} ({column.unit})" if column.unit else column.title for column in table.columns]
     lines = [
@@ -25,7 +25,7 @@ def markdown_file(table: PaperTable) -> File:
         "",
         *(f"- {escape(note)}" for note in table.notes),
     ]
-    return File(name=f"{table.name}.md", content=("\n".join(lines) + "\n").encode())
+    return ExportFile(name=f"{table.name}.md", content=("\n".join(lines) + "\n").encode())
 
 
 def escape(text: str) -> str:

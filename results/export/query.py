@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import UsageError, WeighbridgeError
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.export.data_table import DataTable, Shape
+from weighbridge.results.export.data_table import DataTable, TableSchema
 from weighbridge.results.export.database import SQL_TYPES, create, insert, lock, opened
 from weighbridge.results.export.effects_table import EFFECTS, effects_table
 from weighbridge.results.export.host_tables import (
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class View:
     """What a view's columns are, and what fills it."""
 
-    shape: Shape[Any]
+    shape: TableSchema[Any]
     fill: Callable[[Sequence[RunData]], DataTable]
 
 
@@ -69,7 +69,7 @@ _NO_TABLE: Final = re.compile(r"Table with name (\S+) does not exist")
 
 
 @dataclass(frozen=True)
-class Answer:
+class QueryResult:
     """What a question gave: the names of its columns, and a line each of values as Python has them; None is NULL."""
 
     columns: tuple[str, ...]
@@ -96,7 +96,7 @@ def read_runs(folders: Iterable[Path]) -> tuple[tuple[RunData, ...], tuple[str, 
     return tuple(found.values()), tuple(left_out)
 
 
-def ask(sql: str, runs: Sequence[RunData]) -> Answer:
+def ask(sql: str, runs: Sequence[RunData]) -> QueryResult:
     """The answer to one question. Raises UsageError with DuckDB's words when it is none; what reading the runs raises."""
     import duckdb  # noqa: PLC0415 - heavy, and wanted by few
 
@@ -111,7 +111,7 @@ def ask(sql: str, runs: Sequence[RunData]) -> Answer:
             lock(connection)
             asked = connection.execute(sql)
             columns = tuple(str(column[0]) for column in asked.description or ())
-            return Answer(columns=columns, lines=tuple(tuple(line) for line in asked.fetchall()))
+            return QueryResult(columns=columns, lines=tuple(tuple(line) for line in asked.fetchall()))
         except duckdb.Error as error:
             raise _refused(sql, error) from None
 

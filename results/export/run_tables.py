@@ -10,9 +10,9 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.interval import Interval
 from weighbridge.results.analysis.steps.spreads import spread_column, spread_end
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.analysis.steps.visit import Point, Visit
+from weighbridge.results.analysis.steps.visit import JudgedStep, Point
 from weighbridge.results.doubt import doubt_text
-from weighbridge.results.export.data_table import Column, DataTable, Shape, utc
+from weighbridge.results.export.data_table import DataColumn, DataTable, TableSchema, utc
 from weighbridge.results.metrics import METRICS, Metric
 from weighbridge.results.record.measurement import Measurement, Second, Tally
 from weighbridge.results.record.step import StepKey, StepResult
@@ -66,7 +66,7 @@ class StepLine(OfStep):
         return value
 
     @property
-    def visit(self) -> Visit:
+    def visit(self) -> JudgedStep:
         """What is kept of the step."""
         return self.data.visits[self.key]
 
@@ -88,55 +88,55 @@ class SecondLine(OfStep):
     second: Second
 
 
-KEY: Final[tuple[Column[OfStep], ...]] = (
-    Column("run", "text", "Name of the run.", lambda one: one.run),
-    Column("layout", "text", "What was weighed.", lambda one: one.key.layout),
-    Column(
+KEY: Final[tuple[DataColumn[OfStep], ...]] = (
+    DataColumn("run", "text", "Name of the run.", lambda one: one.run),
+    DataColumn("layout", "text", "What was weighed.", lambda one: one.key.layout),
+    DataColumn(
         "twin_of",
         "text",
         "The layout that this one is once more, to know this machine's noise; else unknown.",
         lambda one: one.twin_of,
     ),
-    Column("api", "text", "The interface that requests used.", lambda one: one.key.api),
-    Column("driver", "text", "What made the load.", lambda one: one.key.driver),
-    Column(
+    DataColumn("api", "text", "The interface that requests used.", lambda one: one.key.api),
+    DataColumn("driver", "text", "What made the load.", lambda one: one.key.driver),
+    DataColumn(
         "layer", "text", "The layer that was asked below or beside the gateway; unknown for the gateway.", lambda one: one.key.layer
     ),
-    Column("workload", "text", "Name of the workload in the suite.", lambda one: one.key.workload),
-    Column("workers", "whole", "Clients that each kept one request outstanding.", lambda one: one.key.workers),
-    Column("repeat", "whole", "Which visit of the step, from 1.", lambda one: one.key.repeat + 1),
+    DataColumn("workload", "text", "Name of the workload in the suite.", lambda one: one.key.workload),
+    DataColumn("workers", "whole", "Clients that each kept one request outstanding.", lambda one: one.key.workers),
+    DataColumn("repeat", "whole", "Which visit of the step, from 1.", lambda one: one.key.repeat + 1),
 )
 """What tells a step from every other of all runs."""
 
 
-def _row_column(name: str, kind: str, about: str, unit: str = "") -> Column[RowLine]:
-    return Column(name, kind, about, lambda one: getattr(one.row, name), unit)  # type: ignore[arg-type]  # literals, just below
+def _row_column(name: str, kind: str, about: str, unit: str = "") -> DataColumn[RowLine]:
+    return DataColumn(name, kind, about, lambda one: getattr(one.row, name), unit)  # type: ignore[arg-type]  # literals, just below
 
 
-def _row_end(percentile: str, *, high: bool) -> Column[RowLine]:
+def _row_end(percentile: str, *, high: bool) -> DataColumn[RowLine]:
     def read(one: RowLine) -> float | None:
         within: Interval | None = getattr(one.row, f"{percentile}_in")
         return None if within is None else within.high_ms if high else within.low_ms
 
     about = f"{'Upper' if high else 'Lower'} end of the interval that {percentile} lies in, where the driver counts in bins."
-    return Column(f"{percentile}_{'high' if high else 'low'}_ms", "number", about, read, "ms")
+    return DataColumn(f"{percentile}_{'high' if high else 'low'}_ms", "number", about, read, "ms")
 
 
-def _spread_end(metric: Metric, *, high: bool) -> Column[RowLine]:
+def _spread_end(metric: Metric, *, high: bool) -> DataColumn[RowLine]:
     def read(one: RowLine) -> float | None:
         return spread_end(one.row, metric.key, high=high)
 
     about = f"{'Upper' if high else 'Lower'} end of the 95 % interval of {metric.name} over the repeats; unknown of one repeat."
-    return Column(spread_column(metric, high=high), "number", about, read, metric.unit)
+    return DataColumn(spread_column(metric, high=high), "number", about, read, metric.unit)
 
 
-SUMMARY: Final[Shape[RowLine]] = Shape(
+SUMMARY: Final[TableSchema[RowLine]] = TableSchema(
     "summary",
     "A line for each layout, kind of requests and worker count: geometric means of the figures of the repeats that are valid.",
     (
-        Column("run", "text", "Name of the run.", lambda one: one.data.manifest.run_id),
+        DataColumn("run", "text", "Name of the run.", lambda one: one.data.manifest.run_id),
         _row_column("layout", "text", "What was weighed."),
-        Column(
+        DataColumn(
             "twin_of",
             "text",
             "The layout that this one is once more, to know this machine's noise; else unknown.",
@@ -178,14 +178,14 @@ SUMMARY: Final[Shape[RowLine]] = Shape(
             "steady", "truth", "Whether it did the same from the first second to the last; unknown where it cannot be told."
         ),
         _row_column("ranked", "truth", "Whether anything may be concluded: valid, not unsteady, and in no grave doubt."),
-        Column(
+        DataColumn(
             "lower_bounds",
             "texts",
             "Metrics of which the figure is a lower bound: requests that were not seen to end took as long or longer.",
             lambda one: one.row.at_least,
         ),
         _row_column("provisional", "truth", "Whether it is ranked, but something is in doubt: nothing may be claimed by it."),
-        Column(
+        DataColumn(
             "doubts",
             "texts",
             "What is in doubt, its grade first: grave (not comparable) or mild (provisional); with the metrics that it touches.",
@@ -214,64 +214,64 @@ def _driver_cpu(line: StepLine) -> float | None:
     return measured.load.share if measured is not None and measured.load is not None else None
 
 
-def _point_column(name: str, about: str, unit: str) -> Column[StepLine]:
-    return Column(name, "number", about, lambda one: one.of_point(name), unit)
+def _point_column(name: str, about: str, unit: str) -> DataColumn[StepLine]:
+    return DataColumn(name, "number", about, lambda one: one.of_point(name), unit)
 
 
-def _point_end(percentile: str, *, high: bool) -> Column[StepLine]:
+def _point_end(percentile: str, *, high: bool) -> DataColumn[StepLine]:
     about = f"{'Upper' if high else 'Lower'} end of the interval that {percentile} lies in, where the driver counts in bins."
     name = f"{percentile}_{'high' if high else 'low'}_ms"
-    return Column(name, "number", about, lambda one: one.end(f"{percentile}_in", high=high), "ms")
+    return DataColumn(name, "number", about, lambda one: one.end(f"{percentile}_in", high=high), "ms")
 
 
-STEPS: Final[Shape[StepLine]] = Shape(
+STEPS: Final[TableSchema[StepLine]] = TableSchema(
     "steps",
     "A line for each step, repeat and operation, of a step that was measured again the last; also of steps that gave nothing.",
     (
         *KEY,
-        Column("operation", "text", "What was done to objects.", lambda one: one.operation),
-        Column(
+        DataColumn("operation", "text", "What was done to objects.", lambda one: one.operation),
+        DataColumn(
             "visit",
             "whole",
             "Which step of the run it was, from 1, in the order in which they were visited.",
             lambda one: one.step.order + 1,
         ),
-        Column(
+        DataColumn(
             "measured",
             "truth",
             "Whether the step gave a measurement; where not, notes say why.",
             lambda one: one.measurement is not None,
         ),
-        Column(
+        DataColumn(
             "valid",
             "truth",
             "Whether failures, the driver's load and Little's law were within bounds.",
             lambda one: one.visit.valid,
         ),
-        Column(
+        DataColumn(
             "steady",
             "truth",
             "Whether it did the same from the first second to the last; unknown where it cannot be told.",
             lambda one: one.visit.steady,
         ),
-        Column("ranked", "truth", "Whether anything may be concluded: valid and not unsteady.", lambda one: one.visit.ranked),
-        Column(
+        DataColumn("ranked", "truth", "Whether anything may be concluded: valid and not unsteady.", lambda one: one.visit.ranked),
+        DataColumn(
             "started_at",
             "time",
             "Start of the window, UTC.",
             lambda one: utc(one.measurement.started_at) if one.measurement else None,
         ),
-        Column(
+        DataColumn(
             "window_s", "number", "Length of the window.", lambda one: one.measurement.window_s if one.measurement else None, "s"
         ),
-        Column(
+        DataColumn(
             "warmup_s",
             "number",
             "Length of the warm-up before it.",
             lambda one: one.measurement.warmup_s if one.measurement else None,
             "s",
         ),
-        Column(
+        DataColumn(
             "tool",
             "text",
             "The driver's own name for what made the requests.",
@@ -283,7 +283,7 @@ STEPS: Final[Shape[StepLine]] = Shape(
             _point_column(f"{one}_ms", f"{one[1:]} % of the operations took at most so long; unknown of too few samples.", "ms")
             for one in PERCENTILES
         ),
-        Column(
+        DataColumn(
             "min_ms",
             "number",
             "The fastest operation that succeeded.",
@@ -292,25 +292,25 @@ STEPS: Final[Shape[StepLine]] = Shape(
         ),
         _point_column("max_ms", "The slowest operation; what was in flight at the end, or timed out, took at least so long.", "ms"),
         _point_column("first_byte_ms", "The first byte of 90 % of the reads that succeeded came within so long.", "ms"),
-        Column(
+        DataColumn(
             "lower_bounds",
             "texts",
             "Metrics of which the figure is a lower bound: requests that were not seen to end took as long or longer.",
             lambda one: one.point.at_least if one.point is not None else (),
         ),
-        Column("mean_ms", "number", "Total of all latencies by their number.", _mean_ms, "ms"),
+        DataColumn("mean_ms", "number", "Total of all latencies by their number.", _mean_ms, "ms"),
         *(_point_end(one, high=high) for one in (*PERCENTILES, "max") for high in (False, True)),
-        Column("samples", "whole", "Operations that succeeded.", lambda one: one.tally.count if one.tally else None),
-        Column("bytes", "whole", "Bytes of their complete bodies.", lambda one: one.tally.bytes if one.tally else None, "B"),
-        Column("errors", "whole", "Operations that failed.", lambda one: one.tally.failed if one.tally else None),
-        Column("error_classes", "texts", "The same by class, each `class: count`.", _errors),
-        Column("driver_cpu_share", "number", "Share of the CPU it may use that the driver used, of 1.", _driver_cpu),
+        DataColumn("samples", "whole", "Operations that succeeded.", lambda one: one.tally.count if one.tally else None),
+        DataColumn("bytes", "whole", "Bytes of their complete bodies.", lambda one: one.tally.bytes if one.tally else None, "B"),
+        DataColumn("errors", "whole", "Operations that failed.", lambda one: one.tally.failed if one.tally else None),
+        DataColumn("error_classes", "texts", "The same by class, each `class: count`.", _errors),
+        DataColumn("driver_cpu_share", "number", "Share of the CPU it may use that the driver used, of 1.", _driver_cpu),
         _point_column("gateway_cpu_s_per_1000_ops", "CPU seconds of all gateway hosts for 1000 operations of the step.", "s"),
         _point_column(
             "storage_cpu_s_per_1000_ops", "CPU seconds of all hosts that keep data for 1000 operations of the step.", "s"
         ),
-        Column("notes", "texts", "Why it is not valid, and what else a reader must know.", lambda one: one.visit.notes),
-        Column(
+        DataColumn("notes", "texts", "Why it is not valid, and what else a reader must know.", lambda one: one.visit.notes),
+        DataColumn(
             "remarks",
             "texts",
             "What the driver said beside its figures.",
@@ -319,24 +319,24 @@ STEPS: Final[Shape[StepLine]] = Shape(
     ),
 )
 
-SECONDS: Final[Shape[SecondLine]] = Shape(
+SECONDS: Final[TableSchema[SecondLine]] = TableSchema(
     "seconds",
     "A line for each second inside the window, of each operation of each step that tells its seconds.",
     (
         *KEY,
-        Column("operation", "text", "What was done to objects.", lambda one: one.second.operation),
-        Column("second", "whole", "Seconds since the start of the window.", lambda one: one.second.second, "s"),
-        Column("operations", "whole", "Operations that succeeded.", lambda one: one.second.count),
-        Column("bytes", "whole", "Bytes of their complete bodies.", lambda one: one.second.bytes, "B"),
-        Column("errors", "whole", "Operations that failed.", lambda one: one.second.errors),
-        Column(
+        DataColumn("operation", "text", "What was done to objects.", lambda one: one.second.operation),
+        DataColumn("second", "whole", "Seconds since the start of the window.", lambda one: one.second.second, "s"),
+        DataColumn("operations", "whole", "Operations that succeeded.", lambda one: one.second.count),
+        DataColumn("bytes", "whole", "Bytes of their complete bodies.", lambda one: one.second.bytes, "B"),
+        DataColumn("errors", "whole", "Operations that failed.", lambda one: one.second.errors),
+        DataColumn(
             "mean_ms",
             "number",
             "Mean latency; unknown where nothing succeeded.",
             lambda one: one.second.sum_us / one.second.count / 1000 if one.second.count else None,
             "ms",
         ),
-        Column(
+        DataColumn(
             "max_ms",
             "number",
             "Highest latency; unknown where nothing succeeded.",

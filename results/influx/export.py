@@ -13,7 +13,7 @@ from pydantic import NonNegativeInt
 from weighbridge.common.errors import TargetError
 from weighbridge.common.record import Record
 from weighbridge.results.influx.points import RunPoints, last_results, results_at
-from weighbridge.results.influx.server import BATCH, Away, Connection, InfluxServer, Refused
+from weighbridge.results.influx.server import BATCH, Away, InfluxConnection, InfluxServer, WriteRefused
 from weighbridge.results.influx.spool import clear
 from weighbridge.results.record.store import RunStore
 
@@ -61,7 +61,7 @@ def send_run(store: RunStore, server: InfluxServer, *, wait: Wait | None = None)
         for batch in _batches(lines()):
             try:
                 _write(connection, batch, waiting)
-            except Refused as error:
+            except WriteRefused as error:
                 if not error.batch:
                     raise
                 refused, first = refused + len(batch), first or error.message
@@ -76,7 +76,7 @@ def send_run(store: RunStore, server: InfluxServer, *, wait: Wait | None = None)
     return Sent(points=points, steps=of[True], unplaced=of[False])
 
 
-def _write(connection: Connection, batch: list[str], wait: Wait) -> None:
+def _write(connection: InfluxConnection, batch: list[str], wait: Wait) -> None:
     """Write a batch, with patience. Raises Away and Refused."""
     for number in range(TRIES):
         try:

@@ -11,7 +11,7 @@ from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.common.record import Record
 
 
-class Point(Record):
+class InfluxPoint(Record):
     """One point. `at_ms` is wall clock time in milliseconds since 1970, UTC, which is all that VictoriaMetrics keeps of a time.
 
     Tags and fields that are None are left out. A float is written as such, an int with an `i` behind it: a server keeps to the

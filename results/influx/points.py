@@ -27,7 +27,7 @@ from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results.analysis.steps.use import StepUse, step_use
 from weighbridge.results.analysis.steps.visit import Point as Figures
 from weighbridge.results.analysis.steps.visit import visit
-from weighbridge.results.influx.line_protocol import Point
+from weighbridge.results.influx.line_protocol import InfluxPoint
 from weighbridge.results.metrics import SHOWN
 from weighbridge.results.record.measurement import Second, Tally
 from weighbridge.results.record.resolved import ResolvedPlan
@@ -107,7 +107,7 @@ class RunPoints:
     def run(self) -> Iterator[str]:
         """The run itself. Raises UsageError and InvalidMeasurement where its plan or its time cannot be read."""
         yield from _lines(
-            Point(
+            InfluxPoint(
                 measurement="weighbridge_run",
                 tags=self._tags,
                 fields={"layouts": len(self._plan.layouts), "repeats": self._plan.suite.repeats},
@@ -140,7 +140,7 @@ class RunPoints:
         ops_s, bytes_s = rates
         tags = {**self._tags_of(key), "phase": phase}
         fields = {"ops_s": ops_s, "bytes_s": bytes_s, "errors": errors}
-        yield from _lines(Point(measurement="weighbridge_live", tags=tags, fields=fields, at_ms=at_ms))
+        yield from _lines(InfluxPoint(measurement="weighbridge_live", tags=tags, fields=fields, at_ms=at_ms))
 
     @cached_property
     def _plan(self) -> ResolvedPlan:
@@ -167,8 +167,8 @@ class RunPoints:
         }
 
 
-def _second(tags: Mapping[str, str | None], second: Second, began_ms: int) -> Point:
-    return Point(
+def _second(tags: Mapping[str, str | None], second: Second, began_ms: int) -> InfluxPoint:
+    return InfluxPoint(
         measurement="weighbridge_second",
         tags={**tags, "operation": second.operation},
         fields={
@@ -184,10 +184,10 @@ def _second(tags: Mapping[str, str | None], second: Second, began_ms: int) -> Po
 
 def _step(
     tags: Mapping[str, str | None], tally: Tally, found: Figures, use: StepUse | None, window_s: float, began_ms: int
-) -> Point:
+) -> InfluxPoint:
     within = {"p50": found.p50_in, "p90": found.p90_in, "p99": found.p99_in, "max": found.max_in}
     bounded = {key: one.of(found) for key, one in SHOWN.items() if one.percent is not None}
-    return Point(
+    return InfluxPoint(
         measurement="weighbridge_step",
         tags={**tags, "operation": tally.operation},
         fields={
@@ -225,11 +225,11 @@ def _host_lines(tags: Mapping[str, str | None], telemetry: Telemetry, began_ms: 
             yield from _lines(_host(tags, sample, limits.get(sample.host), began_ms))
 
 
-def _host(tags: Mapping[str, str | None], sample: HostSecond, limits: HostLimits | None, began_ms: int) -> Point:
+def _host(tags: Mapping[str, str | None], sample: HostSecond, limits: HostLimits | None, began_ms: int) -> InfluxPoint:
     cpus = limits.cpus if limits is not None else None
     used = _rate(sample.cpu_s, sample.span_s)
     disks = sample.disks
-    return Point(
+    return InfluxPoint(
         measurement="weighbridge_host",
         tags={**tags, "host": sample.host, "tier": sample.tier, "phase": sample.phase},
         fields={
@@ -256,7 +256,7 @@ def _rate(value: float | None, span_s: float) -> float | None:
     return None if value is None else value / span_s
 
 
-def _lines(point: Point) -> Iterator[str]:
+def _lines(point: InfluxPoint) -> Iterator[str]:
     line = point.line
     if line is not None:
         yield line

@@ -2,7 +2,7 @@
 
 `POST /api/v2/write` by the official client, one write a call and without the client's own retries and batches: those wait where
 nobody can end them, tell of errors in a log alone, and do not try a POST again unless told so. Who writes decides what is
-tried again: `Away` may pass, `Refused` will not by itself.
+tried again: `Away` may pass, `WriteRefused` will not by itself.
 
 InfluxDB 2 and 3 take it as it is; VictoriaMetrics too, without regard to bucket or organization; InfluxDB 1.8 with the token
 `USER:PASSWORD` and its database as bucket; older ones behind a proxy that has the two calls agree (tests/system shows one).
@@ -55,7 +55,7 @@ class Away(TargetError):
         self.after_s = after_s
 
 
-class Refused(TargetError):
+class WriteRefused(TargetError):
     """The server has answered, and will not write: it does not pass by itself.
 
     `batch`: it is these very lines that it will not have, of which it may have written some; others may be taken.
@@ -110,12 +110,12 @@ class InfluxServer(Record):
     def __str__(self) -> str:
         return f"{self.url}, bucket {self.bucket}"
 
-    def connect(self, deadline_s: float = DEADLINE_S) -> Connection:
+    def connect(self, deadline_s: float = DEADLINE_S) -> InfluxConnection:
         """A connection, that is used by one thread at a time; nothing is sent yet."""
-        return Connection(self, deadline_s)
+        return InfluxConnection(self, deadline_s)
 
 
-class Connection:
+class InfluxConnection:
     """Writes to one server. A write is over within about twice the deadline, which counts for connecting and for each wait."""
 
     def __init__(self, server: InfluxServer, deadline_s: float) -> None:
@@ -158,19 +158,19 @@ class Connection:
         if status != 204:
             # InfluxDB 1 has 200 for "understood and not done", and of a web page 200 says nothing at all.
             told = f"{self._server}: answered {status}, where a write is answered 204"
-            raise Refused(told, batch=False, advice="Is this the address of an InfluxDB?")
+            raise WriteRefused(told, batch=False, advice="Is this the address of an InfluxDB?")
 
-    def _answered(self, error: ApiException) -> Away | Refused:
+    def _answered(self, error: ApiException) -> Away | WriteRefused:
         """The error of an answer with its status; of a broken TLS handshake with none."""
         status = error.status or 0
         said = self._plain(_said(error))
         if not status:
             # A certificate that is not trusted stays so; nothing has been sent.
-            return Refused(f"{self._server}: {self._plain(error.reason or '')}", batch=False, advice=_CERTIFICATE)
+            return WriteRefused(f"{self._server}: {self._plain(error.reason or '')}", batch=False, advice=_CERTIFICATE)
         told = f"{self._server}: answered {status}{f': {said}' if said else ''}"
         if status >= 500 or status in _LATER:
             return Away(told, after_s=_seconds(error))
-        return Refused(told, batch=status in _BATCH_AT_FAULT, advice=_ADVICE.get(status, ""))
+        return WriteRefused(told, batch=status in _BATCH_AT_FAULT, advice=_ADVICE.get(status, ""))
 
     def _plain(self, text: str) -> str:
         """A text of a server or a library, in one short line and without the token, should it have been repeated."""

@@ -41,7 +41,7 @@ class Times(Record):
     max_ms: NonNegativeFloat
 
 
-class Asked(Record):
+class DiskRequests(Record):
     """What a disk was asked in one way. None where no request was seen from its beginning to its end."""
 
     way: Way
@@ -65,7 +65,7 @@ class DiskTrace(Record):
     host: str
     disk: str
     seconds: NonNegativeFloat
-    ways: tuple[Asked, ...]
+    ways: tuple[DiskRequests, ...]
     flushes: NonNegativeInt
     """Requests that carry no data: the disk is told to write its cache."""
 
@@ -92,7 +92,7 @@ def parse(told: str, *, device: str, host: str, disk: str, seconds: float) -> Di
         sizes = sorted(one.sectors * SECTOR_BYTES for one in own)
         jumps = [abs(gap) for one, gap in _gaps(issued) if one.way == way and gap]
         asked.append(
-            Asked(
+            DiskRequests(
                 way=way,
                 requests=len(own),
                 bytes=sum(sizes),

@@ -35,7 +35,7 @@ PYTHON: Final = "Python’s interpreter"
 _FRAME: Final = re.compile(r"^\s+(?P<ip>[0-9a-f]+)\s(?P<symbol>.*)\s\((?P<dso>.*)\)$")
 
 
-class Program(Record):
+class ProfiledProgram(Record):
     """A process that is profiled: whose it is, on which host, what it is called."""
 
     kind: Kind
@@ -102,7 +102,7 @@ def choose(text: str, suite: Suite) -> Chosen:
     return Chosen(workload=name, workers=int(count))
 
 
-def fold(told: str, programs: Mapping[int, Program]) -> tuple[Stack, ...]:
+def fold(told: str, programs: Mapping[int, ProfiledProgram]) -> tuple[Stack, ...]:
     """The stacks of what `perf script -F comm,pid,tid,time,ip,sym,dso` printed, by process number; most samples first.
 
     A stack begins with kind, program and thread. What belongs to none of the programs is left out.

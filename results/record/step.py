@@ -8,7 +8,7 @@ from pydantic import Field, NonNegativeInt, model_validator
 
 from weighbridge.common.record import Record
 from weighbridge.results.record.measurement import Measurement
-from weighbridge.suites import Api, DriverName, Layer, RadosBench, Workload
+from weighbridge.suites import Api, DriverName, Layer, RadosBenchOptions, Workload
 
 STEP_VERSION: Final = 1
 """1: the first."""
@@ -25,7 +25,7 @@ class Pass(Record):
     layer: Layer | None = None
     """None: the gateway as its clients find it, or what the suite is about where it is about none."""
     workloads: tuple[Workload, ...]
-    rados: RadosBench | None = None
+    rados: RadosBenchOptions | None = None
     """How `rados bench` is run on this layout alone; None: as the suite says."""
 
 

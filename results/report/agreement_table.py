@@ -11,7 +11,7 @@ from weighbridge.results.analysis.agreement import Agreement, causes, sentences
 from weighbridge.results.analysis.findings import Finding
 from weighbridge.results.analysis.steps.interval import show_latency
 from weighbridge.results.figures import UNKNOWN, show_figure, show_ms
-from weighbridge.results.report.tables import Column
+from weighbridge.results.report.tables import TableColumn
 
 CSV_HEAD: Final = (
     "layout",
@@ -42,21 +42,21 @@ CSV_HEAD: Final = (
 """Columns of `derived/agreement.csv`, in order."""
 
 HEAD: Final = (
-    Column(title="Requests"),
-    Column(title="Workers", numeric=True),
-    Column(title="Layout"),
-    Column(title="Locust", unit="op/s", numeric=True),
-    Column(title="COSBench", unit="op/s", numeric=True),
-    Column(title="Difference", numeric=True),
-    Column(title="Foretold", numeric=True),
-    Column(title="p90 of both", unit="ms", numeric=True),
-    Column(title="Max of both", unit="ms", numeric=True),
-    Column(title="Means", unit="ms apart", numeric=True),
-    Column(title="Verdict"),
+    TableColumn(title="Requests"),
+    TableColumn(title="Workers", numeric=True),
+    TableColumn(title="Layout"),
+    TableColumn(title="Locust", unit="op/s", numeric=True),
+    TableColumn(title="COSBench", unit="op/s", numeric=True),
+    TableColumn(title="Difference", numeric=True),
+    TableColumn(title="Foretold", numeric=True),
+    TableColumn(title="p90 of both", unit="ms", numeric=True),
+    TableColumn(title="Max of both", unit="ms", numeric=True),
+    TableColumn(title="Means", unit="ms apart", numeric=True),
+    TableColumn(title="Verdict"),
 )
 
 
-class Line(Record):
+class AgreementLine(Record):
     """One step; not `known`: it could not be compared."""
 
     cells: tuple[str, ...]
@@ -67,8 +67,8 @@ class AgreementTable(Record):
     """What a page shows; without lines it shows nothing."""
 
     sentences: tuple[str, ...]
-    head: tuple[Column, ...] = HEAD
-    lines: tuple[Line, ...]
+    head: tuple[TableColumn, ...] = HEAD
+    lines: tuple[AgreementLine, ...]
     causes: tuple[str, ...]
 
 
@@ -86,8 +86,8 @@ def agreement_csv(found: Sequence[Agreement]) -> str:
     return csv_lines(CSV_HEAD, [_csv_cells(one) for one in found])
 
 
-def _line(one: Agreement) -> Line:
-    return Line(
+def _line(one: Agreement) -> AgreementLine:
+    return AgreementLine(
         cells=(
             one.about,
             str(one.workers),

@@ -29,7 +29,7 @@ NUMBERS: Final = frozenset({"Workers", "Ratio", "95 % interval", "p", "q", "Mann
 """Columns that are sorted as numbers."""
 
 
-class EffectLine(Record):
+class CertaintyLine(Record):
     """One cell of the map: what is shown, and what each column is sorted by. `weak`: nothing is claimed by it."""
 
     cells: tuple[str, ...]
@@ -37,12 +37,12 @@ class EffectLine(Record):
     weak: bool
 
 
-def effect_lines(comparison: Comparison) -> tuple[EffectLine, ...]:
+def effect_lines(comparison: Comparison) -> tuple[CertaintyLine, ...]:
     """The lines of the table, in the order of the comparison."""
     return tuple(_line(effect) for effect in comparison.effects)
 
 
-def _line(effect: Effect) -> EffectLine:
+def _line(effect: Effect) -> CertaintyLine:
     ratio = effect.ratio
     cells: Sequence[tuple[str, float | str | None]] = (
         (effect.about, effect.about),
@@ -59,7 +59,7 @@ def _line(effect: Effect) -> EffectLine:
         (effect.verdict, effect.verdict),
         (_doubts(effect), _doubts(effect)),
     )
-    return EffectLine(
+    return CertaintyLine(
         cells=tuple(shown for shown, _ in cells),
         values=tuple("" if value is None else f"{value:.9g}" if isinstance(value, (int, float)) else value for _, value in cells),
         weak=effect.verdict not in ("better", "worse"),

@@ -10,7 +10,7 @@ from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.results.charts.flame import flame
 from weighbridge.results.figures import UNKNOWN, show_figure
-from weighbridge.results.record.block_trace import Asked, DiskTrace, Times
+from weighbridge.results.record.block_trace import DiskRequests, DiskTrace, Times
 from weighbridge.results.record.profile import Profile, Profiled
 
 DISK_TITLES: Final = (
@@ -77,7 +77,7 @@ def _disk_caption(disk: DiskTrace) -> str:
     )
 
 
-def _line(asked: Asked, seconds: float) -> tuple[str, ...]:
+def _line(asked: DiskRequests, seconds: float) -> tuple[str, ...]:
     """A row of the table; of what was not seen, dashes."""
     rate = asked.requests / seconds if seconds else None
     speed = asked.bytes / seconds / 1e6 if seconds else None

@@ -10,7 +10,7 @@ from typing import Final
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.agreement import Agreement
-from weighbridge.results.analysis.card import Card, card_words, foremost
+from weighbridge.results.analysis.card import FigureCard, card_words, foremost
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.findings import DRIVERS, Finding, headline, overall, subjects
 from weighbridge.results.analysis.reasons import Reason
@@ -151,13 +151,13 @@ def layout_facts(manifest: Manifest) -> dict[str, dict[str, str]]:
     return found
 
 
-def _cards(rows: Sequence[Row], findings: Sequence[Finding], colours: dict[str, str]) -> tuple[Card, ...]:
+def _cards(rows: Sequence[Row], findings: Sequence[Finding], colours: dict[str, str]) -> tuple[FigureCard, ...]:
     made = []
     for about, pairs in _kinds(rows, findings).items():
         finding = foremost(pairs)
         words = card_words(finding)
         colour = colours[finding.faster] if finding.shown else "var(--muted)"
-        made.append(Card(figure=words.figure, about=about, text=words.text, detail=words.detail, colour=colour))
+        made.append(FigureCard(figure=words.figure, about=about, text=words.text, detail=words.detail, colour=colour))
     return tuple(made)
 
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.findings import DRIVERS, subjects
-from weighbridge.results.analysis.layers.ascent import beside
-from weighbridge.results.analysis.layers.staircase import INSIDE, Staircase, Step, doubts, gaps, percent, staircase_csv
+from weighbridge.results.analysis.layers.staircase import INSIDE, LayerStep, Staircase, doubts, gaps, percent, staircase_csv
+from weighbridge.results.analysis.layers.staircases import beside
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import limit_brief
 from weighbridge.results.charts.staircase_chart import StaircaseChart, staircase_chart
@@ -23,7 +23,7 @@ LAYER_COLUMNS: Final = (*COLUMNS[: COLUMNS.index("driver") + 1], "layer", *COLUM
 _BESIDE: Final = {"rbd": "RBD", "cephfs": "CephFS"}
 
 
-class Line(Record):
+class LayerLine(Record):
     """One layer of one staircase as a table shows it, all in words."""
 
     about: str
@@ -63,7 +63,7 @@ class StaircasePage(Record):
     stairs: tuple[Staircase, ...]
     layers: tuple[Row, ...]
     chart: StaircaseChart | None
-    lines: tuple[Line, ...]
+    lines: tuple[LayerLine, ...]
     beside: tuple[BesideLine, ...]
 
     @property
@@ -108,12 +108,12 @@ def staircase_page(stairs: Sequence[Staircase], layers: Sequence[Row], layouts: 
     )
 
 
-def _line(stair: Staircase, step: Step, *, first: bool) -> Line:
+def _line(stair: Staircase, step: LayerStep, *, first: bool) -> LayerLine:
     below = f"{percent(step.of_below)} of {INSIDE[step.below]}" if step.below is not None else UNKNOWN
     said = f"{step.doubt.verdict}: {step.doubt.text}" if step.doubt is not None else ""
     least = "≥ " if step.held else ""
     at = f"at {step.workers} worker{'s' * (step.workers > 1)}" if step.workers is not None else ""
-    return Line(
+    return LayerLine(
         about=f"{stair.about[:1].upper()}{stair.about[1:]}",
         layout=stair.layout,
         first=first,

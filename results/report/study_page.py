@@ -8,7 +8,7 @@ from typing import Any
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.study.recap import RecapCell
-from weighbridge.results.analysis.study.study import Grid, Outcome
+from weighbridge.results.analysis.study.study import StudyOutcome, StudyTable
 from weighbridge.results.charts.recap_chart import RecapChart, recap_chart, told
 from weighbridge.results.record.store import write_whole
 
@@ -16,7 +16,7 @@ from weighbridge.results.record.store import write_whole
 class StudyPage(Record):
     """What the report shows of a study: its outcome, and the chart of its recap."""
 
-    outcome: Outcome
+    outcome: StudyOutcome
     chart: RecapChart
 
     @property
@@ -40,10 +40,10 @@ class StudyPage(Record):
         return tuple(written)
 
 
-def study_page(outcome: Outcome) -> StudyPage:
+def study_page(outcome: StudyOutcome) -> StudyPage:
     """The page of a study that a run replays, by what it came to."""
     return StudyPage(outcome=outcome, chart=recap_chart(outcome.recaps))
 
 
-def _slug(grid: Grid) -> str:
+def _slug(grid: StudyTable) -> str:
     return re.sub(r"[^a-z0-9]+", "-", grid.title.lower()).strip("-")[:40]

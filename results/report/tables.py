@@ -15,7 +15,7 @@ from weighbridge.results.analysis.steps.use import limit_brief
 from weighbridge.results.figures import UNKNOWN, show_figure, show_ms
 
 
-class Column(Record):
+class TableColumn(Record):
     """One column. `about` says what its figures are."""
 
     title: str
@@ -24,7 +24,7 @@ class Column(Record):
     about: str = ""
 
 
-class Line(Record):
+class TableLine(Record):
     """One line: a cell for each column. Lines that are not ranked must not look like those that are."""
 
     cells: tuple[str, ...]
@@ -41,36 +41,38 @@ class Table(Record):
     """A table with its title."""
 
     title: str
-    columns: tuple[Column, ...]
-    lines: tuple[Line, ...]
+    columns: tuple[TableColumn, ...]
+    lines: tuple[TableLine, ...]
 
 
 _ABOUT = (
-    Column(title="Workload", about="The name of the workload in the suite."),
-    Column(title="Operation", about="What was done to objects: read, write, delete, list or head."),
-    Column(title="Size", numeric=True, about="Size of an object, or the expected mean where sizes are drawn from a distribution."),
-    Column(title="API", about="The interface that the requests used: Swift or S3."),
-    Column(
+    TableColumn(title="Workload", about="The name of the workload in the suite."),
+    TableColumn(title="Operation", about="What was done to objects: read, write, delete, list or head."),
+    TableColumn(
+        title="Size", numeric=True, about="Size of an object, or the expected mean where sizes are drawn from a distribution."
+    ),
+    TableColumn(title="API", about="The interface that the requests used: Swift or S3."),
+    TableColumn(
         title="Driver",
         about="What made the requests: Locust with the native engine or an SDK, or COSBench, or a bench of the store’s own.",
     ),
-    Column(title="Workers", numeric=True, about="Clients that each kept exactly one request outstanding (a closed loop)."),
-    Column(title="Layout", about="What was weighed: the services and the hosts they ran on."),
-    Column(
+    TableColumn(title="Workers", numeric=True, about="Clients that each kept exactly one request outstanding (a closed loop)."),
+    TableColumn(title="Layout", about="What was weighed: the services and the hosts they ran on."),
+    TableColumn(
         title="Throughput",
         unit="op/s",
         numeric=True,
         about="Operations that succeeded inside the window, by its length. Geometric mean of the repeats’ own, ± half of its 95 % "
         "interval.",
     ),
-    Column(
+    TableColumn(
         title="Bandwidth",
         unit="MB/s",
         numeric=True,
         about="Bytes of complete bodies inside the window, in 10⁶ bytes a second. Geometric mean of the repeats’ own.",
     ),
     *(
-        Column(
+        TableColumn(
             title=f"p{percent}",
             unit="ms",
             numeric=True,
@@ -80,56 +82,56 @@ _ABOUT = (
         )
         for percent in (50, 90, 99)
     ),
-    Column(
+    TableColumn(
         title="Max",
         unit="ms",
         numeric=True,
         about="The slowest operation that succeeded, in any repeat, or the bin that it lies in. It grows with the samples. "
         "≥: requests that were not seen to end took at least so long.",
     ),
-    Column(
+    TableColumn(
         title="First byte",
         unit="ms",
         numeric=True,
         about="The first byte of 90 % of the reads that succeeded came within so long. Geometric mean of the repeats’ own.",
     ),
-    Column(title="Mean", unit="ms", numeric=True, about="Total of all latencies by their number."),
-    Column(title="Samples", numeric=True, about="Operations that succeeded, over all repeats."),
-    Column(
+    TableColumn(title="Mean", unit="ms", numeric=True, about="Total of all latencies by their number."),
+    TableColumn(title="Samples", numeric=True, about="Operations that succeeded, over all repeats."),
+    TableColumn(
         title="Errors",
         numeric=True,
         about="Operations that failed, over all repeats, also those left out. They are in no other figure.",
     ),
-    Column(
+    TableColumn(
         title="Gateway CPU",
         unit="s/1000 op",
         numeric=True,
         about="CPU seconds of all gateway hosts in the window for 1000 operations of any kind that succeeded. A step of several "
         "operations shares it over all of them. Geometric mean of the repeats’ own; unknown where the hosts could not be sampled.",
     ),
-    Column(
+    TableColumn(
         title="Storage CPU",
         unit="s/1000 op",
         numeric=True,
         about="The same of all hosts that keep data. Where one host does both, neither is known.",
     ),
-    Column(
+    TableColumn(
         title="Saturated",
         about="The resource that may have been the limit: the most used of those used to 80 % or more of what they may be (memory: "
         "95 %), or whose CPU quota ran out in half of its periods; +1 where there is another. Of those below, the most used.",
     ),
-    Column(title="Repeats", numeric=True, about="How many repeats the figures are made of."),
-    Column(
+    TableColumn(title="Repeats", numeric=True, about="How many repeats the figures are made of."),
+    TableColumn(
         title="Steady",
         about="Whether throughput was the same all through the window: MSER-5 finds no warm-up left in it, and fifths of it and a "
         "fitted line stay within 20 % and 10 % of its mean or within the scatter. –: too short, or too much scatter, to tell.",
     ),
-    Column(
+    TableColumn(
         title="Valid",
         about="Whether failures, CPU and NIC of the driver’s host and Little’s law were within bounds. Ranked is what is valid, "
         "not unsteady, and not above what it stands on.",
     ),
-    Column(
+    TableColumn(
         title="In doubt",
         about="The letters of what is in doubt of these figures: under the headline each has its reason. What is provisional ranks "
         "nothing.",
@@ -144,14 +146,14 @@ def table(rows: Sequence[Row], found: Sequence[Reason] = (), *, title: str = "Th
     return Table(title=title, columns=_ABOUT, lines=tuple(_line(row, marks(row, found)) for row in rows))
 
 
-def _line(row: Row, doubts: str) -> Line:
+def _line(row: Row, doubts: str) -> TableLine:
     counts = (row.samples, row.errors)
     cpu_s = (row.gateway_cpu_s_per_1000_ops, row.storage_cpu_s_per_1000_ops)
     limit = limit_brief(row.resources)
     latencies = ((row.p50_ms, row.p50_in), (row.p90_ms, row.p90_in), (row.p99_ms, row.p99_in), (row.max_ms, row.max_in))
     valid = "yes" if row.valid else "no"
     steady = None if row.steady is None else "yes" if row.steady else "no"
-    return Line(
+    return TableLine(
         cells=(
             row.workload,
             row.operation,

@@ -10,7 +10,7 @@ from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.sameness import sameness
-from weighbridge.results.analysis.tuning.ledger import Entry
+from weighbridge.results.analysis.tuning.ledger import LedgerEntry
 from weighbridge.results.analysis.tuning.ledger_table import SIGNS, ledger_lines
 from weighbridge.results.analysis.tuning.tuning_cards import cards
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult, change_words, could_be_shown, interval_words
@@ -39,7 +39,7 @@ class Unmoved(Record):
     verdict: str
 
 
-class Told(Record):
+class ParameterNotes(Record):
     """A parameter as its file tells it, with what was tried and what came of it."""
 
     key: str
@@ -135,7 +135,7 @@ def _sentences(result: TuningResult) -> Iterator[str]:
         yield f"{_upper(one.words.rstrip('.'))}."
 
 
-def _unmoved(entry: Entry) -> Unmoved:
+def _unmoved(entry: LedgerEntry) -> Unmoved:
     return Unmoved(name=entry.name, trials=entry.trials, cells=tuple(_cells(one) for one in entry.effects), verdict=entry.verdict)
 
 
@@ -144,7 +144,7 @@ def _cells(effect: Effect) -> tuple[str, str, str]:
     return change, interval_words(effect) or UNKNOWN, could_be_shown(effect) or UNKNOWN
 
 
-def _told(result: TuningResult, one: Parameter) -> Told:
+def _told(result: TuningResult, one: Parameter) -> ParameterNotes:
     was = show_setting(result.run.layout_settings[one.key]) if one.key in result.run.layout_settings else UNKNOWN
     default = one.default_at(result.run.release)
     tried = []
@@ -153,7 +153,7 @@ def _told(result: TuningResult, one: Parameter) -> Told:
             changes = [change_words(effect) for effect in entry.effects if effect.ratio is not None]
             value = show_setting(entry.arm.settings[one.key])
             tried.append((f"{SIGNS[entry.verdict]} {entry.verdict}", value, "; ".join(changes)))
-    return Told(
+    return ParameterNotes(
         key=one.key,
         option=one.option,
         default=UNKNOWN if default is None else show_setting(default),

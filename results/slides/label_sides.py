@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from weighbridge.results.slides.slide import Axis, Series, Side, Spot
+from weighbridge.results.slides.slide import Axis, ChartPoint, Series, Side
 
 _ASPECT: Final = 2.5
 """Width of a chart by its height."""
@@ -23,7 +23,7 @@ Place = tuple[float, float]
 def sided(series: Sequence[Series], across: Axis, up: Axis) -> tuple[Series, ...]:
     """The same series with a side for each label, one label after the other."""
 
-    def place(spot: Spot) -> Place:
+    def place(spot: ChartPoint) -> Place:
         return _along(spot.x, across) * _ASPECT, _along(spot.y, up)
 
     taken = [point for one in series for point in _path([place(spot) for spot in one.spots], joined=one.joined)]
@@ -57,7 +57,7 @@ def _path(places: Sequence[Place], *, joined: bool) -> Iterator[Place]:
             yield x_a + (x_b - x_a) * share, y_a + (y_b - y_a) * share
 
 
-def _whiskers(spot: Spot, place: Callable[[Spot], Place]) -> Iterator[Place]:
+def _whiskers(spot: ChartPoint, place: Callable[[ChartPoint], Place]) -> Iterator[Place]:
     """Points along the whiskers of a spot."""
     for low, high, field in ((spot.low, spot.high, "y"), (spot.x_low, spot.x_high, "x")):
         if low is not None and high is not None:

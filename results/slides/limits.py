@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
-from weighbridge.results.analysis.layers.staircase import NAMES, PLAIN, Level, Staircase, Step, doubts, gaps, percent
+from weighbridge.results.analysis.layers.staircase import NAMES, PLAIN, LayerStep, Level, Staircase, doubts, gaps, percent
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import limit_brief, limit_words, saturated
 from weighbridge.results.charts.chart_theme import Look
@@ -16,7 +16,7 @@ from weighbridge.results.slides.evidence import Evidence
 from weighbridge.results.slides.grid_fitting import size_for
 from weighbridge.results.slides.page import ROOM_PT, body_pt
 from weighbridge.results.slides.setup import shade
-from weighbridge.results.slides.slide import Cell, Grid, Slide
+from weighbridge.results.slides.slide import Slide, SlideTable, TableCell
 from weighbridge.results.slides.words import counted, upper
 
 ABREAST: Final = 6
@@ -77,26 +77,26 @@ def _layers_title(about: str, stairs: Sequence[Staircase]) -> str:
     return f"{upper(about)} lose most at {name} of {stair.layout}: {percent(share)} of what its {below} can do"
 
 
-def _stairs_grid(stairs: Sequence[Staircase], look: Look) -> Grid:
+def _stairs_grid(stairs: Sequence[Staircase], look: Look) -> SlideTable:
     there = {step.level for stair in stairs for step in stair.steps}
     head = (
-        Cell(text="", fill=look.grid),
-        *(Cell(text=stair.layout, fill=look.grid, bold=True, align="center") for stair in stairs),
+        TableCell(text="", fill=look.grid),
+        *(TableCell(text=stair.layout, fill=look.grid, bold=True, align="center") for stair in stairs),
     )
     lines = [head]
     for level in (one for one in _ORDER if one in there):
         found = [next((step for step in stair.steps if step.level == level), None) for stair in stairs]
-        lines.append((Cell(text=NAMES[level], bold=True), *(_step_cell(step, look) for step in found)))
-    return Grid(widths=(0.18, *(0.82 / len(stairs),) * len(stairs)), lines=tuple(lines), largest_pt=20)
+        lines.append((TableCell(text=NAMES[level], bold=True), *(_step_cell(step, look) for step in found)))
+    return SlideTable(widths=(0.18, *(0.82 / len(stairs),) * len(stairs)), lines=tuple(lines), largest_pt=20)
 
 
-def _step_cell(step: Step | None, look: Look) -> Cell:
+def _step_cell(step: LayerStep | None, look: Look) -> TableCell:
     if step is None or step.throughput_ops_s is None:
-        return Cell(text="–" if step is not None else "", ink=look.muted, align="center")
+        return TableCell(text="–" if step is not None else "", ink=look.muted, align="center")
     share = f"\n{percent(step.of_below)} of {PLAIN[step.below]}" if step.of_below is not None and step.below is not None else ""
     doubt = f" ({step.doubt.verdict})" if step.doubt is not None and step.doubt.verdict != "at least" else ""
     text = f"{'≥ ' if step.held else ''}{show_figure(step.throughput_ops_s)}{share}{doubt}"
-    return Cell(text=text, ink=None if step.believable else look.bad, align="center")
+    return TableCell(text=text, ink=None if step.believable else look.bad, align="center")
 
 
 # ---- resources
@@ -154,20 +154,23 @@ def _fitting(
     return pages
 
 
-def _resource_grid(tops: dict[str, dict[str, Row]], layouts: Sequence[str], look: Look) -> Grid:
-    head = (Cell(text="", fill=look.grid), *(Cell(text=name, fill=look.grid, bold=True, align="center") for name in layouts))
+def _resource_grid(tops: dict[str, dict[str, Row]], layouts: Sequence[str], look: Look) -> SlideTable:
+    head = (
+        TableCell(text="", fill=look.grid),
+        *(TableCell(text=name, fill=look.grid, bold=True, align="center") for name in layouts),
+    )
     lines = [head]
     for about, rows in tops.items():
-        lines.append((Cell(text=about, bold=True), *(_limit_cell(rows.get(name), look) for name in layouts)))
-    return Grid(widths=(0.22, *(0.78 / len(layouts),) * len(layouts)), lines=tuple(lines), largest_pt=20)
+        lines.append((TableCell(text=about, bold=True), *(_limit_cell(rows.get(name), look) for name in layouts)))
+    return SlideTable(widths=(0.22, *(0.78 / len(layouts),) * len(layouts)), lines=tuple(lines), largest_pt=20)
 
 
-def _limit_cell(row: Row | None, look: Look) -> Cell:
+def _limit_cell(row: Row | None, look: Look) -> TableCell:
     brief = limit_brief(row.resources) if row is not None else None
     if row is None or brief is None:
-        return Cell(text="not recorded", ink=look.muted, align="center")
+        return TableCell(text="not recorded", ink=look.muted, align="center")
     full = bool(saturated(row.resources))
-    return Cell(text=brief, fill=shade(look) if full else None, bold=full, align="center")
+    return TableCell(text=brief, fill=shade(look) if full else None, bold=full, align="center")
 
 
 def _limit_words(row: Row) -> str:

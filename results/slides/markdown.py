@@ -15,7 +15,7 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.inert import inert
 from weighbridge.results.record.store import write_whole
 from weighbridge.results.slides.picture import picture
-from weighbridge.results.slides.slide import Deck, Grid, Slide
+from weighbridge.results.slides.slide import Deck, Slide, SlideTable
 
 PICTURES: Final = "pictures"
 _AS_LEFT: Final = "←"
@@ -92,7 +92,7 @@ def _slide(one: Slide) -> Iterator[str]:
     yield "<!--\n{}\n-->".format(inert("\n".join(one.notes)).replace("--", "-\N{WORD JOINER}-"))
 
 
-def _table(grid: Grid) -> Iterator[str]:
+def _table(grid: SlideTable) -> Iterator[str]:
     texts: list[list[str]] = []
     for row, line in enumerate(grid.lines):
         texts.append([])
@@ -110,7 +110,7 @@ def _table(grid: Grid) -> Iterator[str]:
         yield _line(words)
 
 
-def _reaches(grid: Grid, row: int, column: int) -> bool:
+def _reaches(grid: SlideTable, row: int, column: int) -> bool:
     """Whether a covered cell belongs to one left of it in its own line."""
     return any(column < place + cell.across for place, cell in enumerate(grid.lines[row][:column]) if cell.across > 1)
 

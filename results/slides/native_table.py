@@ -13,7 +13,7 @@ from weighbridge.results.slides.fitting import bound
 from weighbridge.results.slides.grid_fitting import EDGE_PT, SIDE_PT, columns_pt, lines_pt, size_for
 from weighbridge.results.slides.page import LEFT_PT, ROOM_PT
 from weighbridge.results.slides.paint import bare, made, rgb
-from weighbridge.results.slides.slide import Cell, Grid
+from weighbridge.results.slides.slide import SlideTable, TableCell
 
 _PLAIN: Final = "{2D5ABB26-0587-4C30-8999-92F81FD0307C}"
 """The name that PowerPoint has for no style and no lines."""
@@ -23,7 +23,7 @@ _FALLBACK: Final = (13, 12, 11, 10, 9, 8)
 _ALIGN: Final = {"left": PP_ALIGN.LEFT, "center": PP_ALIGN.CENTER, "right": PP_ALIGN.RIGHT}
 
 
-def add_table(slide: Any, grid: Grid, look: Look, *, top_pt: float, end_pt: float) -> None:
+def add_table(slide: Any, grid: SlideTable, look: Look, *, top_pt: float, end_pt: float) -> None:
     """Draw a table over the whole width, at the largest size at which it ends in time."""
     room = end_pt - top_pt
     size = size_for(grid, ROOM_PT, room)
@@ -48,7 +48,7 @@ def add_table(slide: Any, grid: Grid, look: Look, *, top_pt: float, end_pt: floa
                 table.cell(row, column).merge(table.cell(row + cell.down - 1, column + cell.across - 1))
 
 
-def _fill(place: Any, cell: Cell, look: Look, size: int) -> None:
+def _fill(place: Any, cell: TableCell, look: Look, size: int) -> None:
     frame = place.text_frame
     frame.word_wrap = True
     for number, text in enumerate(bound(cell.text).split("\n")):

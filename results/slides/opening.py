@@ -12,7 +12,7 @@ from weighbridge.results.charts.chart_theme import Look
 from weighbridge.results.figures import show_ratio
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.slides.evidence import Evidence
-from weighbridge.results.slides.slide import Card, Slide
+from weighbridge.results.slides.slide import Slide, SlideCard
 from weighbridge.results.slides.words import counted, listed, rests_on, upper
 
 CARDS: Final = 8
@@ -59,7 +59,7 @@ def _told(evidence: Evidence) -> list[tuple[str, Sequence[Finding]]]:
     return [(evidence.called[kind], pairs) for kind, pairs in evidence.pairs.items()]
 
 
-def _card(evidence: Evidence, about: str, pairs: Sequence[Finding], look: Look) -> Card:
+def _card(evidence: Evidence, about: str, pairs: Sequence[Finding], look: Look) -> SlideCard:
     """The ratio of the layout that is farthest ahead of the first, or of the first over the one that comes nearest to it.
 
     A colour is a claim's: what is provisional, not shown or not comparable has none.
@@ -67,7 +67,7 @@ def _card(evidence: Evidence, about: str, pairs: Sequence[Finding], look: Look) 
     chosen = foremost(pairs)
     words = card_words(chosen)
     colour = evidence.drawn(look)[chosen.faster].colour if chosen.shown else look.muted
-    return Card(figure=words.figure, about=upper(about), text=words.text, detail=words.detail, colour=colour)
+    return SlideCard(figure=words.figure, about=upper(about), text=words.text, detail=words.detail, colour=colour)
 
 
 def _repeats(evidence: Evidence) -> str:

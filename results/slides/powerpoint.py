@@ -34,7 +34,7 @@ from weighbridge.results.slides.page import (
     TOP_PT,
 )
 from weighbridge.results.slides.paint import made, rgb
-from weighbridge.results.slides.slide import Card, Deck, LineChart, ScatterChart, Series, Slide
+from weighbridge.results.slides.slide import Deck, LineChart, ScatterChart, Series, Slide, SlideCard
 from weighbridge.results.slides.template import blank
 
 _EARLIEST: Final = (1980, 1, 1, 0, 0, 0)
@@ -198,7 +198,7 @@ class _Sheet:
         run.font.color.rgb = rgb(self._look.ink)
         self._at_pt += height + 2 * GAP_PT
 
-    def _cards(self, cards: tuple[Card, ...], below_pt: float) -> None:
+    def _cards(self, cards: tuple[SlideCard, ...], below_pt: float) -> None:
         """Figures in one row, or two of more than four, each with the colour of the layout that leads at its top."""
         rows = 1 if len(cards) <= 4 else 2
         columns = -(-len(cards) // rows)
@@ -222,13 +222,13 @@ class _Sheet:
         self._at_pt += rows * (height + GAP_PT) + GAP_PT / 2
 
 
-def _card_lines(card: Card, sizes: tuple[int, int]) -> tuple[tuple[str, int, bool], ...]:
+def _card_lines(card: SlideCard, sizes: tuple[int, int]) -> tuple[tuple[str, int, bool], ...]:
     """The texts of a card with their size and whether they are bold."""
     figure, words = sizes
     return (card.figure, figure, True), (bound(card.about), words, True), (card.text, words, False), (card.detail, words, False)
 
 
-def _card_pt(card: Card, room_pt: float, sizes: tuple[int, int]) -> float:
+def _card_pt(card: SlideCard, room_pt: float, sizes: tuple[int, int]) -> float:
     return sum(height_pt(text, room_pt, size, bold=bold) for text, size, bold in _card_lines(card, sizes))
 
 

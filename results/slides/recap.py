@@ -20,7 +20,7 @@ from weighbridge.results.metrics import METRICS, MetricKey
 from weighbridge.results.slides.evidence import Evidence
 from weighbridge.results.slides.grid_fitting import size_for
 from weighbridge.results.slides.page import ROOM_PT, body_pt
-from weighbridge.results.slides.slide import Cell, Grid, Slide
+from weighbridge.results.slides.slide import Slide, SlideTable, TableCell
 from weighbridge.results.slides.words import counted, listed, rests_on, upper
 
 ABREAST: Final = 5
@@ -134,10 +134,10 @@ class _Map:
                 pages[-1].append(line)
         return pages
 
-    def grid(self, subjects: Sequence[str], page: Sequence[Line]) -> Grid:
+    def grid(self, subjects: Sequence[str], page: Sequence[Line]) -> SlideTable:
         """The table of some layouts and lines."""
         look = self.look
-        blank = Cell(text="", fill=look.grid)
+        blank = TableCell(text="", fill=look.grid)
         names = [cell for name in subjects for cell in (_head(name, look, across=2), blank.model_copy(update={"covered": True}))]
         units = [_head(unit, look) for _ in subjects for unit in ("op/s", "p90")]
         lines = [
@@ -148,29 +148,29 @@ class _Map:
             mine = list(group)
             called = upper(self.evidence.called.get(kind, kind[0]))
             for number, (_, workers) in enumerate(mine):
-                about = Cell(text=called, bold=True, down=1 if number else len(mine), covered=number > 0)
-                at = Cell(text="all" if workers is None else str(workers), align="center", bold=workers is None)
+                about = TableCell(text=called, bold=True, down=1 if number else len(mine), covered=number > 0)
+                at = TableCell(text="all" if workers is None else str(workers), align="center", bold=workers is None)
                 values = [_cell(self.cells.get((kind, workers, name, metric)), look) for name in subjects for metric in _METRICS]
                 lines.append((about, at, *values))
         share = 0.71 / (2 * len(subjects))
-        return Grid(widths=(0.18, 0.11, *(share,) * (2 * len(subjects))), lines=tuple(lines), heads=2, largest_pt=22)
+        return SlideTable(widths=(0.18, 0.11, *(share,) * (2 * len(subjects))), lines=tuple(lines), heads=2, largest_pt=22)
 
 
-def _head(text: str, look: Look, *, across: int = 1) -> Cell:
-    return Cell(text=text, fill=look.grid, bold=True, align="center", across=across)
+def _head(text: str, look: Look, *, across: int = 1) -> TableCell:
+    return TableCell(text=text, fill=look.grid, bold=True, align="center", across=across)
 
 
-def _cell(one: Effect | None, look: Look) -> Cell:
+def _cell(one: Effect | None, look: Look) -> TableCell:
     """A change: in colour where it is claimed, in brackets without one where it is provisional."""
     text = change_text(one)
     if one is None or one.ratio is None or one.verdict in ("not shown", "too small to matter", "not comparable"):
-        return Cell(text=text, fill=neutral(look) if one is not None else None, ink=look.muted, align="center")
+        return TableCell(text=text, fill=neutral(look) if one is not None else None, ink=look.muted, align="center")
     if one.verdict == "provisional":
-        return Cell(text=text, fill=neutral(look), ink=look.ink, align="center")
+        return TableCell(text=text, fill=neutral(look), ink=look.ink, align="center")
     doubled = math.log2(one.ratio.value) * (1 if one.metric == "throughput" else -1) / _DEEPEST
     doubled = min(1.0, max(-1.0, doubled))
     fill = colour_at(doubled, diverging(look))
-    return Cell(text=text, fill=fill, ink=ink_on(fill), bold=True, align="center")
+    return TableCell(text=text, fill=fill, ink=ink_on(fill), bold=True, align="center")
 
 
 def change_text(one: Effect | None) -> str:

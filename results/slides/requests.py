@@ -21,7 +21,7 @@ from weighbridge.results.doubt import graves, touching
 from weighbridge.results.figures import show_figure, show_ms, show_ratio
 from weighbridge.results.slides.evidence import Evidence, repeats
 from weighbridge.results.slides.label_sides import sided
-from weighbridge.results.slides.slide import Axis, Bar, BarChart, LineChart, ScatterChart, Series, Slide, Spot
+from weighbridge.results.slides.slide import Axis, BarChart, ChartPoint, LineChart, ScatterChart, Series, Slide, SlideBar
 from weighbridge.results.slides.words import counted, listed, rests_on, spanned, upper, why_not
 
 ABREAST: Final = 6
@@ -165,9 +165,9 @@ def _paths(style: Style, stops: Sequence[Stop], *, last_only: bool) -> Iterator[
         yield Series(name=f"{name}, not ranked", colour=style.colour, shape="cross", spots=crosses, joined=False)
 
 
-def _spot(stop: Stop, *, labelled: bool) -> Spot:
+def _spot(stop: Stop, *, labelled: bool) -> ChartPoint:
     several = stop.repeats > 1
-    return Spot(
+    return ChartPoint(
         x=stop.throughput_ops_s,
         y=stop.p90_ms or 0.0,
         x_low=stop.low_ops_s if several else None,
@@ -318,10 +318,10 @@ def _lines(style: Style, rows: Sequence[Row], counts: Sequence[int]) -> Iterator
         yield Series(name=f"{style.layout}, not ranked", colour=style.colour, shape="cross", spots=crosses, joined=False)
 
 
-def _column(row: Row, places: dict[int, int]) -> Spot:
+def _column(row: Row, places: dict[int, int]) -> ChartPoint:
     rates = [point.throughput_ops_s for point in row.used]
     several = len(rates) > 1
-    return Spot(
+    return ChartPoint(
         x=places[row.workers],
         y=row.throughput_ops_s or 0.0,
         low=min(rates) if several else None,
@@ -344,9 +344,9 @@ def _shown(counts: Sequence[int], series: Sequence[Series]) -> LineChart | BarCh
     )
 
 
-def _bar(one: Series, spot: Spot) -> Bar:
+def _bar(one: Series, spot: ChartPoint) -> SlideBar:
     label = show_figure(spot.y) if one.joined else f"× {show_figure(spot.y)}"
-    return Bar(name=one.name, value=spot.y, low=spot.low, high=spot.high, colour=one.colour, label=label)
+    return SlideBar(name=one.name, value=spot.y, low=spot.low, high=spot.high, colour=one.colour, label=label)
 
 
 # ---- both

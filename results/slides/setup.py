@@ -15,7 +15,7 @@ from weighbridge.results.record.resolved import PlannedHost, PlannedStructure
 from weighbridge.results.slides.evidence import Evidence
 from weighbridge.results.slides.grid_fitting import SMALLEST_PT, lines_pt
 from weighbridge.results.slides.page import ROOM_PT, body_pt
-from weighbridge.results.slides.slide import Cell, Grid, Slide
+from weighbridge.results.slides.slide import Slide, SlideTable, TableCell
 from weighbridge.results.slides.words import counted, listed, spanned
 from weighbridge.suites import Suite
 
@@ -224,17 +224,17 @@ class _Table:
                 held.append(name)
         return held
 
-    def grid(self, common: Sequence[tuple[str, str]], names: Sequence[str]) -> Grid:
+    def grid(self, common: Sequence[tuple[str, str]], names: Sequence[str]) -> SlideTable:
         """The table: what all have in common, then a line for each setting."""
         look, layouts = self.look, self.layouts
-        lines = [(Cell(text="", fill=look.grid), *(Cell(text=name, fill=look.grid, bold=True) for name in layouts))]
+        lines = [(TableCell(text="", fill=look.grid), *(TableCell(text=name, fill=look.grid, bold=True) for name in layouts))]
         for name, value in common:
-            lines.append((Cell(text=name, bold=True), *_told_once(value, len(layouts))))
+            lines.append((TableCell(text=name, bold=True), *_told_once(value, len(layouts))))
         for name in names:
             fill = shade(look) if _differ(self.facts[name]) else None
-            lines.append((Cell(text=_called(name), bold=True, fill=fill), *_merged(self.facts[name], fill)))
+            lines.append((TableCell(text=_called(name), bold=True, fill=fill), *_merged(self.facts[name], fill)))
         first = 0.17 if len(layouts) > 1 else 0.22
-        return Grid(widths=(first, *((1 - first) / len(layouts),) * len(layouts)), lines=tuple(lines), largest_pt=18)
+        return SlideTable(widths=(first, *((1 - first) / len(layouts),) * len(layouts)), lines=tuple(lines), largest_pt=18)
 
 
 def shade(look: Look) -> str:
@@ -242,13 +242,13 @@ def shade(look: Look) -> str:
     return "#FFF3DC" if look.name == "light" else "#3A2F17"
 
 
-def _told_once(value: str, layouts: int) -> Iterator[Cell]:
+def _told_once(value: str, layouts: int) -> Iterator[TableCell]:
     """One cell for all layouts."""
-    yield Cell(text=value, across=layouts)
-    yield from (Cell(text="", covered=True) for _ in range(1, layouts))
+    yield TableCell(text=value, across=layouts)
+    yield from (TableCell(text="", covered=True) for _ in range(1, layouts))
 
 
-def _merged(values: Sequence[str], fill: str | None) -> Iterator[Cell]:
+def _merged(values: Sequence[str], fill: str | None) -> Iterator[TableCell]:
     """A cell for each value, neighbours that are the same as one."""
     brief = {value: _brief(value) for value in values}
     if len(set(brief.values())) < len(brief):
@@ -261,8 +261,8 @@ def _merged(values: Sequence[str], fill: str | None) -> Iterator[Cell]:
         longest = (_LONGEST // len(values) + 30) * (end - at)
         text = brief[values[at]]
         shown = text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
-        yield Cell(text=shown, fill=fill, across=end - at)
-        yield from (Cell(text="", fill=fill, covered=True) for _ in range(at + 1, end))
+        yield TableCell(text=shown, fill=fill, across=end - at)
+        yield from (TableCell(text="", fill=fill, covered=True) for _ in range(at + 1, end))
         at = end
 
 

@@ -17,7 +17,7 @@ Align = Literal["left", "center", "right"]
 Side = Literal["above", "left", "right", "below"]
 
 
-class Cell(Record):
+class TableCell(Record):
     """A cell of a table. `across` and `down` say over how many columns and lines it goes; those it covers are `covered`."""
 
     text: str
@@ -31,22 +31,22 @@ class Cell(Record):
     covered: bool = False
 
 
-class Grid(Record):
+class SlideTable(Record):
     """A table: its first `heads` lines are its head. `widths` are the columns' shares of the whole, in any unit."""
 
     widths: tuple[float, ...]
-    lines: Annotated[tuple[tuple[Cell, ...], ...], Field(min_length=1)]
+    lines: Annotated[tuple[tuple[TableCell, ...], ...], Field(min_length=1)]
     heads: PositiveInt = 1
     largest_pt: PositiveInt = 20
 
     @model_validator(mode="after")
-    def _even(self) -> Grid:
+    def _even(self) -> SlideTable:
         if any(len(line) != len(self.widths) for line in self.lines):
             raise ValueError(f"each line of the table needs {len(self.widths)} cells")
         return self
 
 
-class Spot(Record):
+class ChartPoint(Record):
     """One point of a chart. Of a line chart `x` is the place of its category, from 0. None: no whisker."""
 
     x: float
@@ -66,7 +66,7 @@ class Series(Record):
     name: str
     colour: Colour
     shape: str
-    spots: Annotated[tuple[Spot, ...], Field(min_length=1)]
+    spots: Annotated[tuple[ChartPoint, ...], Field(min_length=1)]
     joined: bool = True
 
 
@@ -98,7 +98,7 @@ class ScatterChart(Record):
     series: Annotated[tuple[Series, ...], Field(min_length=1)]
 
 
-class Bar(Record):
+class SlideBar(Record):
     """A bar from 0, with whiskers where an interval is known."""
 
     name: str
@@ -114,10 +114,10 @@ class BarChart(Record):
     """Bars that lie, the first one on top."""
 
     across: Axis
-    bars: Annotated[tuple[Bar, ...], Field(min_length=1)]
+    bars: Annotated[tuple[SlideBar, ...], Field(min_length=1)]
 
 
-class Card(Record):
+class SlideCard(Record):
     """A figure as it is put on a screen, what it is about, and what it rests on."""
 
     figure: str
@@ -134,10 +134,10 @@ class Slide(Record):
     """A slug that tells it from all others."""
     title: str
     lead: str = ""
-    cards: tuple[Card, ...] = ()
+    cards: tuple[SlideCard, ...] = ()
     lines: tuple[str, ...] = ()
     """Sentences, a bullet each."""
-    grid: Grid | None = None
+    grid: SlideTable | None = None
     chart: LineChart | ScatterChart | BarChart | None = None
     code: str = ""
     """A command, as it is typed."""

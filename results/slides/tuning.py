@@ -12,7 +12,7 @@ from weighbridge.results.charts.chart_theme import Look, diverging, neutral
 from weighbridge.results.record.resolved import PlannedLayout
 from weighbridge.results.slides.evidence import Evidence
 from weighbridge.results.slides.recap import change_text
-from weighbridge.results.slides.slide import Axis, Bar, BarChart, Slide
+from weighbridge.results.slides.slide import Axis, BarChart, Slide, SlideBar
 from weighbridge.results.slides.words import rests_on, upper
 
 BARS: Final = 10
@@ -68,7 +68,7 @@ def _chart(effects: list[Effect], changed: Mapping[str, str], look: Look) -> Bar
     return BarChart(across=Axis(title="change of throughput, %", low=-top, high=top, step=step), bars=bars)
 
 
-def _bar(one: Effect, name: str, look: Look) -> Bar:
+def _bar(one: Effect, name: str, look: Look) -> SlideBar:
     if one.ratio is None:
         raise ValueError(f"{one.subject} has no ratio to draw")
     value, low, high = (None if end is None else (end - 1) * 100 for end in (one.ratio.value, one.ratio.low, one.ratio.high))
@@ -76,7 +76,7 @@ def _bar(one: Effect, name: str, look: Look) -> Bar:
     colour = {"better": colours[5], "worse": colours[1]}.get(
         one.verdict, look.axis if one.verdict != "provisional" else neutral(look)
     )
-    return Bar(name=name, value=value or 0.0, low=low, high=high, colour=colour, label=change_text(one))
+    return SlideBar(name=name, value=value or 0.0, low=low, high=high, colour=colour, label=change_text(one))
 
 
 def one_setting_each(layouts: tuple[PlannedLayout, ...]) -> dict[str, str]:

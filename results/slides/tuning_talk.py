@@ -9,7 +9,7 @@ from weighbridge.results.analysis import card
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.sameness import verdict
 from weighbridge.results.analysis.tuning import tuning_cards
-from weighbridge.results.analysis.tuning.ledger import Entry
+from weighbridge.results.analysis.tuning.ledger import LedgerEntry
 from weighbridge.results.analysis.tuning.ledger_table import RESTARTED, LedgerLine, change_figure, ledger_lines, short_names
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult, could_be_shown, gain_words, interval_words
 from weighbridge.results.charts.chart_data import nice_top
@@ -21,7 +21,7 @@ from weighbridge.results.slides.evidence import Evidence
 from weighbridge.results.slides.grid_fitting import size_for
 from weighbridge.results.slides.page import ROOM_PT, body_pt
 from weighbridge.results.slides.setup import setup
-from weighbridge.results.slides.slide import Axis, Bar, BarChart, Card, Cell, Deck, Grid, Slide
+from weighbridge.results.slides.slide import Axis, BarChart, Deck, Slide, SlideBar, SlideCard, SlideTable, TableCell
 from weighbridge.results.slides.words import counted, upper
 from weighbridge.suites.tuning import show_setting
 
@@ -30,7 +30,7 @@ BARS: Final = 12
 _FAULTS: Final = 5
 _READABLE_PT: Final = 14
 """Type below which a table goes to one slide more."""
-Line = tuple[Cell, ...]
+Line = tuple[TableCell, ...]
 
 
 def tuning_talk(evidence: Evidence, result: TuningResult, look: Look) -> Deck:
@@ -91,9 +91,11 @@ def _answer(evidence: Evidence, result: TuningResult) -> Slide:
     )
 
 
-def _card(one: card.Card) -> Card:
+def _card(one: card.FigureCard) -> SlideCard:
     """The card with the setting's short name: there is no room for a long one."""
-    return Card(figure=one.figure, about=one.about, text=short_names([one.text])[one.text], detail=one.detail, colour=one.colour)
+    return SlideCard(
+        figure=one.figure, about=one.about, text=short_names([one.text])[one.text], detail=one.detail, colour=one.colour
+    )
 
 
 def _tried(result: TuningResult, look: Look) -> Iterator[Slide]:
@@ -110,7 +112,7 @@ def _tried(result: TuningResult, look: Look) -> Iterator[Slide]:
         was = show_setting(run.layout_settings[one.key]) if one.key in run.layout_settings else UNKNOWN
         tried = ", ".join(show_setting(level.value) for level in one.levels)
         needs = UNKNOWN if scope is None else RESTARTED[scope]
-        lines.append((Cell(text=one.key, bold=True), *(Cell(text=text) for text in (was, tried, needs))))
+        lines.append((TableCell(text=one.key, bold=True), *(TableCell(text=text) for text in (was, tried, needs))))
     notes = tuple(
         f"{one.key}: {one.effect}{f' Trap: {one.trap}' if one.trap else ''}{f' ({one.reference})' if one.reference else ''}"
         for one in tuning.parameters
@@ -138,11 +140,14 @@ def _ledger(result: TuningResult, look: Look) -> Iterator[Slide]:
 def _ledger_line(one: LedgerLine, name: str, look: Look) -> Line:
     ink = _ink(one.verdict, look)
     return (
-        Cell(text=name, bold=not one.weak),
-        *(Cell(text=change.change, align="right", ink=_ink(change.tone, look), bold=bool(change.tone)) for change in one.changes),
-        Cell(text=f"{one.sign} {one.verdict}", ink=ink, bold=not one.weak),
-        Cell(text=one.gateway_cpu, align="right"),
-        Cell(text=str(one.trials), align="right"),
+        TableCell(text=name, bold=not one.weak),
+        *(
+            TableCell(text=change.change, align="right", ink=_ink(change.tone, look), bold=bool(change.tone))
+            for change in one.changes
+        ),
+        TableCell(text=f"{one.sign} {one.verdict}", ink=ink, bold=not one.weak),
+        TableCell(text=one.gateway_cpu, align="right"),
+        TableCell(text=str(one.trials), align="right"),
     )
 
 
@@ -197,7 +202,7 @@ def _chart(shown: Sequence[tuple[str, Effect]], metric: str, look: Look) -> BarC
         low, high = (None if end is None else percent(end) for end in (effect.ratio.low, effect.ratio.high))
         colour = {"better": colours[5], "worse": colours[1]}.get(effect.verdict, look.axis)
         bars.append(
-            Bar(name=name, value=percent(effect.ratio.value), low=low, high=high, colour=colour, label=change_figure(effect))
+            SlideBar(name=name, value=percent(effect.ratio.value), low=low, high=high, colour=colour, label=change_figure(effect))
         )
     ends = [value for bar in bars for value in (bar.value, bar.low, bar.high) if value is not None]
     # An interval without an end would press all bars together.
@@ -222,11 +227,11 @@ def _without_effect(result: TuningResult, look: Look) -> Iterator[Slide]:
     yield from _pages("no-effect", title, foot, head, widths, lines, notes, look)
 
 
-def _without_line(entry: Entry, name: str, look: Look) -> Line:
-    cells = [Cell(text=name)]
+def _without_line(entry: LedgerEntry, name: str, look: Look) -> Line:
+    cells = [TableCell(text=name)]
     for effect in entry.effects:
-        cells.append(Cell(text=interval_words(effect) or UNKNOWN, align="right", ink=look.muted))
-        cells.append(Cell(text=could_be_shown(effect) or UNKNOWN, align="right"))
+        cells.append(TableCell(text=interval_words(effect) or UNKNOWN, align="right", ink=look.muted))
+        cells.append(TableCell(text=could_be_shown(effect) or UNKNOWN, align="right"))
     return tuple(cells)
 
 
@@ -248,10 +253,10 @@ def _chosen(result: TuningResult, look: Look) -> Iterator[Slide]:
         changes = [change_figure(one) for one in effects] or [UNKNOWN] * len(run.objectives)
         lines.append(
             (
-                Cell(text=key, bold=True),
-                Cell(text=was),
-                Cell(text=show_setting(value), bold=True, ink=_ink("better", look)),
-                *(Cell(text=text, align="right") for text in changes),
+                TableCell(text=key, bold=True),
+                TableCell(text=was),
+                TableCell(text=show_setting(value), bold=True, ink=_ink("better", look)),
+                *(TableCell(text=text, align="right") for text in changes),
             )
         )
     files = ", ".join(fragment.name for fragment in winner.fragments)
@@ -285,10 +290,10 @@ def _confirmation(result: TuningResult, look: Look) -> Iterator[Slide]:
         ink = _ink(cells[2], look)
         lines.append(
             (
-                Cell(text=upper(result.called(number)), bold=True),
-                Cell(text=cells[0], align="right", bold=True, ink=ink),
-                Cell(text=cells[1], align="right"),
-                Cell(text=cells[2], ink=ink),
+                TableCell(text=upper(result.called(number)), bold=True),
+                TableCell(text=cells[0], align="right", bold=True, ink=ink),
+                TableCell(text=cells[1], align="right"),
+                TableCell(text=cells[2], ink=ink),
             )
         )
     foot = f"{counted(found.repeats, 'visit')} of each, in random order, on data that it was not chosen on."
@@ -345,10 +350,10 @@ def _pages(
 ) -> Iterator[Slide]:
     """A table on as few slides as hold it in type that can be read; all notes are on the first."""
     right = [next((line[place].align for line in lines), "left") for place in range(len(head))]
-    first = tuple(Cell(text=text, bold=True, fill=look.grid, align=align) for text, align in zip(head, right, strict=True))
+    first = tuple(TableCell(text=text, bold=True, fill=look.grid, align=align) for text, align in zip(head, right, strict=True))
 
-    def grid(part: Sequence[Line]) -> Grid:
-        return Grid(widths=widths, lines=(first, *part), largest_pt=20)
+    def grid(part: Sequence[Line]) -> SlideTable:
+        return SlideTable(widths=widths, lines=(first, *part), largest_pt=20)
 
     room = body_pt(f"{title} (1 of 9)", foot=foot)
     parts = _parts(lines, lambda part: (size_for(grid(part), ROOM_PT, room) or 0) >= _READABLE_PT)

@@ -1,23 +1,23 @@
 """Studies that others published, as plans that can be replayed: which layouts, which suite, and the figures they printed."""
 
-from weighbridge.suites.studies.conclusion import Cells, Check, Compared, Conclusion
-from weighbridge.suites.studies.published import Measured, Published, Rule, Told
-from weighbridge.suites.studies.study import Comparison, Scale, ScaleName, Shape, Source, Study, Variant
+from weighbridge.suites.studies.conclusion import Cells, Compared, Conclusion, ConclusionCheck
+from weighbridge.suites.studies.published import Measured, Published, PublishedColumn, Rule
+from weighbridge.suites.studies.study import FactorComparison, ScaleName, Source, Study, StudyScale, TableShape, Variant
 
 __all__ = [
     "Cells",
-    "Check",
     "Compared",
-    "Comparison",
     "Conclusion",
+    "ConclusionCheck",
+    "FactorComparison",
     "Measured",
     "Published",
+    "PublishedColumn",
     "Rule",
-    "Scale",
     "ScaleName",
-    "Shape",
     "Source",
     "Study",
-    "Told",
+    "StudyScale",
+    "TableShape",
     "Variant",
 ]

@@ -23,7 +23,7 @@ class Cells(Record):
     workers: tuple[PositiveInt, ...] = ()
 
 
-class Check(Record):
+class ConclusionCheck(Record):
     """One thing that can be looked up in a replay: each cell of `of` set against the cells of `than`.
 
     What `than` leaves out is as in the cell that is looked at: `{variants: [swift]}` is Swift at the same workload and workers.
@@ -37,7 +37,7 @@ class Check(Record):
     """How far apart two figures may be and still count as alike; of `better` it says nothing: there the suite's bounds hold."""
 
     @model_validator(mode="after")
-    def _whole(self) -> Check:
+    def _whole(self) -> ConclusionCheck:
         lacking = [name for name in ("variants", "workloads", "workers") if not getattr(self.of, name)]
         if lacking:
             raise ValueError(f"of: {', '.join(lacking)} must be named")
@@ -51,6 +51,6 @@ class Conclusion(Record):
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
     says: str
-    checks: Annotated[tuple[Check, ...], Field(min_length=1)]
+    checks: Annotated[tuple[ConclusionCheck, ...], Field(min_length=1)]
     note: str = ""
     """What of the conclusion no replay can look up."""

@@ -14,7 +14,7 @@ Measured = Literal["throughput_ops_s", "bandwidth_mb_s", "p50_ms", "p90_ms", "p9
 Where = Literal["variant", "workload", "workers"]
 
 
-class Told(Record):
+class PublishedColumn(Record):
     """One column of published figures. `ours` is what this suite measures of the same kind; None: nothing."""
 
     column: str
@@ -52,7 +52,7 @@ class Published(Record):
     same: dict[Where, str] = Field(default_factory=dict)
     """Columns whose cells are names of this study's variants or workloads, or its numbers of workers, as they are."""
     rules: tuple[Rule, ...] = ()
-    figures: Annotated[tuple[Told, ...], Field(min_length=1)]
+    figures: Annotated[tuple[PublishedColumn, ...], Field(min_length=1)]
     note: str = ""
     """What a reader must know of these figures."""
 

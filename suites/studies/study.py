@@ -11,7 +11,7 @@ from weighbridge.common.document import did_you_mean
 from weighbridge.common.record import Record
 from weighbridge.suites.studies.conclusion import Conclusion
 from weighbridge.suites.studies.published import Measured, Published
-from weighbridge.suites.suite import RadosBench, Suite
+from weighbridge.suites.suite import RadosBenchOptions, Suite
 from weighbridge.suites.workload import Name, Workload
 
 ScaleName = Literal["lab", "full"]
@@ -45,11 +45,11 @@ class Variant(Record):
     name: Name
     layout: str
     factors: dict[str, str] = Field(default_factory=dict)
-    rados: RadosBench | None = None
+    rados: RadosBenchOptions | None = None
     """How `rados bench` is run on it, where that is what it differs in; None: as the suite says."""
 
 
-class Comparison(Record):
+class FactorComparison(Record):
     """A map of per cent change: what each other level of a factor does against the baseline, all else being the same."""
 
     factor: str
@@ -57,7 +57,7 @@ class Comparison(Record):
     against: Annotated[tuple[str, ...], Field(min_length=1)]
 
 
-class Shape(Record):
+class TableShape(Record):
     """A table as the study printed it: which dimensions run down and across, and what stands in its cells.
 
     Dimensions are variant, workload, operation, size, workers, and the study's factors.
@@ -72,7 +72,7 @@ class Shape(Record):
     """Levels of dimensions that the table is about; all others are left out."""
 
 
-class Scale(Record):
+class StudyScale(Record):
     """A size at which the study is replayed."""
 
     about: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -98,7 +98,7 @@ class Scale(Record):
         return self.workers.get(workload, {}).get(workers, workers)
 
     @model_validator(mode="after")
-    def _one(self) -> Scale:
+    def _one(self) -> StudyScale:
         if (self.suite is None) == (not self.suites):
             raise ValueError("either a suite or the names of suites that ship are wanted")
         return self
@@ -115,12 +115,12 @@ class Study(Record):
     variants: Annotated[tuple[Variant, ...], Field(min_length=1)]
     labels: dict[str, str] = Field(default_factory=dict)
     """What levels of dimensions were called in the study."""
-    compares: tuple[Comparison, ...] = ()
-    tables: Annotated[tuple[Shape, ...], Field(min_length=1)]
+    compares: tuple[FactorComparison, ...] = ()
+    tables: Annotated[tuple[TableShape, ...], Field(min_length=1)]
     published: tuple[Published, ...] = ()
     conclusions: tuple[Conclusion, ...] = ()
     """What the study concluded, each of which is held against what its replay measured."""
-    scales: Annotated[dict[ScaleName, Scale], Field(min_length=1)]
+    scales: Annotated[dict[ScaleName, StudyScale], Field(min_length=1)]
 
     @property
     def factors(self) -> tuple[str, ...]:

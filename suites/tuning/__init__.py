@@ -2,7 +2,7 @@
 
 from weighbridge.suites.tuning.objective import Aim, Objective
 from weighbridge.suites.tuning.parameter import Level, Parameter, Range, Setting, show_setting
-from weighbridge.suites.tuning.tuning import Constraints, Search, Strategy, Trials, Tuning
+from weighbridge.suites.tuning.tuning import Constraints, SearchOptions, Strategy, Trials, Tuning
 
 __all__ = [
     "Aim",
@@ -11,7 +11,7 @@ __all__ = [
     "Objective",
     "Parameter",
     "Range",
-    "Search",
+    "SearchOptions",
     "Setting",
     "Strategy",
     "Trials",

@@ -45,7 +45,7 @@ class Trials(Record):
         return self.most - self.least + 1
 
 
-class Search(Record):
+class SearchOptions(Record):
     """How Optuna's search goes. Each proposal is tried up to `trials` times; the best ones then go on as in a screen."""
 
     proposals: Annotated[int, Field(ge=1, le=10_000)] = 24
@@ -88,7 +88,7 @@ class Tuning(Record):
     """By which ratio figures must differ for it to matter."""
     parameters: Annotated[tuple[Parameter, ...], Field(min_length=1)]
     trials: Trials = Trials()
-    search: Search = Search()
+    search: SearchOptions = SearchOptions()
     budget: Annotated[Seconds, Field(gt=0)] | None = None
     """What all of it may take, confirmation included; None: as long as it takes."""
     confirm: Annotated[int, Field(ge=0, le=100)] = 5
@@ -138,7 +138,7 @@ class Tuning(Record):
         if (self.suite is None) == (not self.workloads):
             raise ValueError("either a suite or workloads of its own are wanted")
         # By their values: a record that was written down and is read again has all of its fields given.
-        if self.strategy != "search" and self.search != Search():
+        if self.strategy != "search" and self.search != SearchOptions():
             raise ValueError(f"search: given, but the strategy is {self.strategy}")
         if self.suite is not None and self.cache != "before-step":
             raise ValueError("cache: given, but it is the suite's")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.inside import (
-    Entry,
+    FolderEntry,
     Refused,
     entries,
     is_there,
@@ -161,11 +161,11 @@ def test_all_below_a_folder_is_told_with_what_it_is(folder: Path, outside: Path)
     os.mkfifo(folder / "pipe")
     link = "a link, which is not followed"
     assert list(entries(folder)) == [
-        Entry(name="a"),
-        Entry(name="linked", otherwise=link),
-        Entry(name="pipe", otherwise="a pipe"),
-        Entry(name="b/c"),
-        Entry(name="b/link", otherwise=link),
+        FolderEntry(name="a"),
+        FolderEntry(name="linked", otherwise=link),
+        FolderEntry(name="pipe", otherwise="a pipe"),
+        FolderEntry(name="b/c"),
+        FolderEntry(name="b/link", otherwise=link),
     ]
 
 

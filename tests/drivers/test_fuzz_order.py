@@ -16,7 +16,7 @@ from weighbridge.drivers.driver import GaveUp
 from weighbridge.drivers.order import (
     EVENT,
     ORDER,
-    Age,
+    AgeBuckets,
     Aged,
     AgeRound,
     Cleaned,
@@ -24,7 +24,7 @@ from weighbridge.drivers.order import (
     CosbenchSite,
     Event,
     Failed,
-    Kept,
+    KeptFile,
     Measured,
     Order,
     Prepare,
@@ -53,11 +53,11 @@ ORDERS: Final[tuple[Order, ...]] = (
     Prepare(workload=WORKLOAD),
     Step(workload=WORKLOAD, workers=2),
     Cleanup(workload=WORKLOAD, what="all"),
-    Age(age=SuiteAge(fill="100MB", size="4KiB"), objects=10),
+    AgeBuckets(age=SuiteAge(fill="100MB", size="4KiB"), objects=10),
     Quit(),
 )
 MEASUREMENT: Final = fake_measurement(window_s=1.0, workers=1, mean_ms=50, errors={"http-503": 2})
-KEPT: Final = (Kept(name="a.txt", text="it said this"),)
+KEPT: Final = (KeptFile(name="a.txt", text="it said this"),)
 EVENTS: Final[tuple[Event, ...]] = (
     Ready(versions={"locust": "2.43"}),
     Progress(phase="measure", done=1.5, total=3.0),

@@ -13,7 +13,7 @@ from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust import account
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.order import Target
-from weighbridge.gateways.exchange import Answer, WrongAnswer
+from weighbridge.gateways.exchange import HttpAnswer, WrongAnswer
 from weighbridge.gateways.verify import listed
 
 ENTITY = b'<!DOCTYPE a [<!ENTITY e SYSTEM "file:///etc/passwd">]><ListBucketResult><Contents><Key>&e;</Key></Contents></ListBucketResult>'
@@ -59,12 +59,12 @@ def test_a_list_with_entities_is_refused_by_all_that_read_lists(origin: tuple[st
     with pytest.raises(DriverError, match="a document type or an entity"):
         list(Account(target, 5).objects("b"))
     with pytest.raises(WrongAnswer, match="a document type or an entity"):
-        listed(Answer(200, {}, ENTITY), "s3")
+        listed(HttpAnswer(200, {}, ENTITY), "s3")
 
 
 def test_a_list_nested_without_end_is_an_answer_that_cannot_be_read() -> None:
     with pytest.raises(WrongAnswer, match="cannot be read"):
-        listed(Answer(200, {}, DEEP), "swift")
+        listed(HttpAnswer(200, {}, DEEP), "swift")
 
 
 @pytest.mark.parametrize(

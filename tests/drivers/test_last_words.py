@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 import weighbridge.drivers.cosbench.loop
 import weighbridge.drivers.locust.loop
-from weighbridge.drivers.cosbench.ending import Ending
+from weighbridge.drivers.cosbench.ending import EndRequest
 from weighbridge.drivers.order import CosbenchSite, Event, Failed, Setup, Target
 
 TARGET = Target(api="s3", url="http://127.0.0.1:9", user="u", key=SecretStr("planted-key"), token=SecretStr("planted/token"))
@@ -24,17 +24,17 @@ def raises(*_: Any) -> None:
 
 
 def by_locust(said: list[Event], monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(weighbridge.drivers.locust.loop, "Stock", raises)
+    monkeypatch.setattr(weighbridge.drivers.locust.loop, "PreparedObjects", raises)
     inbox = gevent.queue.Queue()
     inbox.put(SETUP.model_dump_json().encode())
-    return weighbridge.drivers.locust.loop.Loop(inbox, said.append).run()
+    return weighbridge.drivers.locust.loop.LocustLoop(inbox, said.append).run()
 
 
 def by_cosbench(said: list[Event], monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(weighbridge.drivers.cosbench.loop, "Bench", raises)
+    monkeypatch.setattr(weighbridge.drivers.cosbench.loop, "Cosbench", raises)
     inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     inbox.put(SETUP.model_dump_json().encode())
-    return weighbridge.drivers.cosbench.loop.Loop(inbox, said.append, Ending()).run()
+    return weighbridge.drivers.cosbench.loop.CosbenchLoop(inbox, said.append, EndRequest()).run()
 
 
 @pytest.mark.parametrize("driven", [by_locust, by_cosbench])

@@ -40,7 +40,7 @@ def driver(tmp_path: Path, *argv: str, silence_s: float = 30.0, look: Callable[[
     log = tmp_path / "driver.log"
     with log.open("wb") as stderr:
         process = subprocess.Popen(
-            [sys.executable, *(argv or ("-m", "weighbridge.drivers.fake"))],
+            [sys.executable, *(argv or ("-m", "tests.support.fake_driver"))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
@@ -94,7 +94,7 @@ def test_the_figures_of_the_fake_driver_hang_together_and_depend_on_the_seed_alo
 
 
 def test_a_driver_that_says_it_failed_raises_with_its_words_and_its_log(tmp_path: Path) -> None:
-    with driver(tmp_path, "-m", "weighbridge.drivers.fake", "--fail", "step") as running:
+    with driver(tmp_path, "-m", "tests.support.fake_driver", "--fail", "step") as running:
         running.setup(SETUP)
         with pytest.raises(DriverError, match="'step' fails as asked") as caught:
             running.step(Step(workload=MIX, workers=1))
@@ -109,7 +109,7 @@ def test_a_driver_that_ends_in_an_order_raises_with_its_status_and_the_last_line
 
 
 def test_a_driver_that_is_killed_raises_with_the_name_of_the_signal(tmp_path: Path) -> None:
-    with driver(tmp_path, "-m", "weighbridge.drivers.fake", "--hang", "step") as running:
+    with driver(tmp_path, "-m", "tests.support.fake_driver", "--hang", "step") as running:
         running.setup(SETUP)
         os.kill(running.process.pid, signal.SIGKILL)
         with pytest.raises(DriverError, match="SIGKILL"):
@@ -118,7 +118,7 @@ def test_a_driver_that_is_killed_raises_with_the_name_of_the_signal(tmp_path: Pa
 
 def test_a_silent_driver_raises_after_its_deadline_and_is_ended(tmp_path: Path) -> None:
     started = time.monotonic()
-    with driver(tmp_path, "-m", "weighbridge.drivers.fake", "--hang", "setup", silence_s=1.5) as running:
+    with driver(tmp_path, "-m", "tests.support.fake_driver", "--hang", "setup", silence_s=1.5) as running:
         with pytest.raises(DriverError, match=r"said nothing for 1\.5 s while it was to do 'setup'"):
             running.setup(SETUP)
         pid = running.process.pid
@@ -165,7 +165,7 @@ def test_what_ends_beside_a_driver_is_seen_within_a_second_while_it_is_waited_fo
         if time.monotonic() - since > 0.5:
             raise DriverError("client-2: station 3 of 4 was ended by SIGKILL")
 
-    with driver(tmp_path, "-m", "weighbridge.drivers.fake", "--hang", "setup", look=look) as running:
+    with driver(tmp_path, "-m", "tests.support.fake_driver", "--hang", "setup", look=look) as running:
         with pytest.raises(DriverError, match="station 3 of 4 was ended"):
             running.setup(SETUP)
         assert time.monotonic() - since < 0.5 + 1.0
@@ -209,7 +209,7 @@ def test_an_answer_to_another_order_raises(tmp_path: Path) -> None:
 
 
 def test_nothing_more_is_asked_of_a_driver_that_failed(tmp_path: Path) -> None:
-    with driver(tmp_path, "-m", "weighbridge.drivers.fake", "--fail", "setup") as running:
+    with driver(tmp_path, "-m", "tests.support.fake_driver", "--fail", "setup") as running:
         with pytest.raises(DriverError, match="fails as asked"):
             running.setup(SETUP)
         with pytest.raises(DriverError, match="before its last order was answered"):

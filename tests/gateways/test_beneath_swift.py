@@ -9,10 +9,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from stub_host import StubHost
 
-from weighbridge.gateways.swift import beneath
+from weighbridge.gateways.swift import below
 from weighbridge.gateways.swift.files import Secrets
-from weighbridge.gateways.swift.roster import Proxy
-from weighbridge.gateways.swift.settings import Settings
+from weighbridge.gateways.swift.settings import SwiftSettings
+from weighbridge.gateways.swift.swift_servers import Proxy
 from weighbridge.gateways.swift.tell_ring import told
 
 PROXY = Proxy("proxy-server-0", "gateway-1", "10.0.0.2", 8080, "/etc/swift/proxy-server-0.conf")
@@ -28,12 +28,12 @@ def test_disks_are_numbered_without_the_holes_of_a_ring() -> None:
 
 
 def test_a_proxy_past_its_front_is_told_where_the_storage_is_and_one_without_a_front_says_it_itself() -> None:
-    fronted = beneath.direct(PROXY, "k", Settings(s3api=True), fronted=True)
+    fronted = below.direct(PROXY, "k", SwiftSettings(s3api=True), fronted=True)
     assert [(one.api, one.url, one.storage_url) for one in fronted] == [
         ("swift", "http://10.0.0.2:8080/auth/v1.0", "http://10.0.0.2:8080/v1/AUTH_weigh"),
         ("s3", "http://10.0.0.2:8080", None),
     ]
-    assert [one.storage_url for one in beneath.direct(PROXY, "k", Settings(), fronted=False)] == [None]
+    assert [one.storage_url for one in below.direct(PROXY, "k", SwiftSettings(), fronted=False)] == [None]
 
 
 @pytest.fixture
@@ -46,9 +46,14 @@ def store(tmp_path: Path) -> StubHost:
 
 def test_object_servers_are_named_by_their_hosts_and_show_no_secret(store: StubHost) -> None:
     secret = Secrets()
-    below = beneath.object_servers(store, [store], secret, 1)
-    assert [(one.host, one.port, one.device) for one in below.servers] == [("store-1", 6200, "d0")]
-    assert (below.ring, below.part_power, below.replicas, below.account) == (((0, 0),), 1, 1, "AUTH_weigh")
-    assert below.hash_suffix.get_secret_value() == secret.suffix
-    assert secret.suffix not in repr(below)
-    assert secret.prefix not in repr(below)
+    servers = below.object_servers(store, [store], secret, 1)
+    assert [(one.host, one.port, one.device) for one in servers.servers] == [("store-1", 6200, "d0")]
+    assert (servers.ring, servers.part_power, servers.replicas, servers.account) == (
+        ((0, 0),),
+        1,
+        1,
+        "AUTH_weigh",
+    )
+    assert servers.hash_suffix.get_secret_value() == secret.suffix
+    assert secret.suffix not in repr(servers)
+    assert secret.prefix not in repr(servers)

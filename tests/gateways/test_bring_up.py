@@ -15,10 +15,10 @@ from weighbridge.common.errors import CommandFailed, ServiceFailed, UsageError, 
 from weighbridge.gateways.gateway import Standing
 from weighbridge.gateways.rgw.facts import uneven
 from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.gateways.rgw.settings import Place as RgwPlace
-from weighbridge.gateways.rgw.settings import Settings as RgwSettings
-from weighbridge.gateways.swift.settings import Place as SwiftPlace
-from weighbridge.gateways.swift.settings import Settings as SwiftSettings
+from weighbridge.gateways.rgw.settings import RgwPlacement as RgwPlace
+from weighbridge.gateways.rgw.settings import RgwSettings
+from weighbridge.gateways.swift.settings import SwiftPlacement as SwiftPlace
+from weighbridge.gateways.swift.settings import SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
 
 NAMES = ("client-1", "gateway-1", "store-1", "store-2", "store-3")

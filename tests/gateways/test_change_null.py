@@ -8,11 +8,11 @@ import pytest
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.common.scope import Scope
 from weighbridge.gateways.host import Host
-from weighbridge.gateways.null.null import Null, Place, Settings
+from weighbridge.gateways.null.null import Null, NullPlacement, NullSettings
 from weighbridge.gateways.verify import verify
 from weighbridge.topologies.fake import FakeHost
 
-PLACE = Place(target="gateway-1")
+PLACE = NullPlacement(target="gateway-1")
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def hosts(tmp_path: Path) -> Iterator[dict[str, Host]]:
 
 
 def null(**settings: object) -> Null:
-    return Null("engine", PLACE, Settings.model_validate(settings))
+    return Null("engine", PLACE, NullSettings.model_validate(settings))
 
 
 def test_a_null_target_takes_other_options_on_the_same_port_with_the_same_key(hosts: dict[str, Host]) -> None:

@@ -18,13 +18,12 @@ from weighbridge.common.errors import ServiceFailed, UsageError, VerificationFai
 from weighbridge.common.scope import Scope
 from weighbridge.gateways.gateway import Standing
 from weighbridge.gateways.host import Host, Service
-from weighbridge.gateways.null.null import Null
-from weighbridge.gateways.null.null import Place as NullPlace
-from weighbridge.gateways.null.null import Settings as NullSettings
+from weighbridge.gateways.null.null import Null, NullSettings
+from weighbridge.gateways.null.null import NullPlacement as NullPlace
 from weighbridge.gateways.rgw import scopes
 from weighbridge.gateways.rgw.effective import effective, read_as
 from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.gateways.rgw.settings import Place, Settings
+from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 
 CONF = "/etc/ceph/ceph.conf"
 HAPROXY = "/etc/haproxy/haproxy.cfg"
@@ -150,10 +149,10 @@ class Stage:
 
 
 def rgw(front: str | None = None, release: str = "ceph-16", **settings: Any) -> Rgw:
-    place = Place.model_validate(
+    place = RgwPlacement.model_validate(
         {"mon": "store-1", "osd": STORES, "radosgw": ("gateway-1",), **({front: "gateway-1"} if front else {})}
     )
-    return Rgw(release, place, Settings.model_validate(settings))
+    return Rgw(release, place, RgwSettings.model_validate(settings))
 
 
 @pytest.fixture
@@ -394,5 +393,5 @@ def test_each_setting_has_the_least_that_it_needs(key: str, scope: Scope) -> Non
 
 
 def test_settings_that_differ_are_told_by_their_keys_those_that_are_missing_too() -> None:
-    one = Settings.model_validate({"options": {"client": {"rgw_x": 1}}, "radosgw": {"threads": 3}})
-    assert scopes.differing(one, Settings()) == ("radosgw.threads", "options.client.rgw_x")
+    one = RgwSettings.model_validate({"options": {"client": {"rgw_x": 1}}, "radosgw": {"threads": 3}})
+    assert scopes.differing(one, RgwSettings()) == ("radosgw.threads", "options.client.rgw_x")

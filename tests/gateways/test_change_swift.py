@@ -19,18 +19,17 @@ from weighbridge.common.errors import ServiceFailed, UsageError, VerificationFai
 from weighbridge.common.scope import SCOPES, Scope
 from weighbridge.gateways.gateway import Standing
 from weighbridge.gateways.host import Host, Service
-from weighbridge.gateways.null.null import Null
-from weighbridge.gateways.null.null import Place as NullPlace
-from weighbridge.gateways.null.null import Settings as NullSettings
+from weighbridge.gateways.null.null import Null, NullSettings
+from weighbridge.gateways.null.null import NullPlacement as NullPlace
 from weighbridge.gateways.swift import scopes
 from weighbridge.gateways.swift.ask_servers import silent
-from weighbridge.gateways.swift.settings import Place, Settings
+from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
 from weighbridge.gateways.swift.tell_servers import processes
 
 NAMES = ("client-1", "gateway-1", "balancer-1", "store-1", "store-2", "store-3")
 STORES = NAMES[3:]
-PLACE = Place(proxy=("gateway-1",), storage=STORES, haproxy="balancer-1")
+PLACE = SwiftPlacement(proxy=("gateway-1",), storage=STORES, haproxy="balancer-1")
 INFO = {"Version": "2.6.12", "Nbthread": "1", "Maxconn": "4096"}
 ROWS = [{"svname": "a", "status": "UP", "algo": ""}, {"svname": "BACKEND", "status": "UP", "algo": "roundrobin"}]
 OBJECT_CONF = "/etc/swift/object-server.conf"
@@ -110,7 +109,7 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def swift(**settings: Any) -> Swift:
-    return Swift("swift-2.35", PLACE, Settings.model_validate(settings))
+    return Swift("swift-2.35", PLACE, SwiftSettings.model_validate(settings))
 
 
 def test_object_servers_are_ended_given_their_file_and_started_before_anything_is_asked(stage: Stage) -> None:
@@ -260,8 +259,8 @@ def test_another_gateway_release_or_placement_is_refused(stage: Stage) -> None:
     standing = stage.rise()
     others = [
         Null("engine", NullPlace(target="gateway-1"), NullSettings()),
-        Swift("swift-2.30", PLACE, Settings()),
-        Swift("swift-2.35", Place(proxy=("gateway-1",), storage=STORES), Settings()),
+        Swift("swift-2.30", PLACE, SwiftSettings()),
+        Swift("swift-2.35", SwiftPlacement(proxy=("gateway-1",), storage=STORES), SwiftSettings()),
     ]
     for other in others:
         with pytest.raises(UsageError, match="not another kind, release or placement"):
@@ -291,7 +290,7 @@ def test_the_scope_of_a_setting_is_what_hangs_on_it(key: str, scope: Scope) -> N
 
 def test_every_setting_has_a_scope_within_which_it_can_be_changed_or_is_of_the_cluster() -> None:
     other: Mapping[str, Any] = {"object": {"workers": 2, "tpool_threads": 4}, "options": {"proxy": {"app:x": {"a": 1}}}}
-    keys = scopes.changed(Settings(), Settings.model_validate(other))
+    keys = scopes.changed(SwiftSettings(), SwiftSettings.model_validate(other))
     assert keys == ("object.workers", "object.tpool_threads", "options.proxy.app:x.a")
     assert all(Swift.scope(key) in SCOPES for key in keys)
 

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from weighbridge.gateways import ini
 from weighbridge.gateways.apache.settings import ApacheSettings
 from weighbridge.gateways.haproxy.settings import HaproxySettings
-from weighbridge.gateways.rgw.settings import Settings as RgwSettings
-from weighbridge.gateways.swift.settings import Settings as SwiftSettings
+from weighbridge.gateways.rgw.settings import RgwSettings
+from weighbridge.gateways.swift.settings import SwiftSettings
 from weighbridge.topologies.hardware import Hardware
 
 BREAKS = (

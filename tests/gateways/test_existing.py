@@ -19,7 +19,7 @@ from weighbridge.common.errors import CommandFailed, TargetError, UsageError, Ve
 from weighbridge.gateways.entrusted import answer_of
 from weighbridge.gateways.existing import credentials
 from weighbridge.gateways.existing.existing import Existing
-from weighbridge.gateways.existing.settings import Place, Settings
+from weighbridge.gateways.existing.settings import ExistingPlacement, ExistingSettings
 from weighbridge.gateways.gateway import Endpoint, Standing
 from weighbridge.gateways.verify import verify
 from weighbridge.topologies.loader import load_hardware, load_layout, shipped_hardware
@@ -71,16 +71,16 @@ def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.Monke
     return monkeypatch
 
 
-def settings(place: tuple[str, int], scheme: str = "http", **parts: Any) -> Settings:
+def settings(place: tuple[str, int], scheme: str = "http", **parts: Any) -> ExistingSettings:
     base = f"{scheme}://{place[0]}:{place[1]}"
     both = {"s3": {"url": base}, "swift": {"auth_url": f"{base}/auth/v1.0"}}
-    return Settings.model_validate(
+    return ExistingSettings.model_validate(
         {api: {**part, **parts.get(api, {})} for api, part in both.items() if parts.get(api) is not False}
     )
 
 
-def rise(client: ThisHost, given: Settings) -> Standing:
-    return Existing("any", Place(), given).bring_up({}, client, print)
+def rise(client: ThisHost, given: ExistingSettings) -> Standing:
+    return Existing("any", ExistingPlacement(), given).bring_up({}, client, print)
 
 
 def containers(place: tuple[str, int]) -> list[str]:
@@ -166,7 +166,7 @@ def test_a_token_that_was_given_opens_swift_without_auth(
     environment.setenv("OS_AUTH_TOKEN", token)
     environment.setenv("OS_STORAGE_URL", url)
     environment.delenv("ST_KEY")
-    given = Settings.model_validate({"swift": {"token_env": "OS_AUTH_TOKEN"}})
+    given = ExistingSettings.model_validate({"swift": {"token_env": "OS_AUTH_TOKEN"}})
     assert rise(client, given).facts["swift: credentials"] == "of the token of $OS_AUTH_TOKEN"
     environment.setenv("OS_AUTH_TOKEN", "old")
     with pytest.raises(VerificationFailed, match="status 401"):
@@ -204,7 +204,7 @@ def test_a_certificate_for_another_name_or_time_is_not_accepted(
 
 
 def s3_of(text: str, environment: dict[str, str]) -> tuple[str, str, str | None]:
-    given = Settings.model_validate({"s3": {"url": "http://store.example", "credentials": text}})
+    given = ExistingSettings.model_validate({"s3": {"url": "http://store.example", "credentials": text}})
     (endpoint,) = credentials.endpoints(given, environment)
     return endpoint.user, endpoint.key.get_secret_value(), endpoint.token and endpoint.token.get_secret_value()
 
@@ -266,7 +266,7 @@ def test_missing_keys_are_told_with_what_to_set_and_the_network_is_not_asked_for
 
 
 def test_everything_that_is_missing_is_told_at_once() -> None:
-    given = Settings.model_validate({"s3": {"url": "http://a.example", "credentials": "environment"}, "swift": {}})
+    given = ExistingSettings.model_validate({"s3": {"url": "http://a.example", "credentials": "environment"}, "swift": {}})
     with pytest.raises(UsageError) as error:
         credentials.endpoints(given, {})
     assert error.value.message.splitlines() == [
@@ -274,9 +274,9 @@ def test_everything_that_is_missing_is_told_at_once() -> None:
         "s3: not set: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY",
     ]
     with pytest.raises(UsageError, match=r"swift: not set: \$OS_STORAGE_URL"):
-        credentials.endpoints(Settings.model_validate({"swift": {"token_env": "T"}}), {"T": "t"})
+        credentials.endpoints(ExistingSettings.model_validate({"swift": {"token_env": "T"}}), {"T": "t"})
     with pytest.raises(UsageError, match=r"swift: \$ST_AUTH: a URL such as"):
-        credentials.endpoints(Settings.model_validate({"swift": {}}), {"ST_AUTH": "store", "ST_USER": "u", "ST_KEY": "k"})
+        credentials.endpoints(ExistingSettings.model_validate({"swift": {}}), {"ST_AUTH": "store", "ST_USER": "u", "ST_KEY": "k"})
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ def test_a_key_that_no_request_can_carry_is_refused_before_anything_is_asked_and
     environment.setenv(variable, "planted-one\nplanted-two")
     token = {"token_env": variable, "storage_url": "http://127.0.0.1:9"}
     swift = token if variable == "OS_AUTH_TOKEN" else {"auth_url": "http://127.0.0.1:9"}
-    given = Settings.model_validate({"swift": swift, "s3": {"url": "http://127.0.0.1:9"}})
+    given = ExistingSettings.model_validate({"swift": swift, "s3": {"url": "http://127.0.0.1:9"}})
     with pytest.raises(UsageError, match=f"{variable}: holds|s3: the se.*holds") as error:
         credentials.endpoints(given, dict(os.environ))
     assert "planted" not in str(error.value)
@@ -333,7 +333,7 @@ def test_a_key_that_no_request_can_carry_is_refused_before_anything_is_asked_and
 def test_a_key_in_an_address_of_the_environment_is_refused_and_not_shown(environment: pytest.MonkeyPatch) -> None:
     environment.setenv("ST_AUTH", "https://user:planted@store.example/auth/v1.0")
     with pytest.raises(UsageError, match=r"\$ST_AUTH: no user or key belongs into a URL") as error:
-        credentials.endpoints(Settings.model_validate({"swift": {}}), dict(os.environ))
+        credentials.endpoints(ExistingSettings.model_validate({"swift": {}}), dict(os.environ))
     assert "planted" not in str(error.value)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from weighbridge.common.document import Fault
-from weighbridge.gateways.fragments import Piece, fragments
+from weighbridge.gateways.fragments import FragmentPart, fragments
 from weighbridge.gateways.gateway import Rendered
 from weighbridge.topologies.loader import changed_layout, load_hardware, load_layout, shipped_hardware, shipped_layouts
 from weighbridge.topologies.sites import sites
@@ -23,12 +23,12 @@ def rendered(layout: str, changes: Mapping[str, object]) -> tuple[tuple[Rendered
     return base.gateway.render(sites(LAB)), changed.gateway.render(sites(LAB))
 
 
-def one(path: str, before: str, after: str) -> Piece:
+def one(path: str, before: str, after: str) -> FragmentPart:
     (piece,) = fragments([Rendered(host="h", path=path, text=before)], [Rendered(host="h", path=path, text=after)])
     return piece
 
 
-def said(piece: Piece) -> list[str]:
+def said(piece: FragmentPart) -> list[str]:
     """The lines of a piece after its head."""
     return piece.text.partition("\n\n")[2].splitlines()
 
@@ -52,7 +52,7 @@ def by_place(text: str, kind: str) -> dict[tuple[str, ...], list[str]]:
     return found
 
 
-def pasted(text: str, piece: Piece) -> dict[tuple[str, ...], list[str]]:
+def pasted(text: str, piece: FragmentPart) -> dict[tuple[str, ...], list[str]]:
     """The lines of a file, by container and sorted, when a person has done what a piece says."""
     lines = by_place(text, piece.kind)
     head = "\n".join(said(piece))

@@ -7,7 +7,7 @@ import pytest
 
 from weighbridge.gateways import KINDS
 from weighbridge.gateways.host import Host
-from weighbridge.gateways.null.null import Null, Place, Settings
+from weighbridge.gateways.null.null import Null, NullPlacement, NullSettings
 from weighbridge.topologies.fake import FakeHost
 from weighbridge.topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
 
@@ -51,7 +51,7 @@ def test_both_stores_are_laid_out_on_the_same_hosts_and_disks() -> None:
 
 
 def test_the_null_gateway_answers_both_apis(hosts: dict[str, Host]) -> None:
-    null = Null("engine", Place(target="gateway-1"), Settings(delay_ms=1))
+    null = Null("engine", NullPlacement(target="gateway-1"), NullSettings(delay_ms=1))
     standing = null.bring_up(hosts, hosts["client-1"], print)
     assert tuple(one.api for one in standing.endpoints) == null.apis()
     assert standing.facts["verified"].startswith("16 operations")
@@ -60,17 +60,19 @@ def test_the_null_gateway_answers_both_apis(hosts: dict[str, Host]) -> None:
 
 
 def test_the_null_gateway_says_between_what_its_delays_are_drawn(hosts: dict[str, Host]) -> None:
-    null = Null("engine", Place(target="gateway-1"), Settings(delay_ms=2, delay_spread=0.5))
+    null = Null("engine", NullPlacement(target="gateway-1"), NullSettings(delay_ms=2, delay_spread=0.5))
     assert null.bring_up(hosts, hosts["client-1"], print).facts["delay"] == "1 to 3 ms, drawn by the seed, before each answer"
 
 
 def test_a_null_target_that_is_to_fail_is_not_verified(hosts: dict[str, Host]) -> None:
-    standing = Null("engine", Place(target="gateway-1"), Settings(fail_share=1.0)).bring_up(hosts, hosts["client-1"], print)
+    standing = Null("engine", NullPlacement(target="gateway-1"), NullSettings(fail_share=1.0)).bring_up(
+        hosts, hosts["client-1"], print
+    )
     assert standing.facts["verified"].startswith("no:")
 
 
 def test_the_null_targets_key_is_on_no_command_line(hosts: dict[str, Host]) -> None:
-    standing = Null("engine", Place(target="gateway-1"), Settings()).bring_up(hosts, hosts["client-1"], print)
+    standing = Null("engine", NullPlacement(target="gateway-1"), NullSettings()).bring_up(hosts, hosts["client-1"], print)
     key = standing.endpoints[0].key.get_secret_value()
     lines = [_command_line(path) for path in Path("/proc").glob("[0-9]*/cmdline")]
     assert not [line for line in lines if key.encode() in line]

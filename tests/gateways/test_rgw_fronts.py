@@ -12,9 +12,9 @@ from weighbridge.gateways.front import Backend, Front
 from weighbridge.gateways.gateway import Standing
 from weighbridge.gateways.host import Host, Service
 from weighbridge.gateways.probe import Probe
-from weighbridge.gateways.rgw.cluster import Cluster
+from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.gateways.rgw.settings import Place, Settings
+from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 
 sys.path.insert(0, str(Path(__file__).parent))
 from test_bring_up import STORES, Stage
@@ -67,11 +67,11 @@ class Fronted:
 
         for host in self.stage.hosts.values():
             monkeypatch.setattr(host, "_answer", listen)
-        monkeypatch.setattr(Cluster, "front", front)
+        monkeypatch.setattr(CephCluster, "front", front)
 
     def gateway(self, settings: dict[str, object], front: str = "haproxy") -> Rgw:
-        place = Place.model_validate({"mon": "store-1", "osd": STORES, "radosgw": ("gateway-1",), front: "gateway-1"})
-        return Rgw("ceph-16", place, Settings.model_validate(settings))
+        place = RgwPlacement.model_validate({"mon": "store-1", "osd": STORES, "radosgw": ("gateway-1",), front: "gateway-1"})
+        return Rgw("ceph-16", place, RgwSettings.model_validate(settings))
 
     def up(self, settings: dict[str, object], front: str = "haproxy") -> Standing:
         return self.gateway(settings, front).bring_up(self.stage.hosts, self.stage.hosts["client-1"], print)

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from weighbridge.common.document import DocumentError
 from weighbridge.gateways.rgw.config import pools
 from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.gateways.rgw.settings import Settings
+from weighbridge.gateways.rgw.settings import RgwSettings
 from weighbridge.topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
 from weighbridge.topologies.sites import sites
 
@@ -99,9 +99,9 @@ def test_a_port_that_is_taken_is_refused_when_it_is_read(tmp_path: Path) -> None
 
 
 def test_every_setting_says_what_it_is() -> None:
-    text = Path(str(Settings.__module__).replace(".", "/") + ".py")
+    text = Path(str(RgwSettings.__module__).replace(".", "/") + ".py")
     source = (Path(__file__).parents[2] / text).read_text()
-    silent = [field for model in _models(Settings) for field in _fields(model, source) if not _documented(field, source)]
+    silent = [field for model in _models(RgwSettings) for field in _fields(model, source) if not _documented(field, source)]
     # These hold records that say it.
     assert silent == ["gc", "filestore", "memstore", "radosgw", "haproxy", "apache", "osd", "pools"]
 
@@ -123,7 +123,7 @@ def _documented(field: str, source: str) -> bool:
 
 def test_the_mon_which_makes_the_rule_is_told_whether_copies_may_share_a_host() -> None:
     for domain, kind in (("host", "1"), ("osd", "0")):
-        settings = Settings.model_validate({"pools": {"failure_domain": domain}})
+        settings = RgwSettings.model_validate({"pools": {"failure_domain": domain}})
         conf = Rgw("ceph-16", shipped("rgw-beast").place, settings).render(sites(HARDWARE))[0].text
         section = conf.split("[mon]")[1].split("\n[")[0]
         assert f"osd_crush_chooseleaf_type = {kind}" in section

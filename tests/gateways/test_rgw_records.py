@@ -8,15 +8,15 @@ from pydantic import ValidationError
 
 from weighbridge.gateways.apache.settings import STATS_PORT
 from weighbridge.gateways.rgw import objectstore
+from weighbridge.gateways.rgw.ceph_daemons import CephDaemons
 from weighbridge.gateways.rgw.config import CONF, DATA_POOL, KEYRING, frontend, pools
 from weighbridge.gateways.rgw.keyring import keyring, new_key
 from weighbridge.gateways.rgw.releases import RELEASES
 from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.gateways.rgw.roster import Roster
-from weighbridge.gateways.rgw.settings import Place, PoolSettings, RadosgwSettings, Settings
+from weighbridge.gateways.rgw.settings import PoolSettings, RadosgwSettings, RgwPlacement, RgwSettings
 
 STORES = ("store-1", "store-2", "store-3")
-PLACE = Place(mon="store-1", osd=STORES, radosgw=("gateway-1",))
+PLACE = RgwPlacement(mon="store-1", osd=STORES, radosgw=("gateway-1",))
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ SITES = {
 }
 
 
-def rgw(settings: dict[str, object] | Settings | None = None, release: str = "ceph-16", **place: object) -> Rgw:
-    where = Place.model_validate({**PLACE.model_dump(), **place})
-    return Rgw(release, where, settings if isinstance(settings, Settings) else Settings.model_validate(settings or {}))
+def rgw(settings: dict[str, object] | RgwSettings | None = None, release: str = "ceph-16", **place: object) -> Rgw:
+    where = RgwPlacement.model_validate({**PLACE.model_dump(), **place})
+    return Rgw(release, where, settings if isinstance(settings, RgwSettings) else RgwSettings.model_validate(settings or {}))
 
 
-def conf(settings: dict[str, object] | Settings, release: str = "ceph-16", **place: object) -> dict[str, dict[str, str]]:
+def conf(settings: dict[str, object] | RgwSettings, release: str = "ceph-16", **place: object) -> dict[str, dict[str, str]]:
     text = next(one.text for one in rgw(settings, release, **place).render(SITES) if one.path == CONF)
     sections: dict[str, dict[str, str]] = {}
     for line in text.splitlines():
@@ -79,30 +79,30 @@ def test_civetweb_gets_a_thread_a_connection() -> None:
 
 
 def test_crush_sees_hosts_apart_though_they_share_a_kernel() -> None:
-    sections = conf(Settings())
+    sections = conf(RgwSettings())
     assert sections["osd.0"]["crush_location"] == "root=default host=store-1"
     assert sections["osd.2"]["crush_location"] == "root=default host=store-2"
     assert sections["osd.2"]["public_addr"] == "10.0.0.2"
 
 
 def test_options_of_the_layout_win_over_ours() -> None:
-    sections = conf(Settings(options={"osd": {"osd_memory_target": 2**30, "osd_op_num_shards": 1}}))
+    sections = conf(RgwSettings(options={"osd": {"osd_memory_target": 2**30, "osd_op_num_shards": 1}}))
     assert sections["osd"]["osd_memory_target"] == str(2**30)
     assert sections["osd"]["osd_op_num_shards"] == "1"
 
 
 def test_quiet_logging_silences_each_daemon_and_default_logging_none() -> None:
-    assert conf(Settings())["global"]["debug_rgw"] == "0/0"
-    assert not [name for name in conf(Settings(log="default"))["global"] if name.startswith("debug_")]
+    assert conf(RgwSettings())["global"]["debug_rgw"] == "0/0"
+    assert not [name for name in conf(RgwSettings(log="default"))["global"] if name.startswith("debug_")]
 
 
 def test_scrubs_are_off_without_a_flag_that_would_warn_for_ever() -> None:
-    assert conf(Settings())["osd"]["osd_max_scrubs"] == "0"
-    assert "osd_max_scrubs" not in conf(Settings.model_validate({"osd": {"scrub": True}}))["osd"]
+    assert conf(RgwSettings())["osd"]["osd_max_scrubs"] == "0"
+    assert "osd_max_scrubs" not in conf(RgwSettings.model_validate({"osd": {"scrub": True}}))["osd"]
 
 
 def test_a_single_replica_does_not_make_the_cluster_unhealthy() -> None:
-    mon = conf(Settings(pools=PoolSettings(replicas=1, min_size=1)))["mon"]
+    mon = conf(RgwSettings(pools=PoolSettings(replicas=1, min_size=1)))["mon"]
     assert (mon["mon_allow_pool_size_one"], mon["mon_warn_on_pool_no_redundancy"]) == ("true", "false")
 
 
@@ -125,29 +125,29 @@ def test_every_pool_has_the_placement_groups_the_layout_says() -> None:
 )
 def test_settings_that_cannot_be_are_refused(settings: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
-        Settings.model_validate(settings)
+        RgwSettings.model_validate(settings)
 
 
 def test_a_host_cannot_be_named_twice() -> None:
     with pytest.raises(ValidationError, match="same host twice"):
-        Place(mon="a", osd=("a", "a"), radosgw=("b",))
+        RgwPlacement(mon="a", osd=("a", "a"), radosgw=("b",))
 
 
 def test_too_few_hosts_for_the_replicas_are_refused_unless_osds_may_share_a_host() -> None:
-    place = Place(mon="a", osd=("a",), radosgw=("b",))
+    place = RgwPlacement(mon="a", osd=("a",), radosgw=("b",))
     with pytest.raises(ValueError, match="3 replicas on hosts of their own need 3 osd hosts, not 1"):
-        Rgw("ceph-16", place, Settings())
-    Rgw("ceph-16", place, Settings(pools=PoolSettings(failure_domain="osd")))
+        Rgw("ceph-16", place, RgwSettings())
+    Rgw("ceph-16", place, RgwSettings(pools=PoolSettings(failure_domain="osd")))
 
 
 def test_what_is_asked_of_hosts_names_roles_and_disks() -> None:
-    needs = Rgw("ceph-16", PLACE, Settings()).needs()
+    needs = Rgw("ceph-16", PLACE, RgwSettings()).needs()
     assert needs["store-1"].roles == ("mon", "osd")
     assert {name: need.disks for name, need in needs.items()} == {"store-1": 1, "store-2": 1, "store-3": 1, "gateway-1": 0}
 
 
 def test_both_apis_are_answered_on_one_port() -> None:
-    assert Rgw("ceph-16", PLACE, Settings()).apis() == ("swift", "s3")
+    assert Rgw("ceph-16", PLACE, RgwSettings()).apis() == ("swift", "s3")
 
 
 def test_several_radosgw_have_a_name_a_section_and_a_port_each() -> None:
@@ -225,7 +225,7 @@ def test_a_place_that_cannot_work_is_refused_when_it_is_read(
 )
 def test_a_place_that_contradicts_itself_is_refused(place: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
-        Place.model_validate({**PLACE.model_dump(), **place})
+        RgwPlacement.model_validate({**PLACE.model_dump(), **place})
 
 
 @pytest.mark.parametrize("release", ["ceph-18", "ceph-20"])
@@ -262,7 +262,7 @@ def test_each_release_has_the_kind_of_key_it_wants() -> None:
 )
 def test_settings_of_another_object_store_are_refused(osd: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
-        Settings.model_validate({"osd": osd})
+        RgwSettings.model_validate({"osd": osd})
 
 
 @pytest.mark.parametrize(
@@ -290,8 +290,8 @@ def test_a_hosts_cpu_is_spent_on_what_its_daemons_are_for() -> None:
 
 
 def test_the_last_disk_of_each_host_is_for_journals_when_they_have_their_own() -> None:
-    settings = Settings.model_validate({"osd": {"objectstore": "filestore", "filestore": {"journal": "own"}}})
-    osds = Roster(PLACE, settings, SITES).osds
+    settings = RgwSettings.model_validate({"osd": {"objectstore": "filestore", "filestore": {"journal": "own"}}})
+    osds = CephDaemons(PLACE, settings, SITES).osds
     assert [(one.device, one.journal_disk) for one in osds] == [("/dev/wb0", "/dev/wb1")] * 3
     assert conf(settings)["osd.1"]["osd_journal"] == "/var/lib/ceph/journal/1"
     text = objectstore.script(settings.osd, osds[:1])
@@ -300,8 +300,8 @@ def test_the_last_disk_of_each_host_is_for_journals_when_they_have_their_own() -
 
 @pytest.mark.parametrize("filesystem", ["xfs", "btrfs", "ext4"])
 def test_a_file_system_is_made_without_discards_and_mounted_without_access_times(filesystem: str) -> None:
-    settings = Settings.model_validate({"osd": {"objectstore": "filestore", "filestore": {"filesystem": filesystem}}})
-    text = objectstore.script(settings.osd, Roster(PLACE, settings, SITES).osds[:2])
+    settings = RgwSettings.model_validate({"osd": {"objectstore": "filestore", "filestore": {"filesystem": filesystem}}})
+    text = objectstore.script(settings.osd, CephDaemons(PLACE, settings, SITES).osds[:2])
     assert text.count(f"mkfs.{filesystem} ") == 2
     assert text.count(f"mount -t {filesystem} -o noatime,") == 2
     assert text.count(" -K " if filesystem != "ext4" else " nodiscard,") == 2
@@ -314,8 +314,8 @@ def test_ext4_gets_the_shorter_names_without_which_filestore_does_not_start_on_i
 
 
 def test_memstore_makes_as_many_osds_as_it_is_told_on_no_disk() -> None:
-    settings = Settings.model_validate({"osd": {"objectstore": "memstore", "memstore": {"per_host": 2, "size": "64MiB"}}})
-    osds = Roster(PLACE, settings, SITES).osds
+    settings = RgwSettings.model_validate({"osd": {"objectstore": "memstore", "memstore": {"per_host": 2, "size": "64MiB"}}})
+    osds = CephDaemons(PLACE, settings, SITES).osds
     assert [(one.number, one.host, one.device) for one in osds][2:4] == [(2, "store-2", None), (3, "store-2", None)]
     assert conf(settings)["osd"]["memstore_device_bytes"] == str(64 << 20)
     assert "/dev/" not in objectstore.script(settings.osd, osds[:2])

@@ -13,11 +13,11 @@ from stub_host import PORTS, StubHost
 from weighbridge.common.errors import CommandFailed, UsageError
 from weighbridge.gateways.gateway import Standing
 from weighbridge.gateways.host import Host
-from weighbridge.gateways.swift.settings import Place, Settings
+from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
 
 NAMES = ("client-1", "gateway-1", "gateway-2", "balancer-1", "store-1", "store-2", "store-3")
-PLACE = Place(proxy=("gateway-1", "gateway-2"), storage=("store-1", "store-2", "store-3"), haproxy="balancer-1")
+PLACE = SwiftPlacement(proxy=("gateway-1", "gateway-2"), storage=("store-1", "store-2", "store-3"), haproxy="balancer-1")
 INFO = {"Version": "2.6.12", "Nbthread": "1", "Maxconn": "4096"}
 ROWS = [{"svname": "a", "status": "UP", "algo": ""}, {"svname": "BACKEND", "status": "UP", "algo": "roundrobin"}]
 SERVERS = ("proxy", "account", "container", "object")
@@ -55,7 +55,7 @@ class Stage:
             raise CommandFailed("balancer-1", argv, self.haproxy_code, REFUSED)
         return "0"
 
-    def rise(self, settings: Settings) -> Standing:
+    def rise(self, settings: SwiftSettings) -> Standing:
         return Swift("swift-2.35", PLACE, settings).bring_up(self.hosts, self.hosts["client-1"], print)
 
     def started(self) -> list[tuple[str, str]]:
@@ -68,7 +68,7 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def test_the_front_starts_when_proxies_and_storage_servers_have(stage: Stage) -> None:
-    stage.rise(Settings.model_validate({"proxy": {"daemons": 2}}))
+    stage.rise(SwiftSettings.model_validate({"proxy": {"daemons": 2}}))
     started = stage.started()
     assert started[-1] == ("balancer-1", "haproxy")
     # Hosts are worked on at once, in no order of theirs.
@@ -82,7 +82,7 @@ def test_the_front_starts_when_proxies_and_storage_servers_have(stage: Stage) ->
 
 
 def test_clients_are_sent_to_the_front_and_its_facts_and_probes_stand_with_swifts(stage: Stage) -> None:
-    standing = stage.rise(Settings(s3api=True))
+    standing = stage.rise(SwiftSettings(s3api=True))
     assert [one.url for one in standing.endpoints] == ["http://10.0.0.3/auth/v1.0", "http://10.0.0.3"]
     assert standing.facts["path"] == "clients -> HAProxy on balancer-1 -> 1 backends"
     assert standing.facts["daemons"].startswith("proxy and memcached on gateway-1, gateway-2;")
@@ -92,12 +92,12 @@ def test_clients_are_sent_to_the_front_and_its_facts_and_probes_stand_with_swift
 
 
 def test_a_front_on_another_port_has_it_in_its_url(stage: Stage) -> None:
-    standing = stage.rise(Settings.model_validate({"haproxy": {"port": 8000}}))
+    standing = stage.rise(SwiftSettings.model_validate({"haproxy": {"port": 8000}}))
     assert standing.endpoints[0].url == "http://10.0.0.3:8000/auth/v1.0"
 
 
 def test_what_was_rendered_is_what_was_written(stage: Stage) -> None:
-    standing = stage.rise(Settings())
+    standing = stage.rise(SwiftSettings())
     for one in standing.rendered:
         written = stage.stubs[one.host].files[one.path]
         assert isinstance(written, str)
@@ -108,7 +108,7 @@ def test_what_was_rendered_is_what_was_written(stage: Stage) -> None:
 def test_faults_of_swift_and_haproxy_are_told_together_and_nothing_is_started(stage: Stage) -> None:
     stage.haproxy_code = 1
     with pytest.raises(UsageError) as caught:
-        Swift("swift-2.35", PLACE, Settings()).preflight(stage.hosts, print)
+        Swift("swift-2.35", PLACE, SwiftSettings()).preflight(stage.hosts, print)
     said = str(caught.value)
     assert said.startswith("swift-2.35:\n")
     assert "proxy-server.conf [DEFAULT]: Swift does not know the option 'bind_ip'" in said
@@ -121,4 +121,4 @@ def test_faults_of_swift_and_haproxy_are_told_together_and_nothing_is_started(st
 def test_an_haproxy_that_cannot_be_run_is_no_fault_of_the_layout(stage: Stage) -> None:
     stage.haproxy_code = 127
     with pytest.raises(CommandFailed):
-        Swift("swift-2.35", PLACE, Settings()).preflight(stage.hosts, print)
+        Swift("swift-2.35", PLACE, SwiftSettings()).preflight(stage.hosts, print)

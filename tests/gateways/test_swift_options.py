@@ -7,7 +7,7 @@ import pytest
 
 from weighbridge.gateways.swift import config, known_options
 from weighbridge.gateways.swift.options import Known, faults, own_files
-from weighbridge.gateways.swift.settings import SERVERS, Settings
+from weighbridge.gateways.swift.settings import SERVERS, SwiftSettings
 
 SAMPLE = """
 [DEFAULT]
@@ -103,6 +103,6 @@ def test_files_that_are_swifts_are_told_from_the_others() -> None:
 
 
 def test_an_option_that_the_release_lacks_is_left_out_of_its_file() -> None:
-    text = config.storage_conf(Settings(), "object", "10.0.0.1", lacks=frozenset({"etag_validate_pct"}))
+    text = config.storage_conf(SwiftSettings(), "object", "10.0.0.1", lacks=frozenset({"etag_validate_pct"}))
     assert "etag_validate_pct" not in text
     assert "keep_cache_private" in text

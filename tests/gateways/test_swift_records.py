@@ -6,13 +6,13 @@ from pydantic import ValidationError
 
 from weighbridge.common.document import Document
 from weighbridge.gateways.swift import config
-from weighbridge.gateways.swift.roster import Roster
-from weighbridge.gateways.swift.settings import Place, Settings
+from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
+from weighbridge.gateways.swift.swift_servers import SwiftServers
 from weighbridge.topologies.loader import shipped_layouts
 
-PLACE = Place(proxy=("gateway-1",), storage=("store-1", "store-2", "store-3"))
-PLACE_ABC = Place(proxy=("p",), storage=("a", "b", "c"))
+PLACE = SwiftPlacement(proxy=("gateway-1",), storage=("store-1", "store-2", "store-3"))
+PLACE_ABC = SwiftPlacement(proxy=("p",), storage=("a", "b", "c"))
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ SITES = {
 }
 
 
-def proxy_conf(settings: Settings, key: str = "secret") -> configparser.RawConfigParser:
+def proxy_conf(settings: SwiftSettings, key: str = "secret") -> configparser.RawConfigParser:
     return read(config.proxy_conf(settings, "10.0.0.1", settings.proxy.port, key, memcacheds=["10.0.0.1", "10.0.0.2"]))
 
 
@@ -46,18 +46,18 @@ STANDARD = (
 """The `pipeline` of etc/proxy-server.conf-sample in Swift 2.26 to 2.38."""
 
 
-def piped(settings: Settings) -> str:
+def piped(settings: SwiftSettings) -> str:
     return proxy_conf(settings)["pipeline:main"]["pipeline"]
 
 
 def test_the_pipeline_is_the_one_of_swifts_sample_unless_the_studys_is_asked_for() -> None:
-    assert piped(Settings()) == STANDARD
-    assert piped(Settings(pipeline="study-2014")) == "healthcheck cache tempauth proxy-server"
+    assert piped(SwiftSettings()) == STANDARD
+    assert piped(SwiftSettings(pipeline="study-2014")) == "healthcheck cache tempauth proxy-server"
 
 
 def test_s3_stands_just_before_authentication_and_multipart_after_it() -> None:
-    assert piped(Settings(s3api=True)) == STANDARD.replace("tempauth", "s3api tempauth")
-    bare = proxy_conf(Settings(s3api=True, pipeline="study-2014"))
+    assert piped(SwiftSettings(s3api=True)) == STANDARD.replace("tempauth", "s3api tempauth")
+    bare = proxy_conf(SwiftSettings(s3api=True, pipeline="study-2014"))
     assert bare["pipeline:main"]["pipeline"] == "healthcheck cache s3api tempauth slo proxy-server"
     assert bare["filter:s3api"]["location"] == "us-east-1"
 
@@ -65,16 +65,16 @@ def test_s3_stands_just_before_authentication_and_multipart_after_it() -> None:
 @pytest.mark.parametrize("s3api", [False, True])
 @pytest.mark.parametrize("pipeline", ["standard", "study-2014"])
 def test_every_filter_of_the_pipeline_is_configured_and_no_other(pipeline: str, s3api: bool) -> None:
-    proxy = proxy_conf(Settings.model_validate({"pipeline": pipeline, "s3api": s3api}))
+    proxy = proxy_conf(SwiftSettings.model_validate({"pipeline": pipeline, "s3api": s3api}))
     filters = {section.removeprefix("filter:") for section in proxy.sections() if section.startswith("filter:")}
     assert filters == set(proxy["pipeline:main"]["pipeline"].split()) - {"proxy-server"}
 
 
 def test_no_rate_is_limited_and_a_line_of_each_request_is_written_only_where_the_layout_says_so() -> None:
-    proxy = proxy_conf(Settings())
+    proxy = proxy_conf(SwiftSettings())
     assert not [name for name in proxy["filter:ratelimit"] if "ratelimit" in name]
     assert proxy["filter:proxy-logging"]["access_log_level"] == "WARNING"
-    logged = proxy_conf(Settings(log_requests=True, log_level="ERROR"))
+    logged = proxy_conf(SwiftSettings(log_requests=True, log_level="ERROR"))
     assert logged["filter:proxy-logging"]["access_log_level"] == "INFO"
 
 
@@ -84,23 +84,23 @@ def test_layouts_that_ship_say_which_pipeline_they_have(layout: str) -> None:
 
 
 def test_the_user_has_the_key_of_this_deployment() -> None:
-    assert proxy_conf(Settings(), "k3y")["filter:tempauth"]["user_weigh_bench"] == "k3y .admin"
+    assert proxy_conf(SwiftSettings(), "k3y")["filter:tempauth"]["user_weigh_bench"] == "k3y .admin"
 
 
 def test_what_decides_reads_is_written_for_the_object_server_alone() -> None:
-    settings = Settings.model_validate({"object": {"keep_cache_private": True, "etag_validate_pct": 0}})
+    settings = SwiftSettings.model_validate({"object": {"keep_cache_private": True, "etag_validate_pct": 0}})
     app = read(config.storage_conf(settings, "object", "10.0.0.1"))["app:object-server"]
     assert (app["keep_cache_private"], app["etag_validate_pct"], app["keep_cache_size"]) == ("true", "0", "5242880")
     assert "keep_cache_private" not in read(config.storage_conf(settings, "account", "10.0.0.1"))["app:account-server"]
 
 
 def test_object_daemons_do_not_walk_the_databases_disk() -> None:
-    devices = {name: read(config.storage_conf(Settings(), name, "10.0.0.1"))["DEFAULT"]["devices"] for name in config.PORTS}
+    devices = {name: read(config.storage_conf(SwiftSettings(), name, "10.0.0.1"))["DEFAULT"]["devices"] for name in config.PORTS}
     assert devices["account"] == devices["container"] != devices["object"]
 
 
 def test_options_of_the_layout_win_over_ours() -> None:
-    settings = Settings.model_validate({"options": {"object": {"app:object-server": {"splice": True, "mb_per_sync": 64}}}})
+    settings = SwiftSettings.model_validate({"options": {"object": {"app:object-server": {"splice": True, "mb_per_sync": 64}}}})
     app = read(config.storage_conf(settings, "object", "10.0.0.1"))["app:object-server"]
     assert (app["splice"], app["mb_per_sync"]) == ("true", "64")
 
@@ -116,13 +116,13 @@ def test_rsync_serves_each_kind_of_data_from_where_it_is() -> None:
 
 
 def test_s3_is_answered_only_where_the_layout_says_so() -> None:
-    assert Swift("swift-2.30", PLACE, Settings()).apis() == ("swift",)
-    assert Swift("swift-2.30", PLACE, Settings(s3api=True)).apis() == ("swift", "s3")
+    assert Swift("swift-2.30", PLACE, SwiftSettings()).apis() == ("swift",)
+    assert Swift("swift-2.30", PLACE, SwiftSettings(s3api=True)).apis() == ("swift", "s3")
 
 
 def test_fewer_hosts_than_replicas_are_refused() -> None:
     with pytest.raises(ValueError, match="3 replicas in zones of their own need 3 storage hosts"):
-        Swift("swift-2.30", Place(proxy=("p",), storage=("a", "b")), Settings())
+        Swift("swift-2.30", SwiftPlacement(proxy=("p",), storage=("a", "b")), SwiftSettings())
 
 
 @pytest.mark.parametrize(
@@ -141,20 +141,20 @@ def test_fewer_hosts_than_replicas_are_refused() -> None:
 def test_what_does_not_fit_together_is_refused(
     release: str, place: dict[str, object], settings: dict[str, object], message: str
 ) -> None:
-    placed = Place.model_validate({"proxy": ["p"], "storage": ["a", "b", "c"], **place})
+    placed = SwiftPlacement.model_validate({"proxy": ["p"], "storage": ["a", "b", "c"], **place})
     with pytest.raises(ValueError, match=message):
-        Swift(release, placed, Settings.model_validate(settings))
+        Swift(release, placed, SwiftSettings.model_validate(settings))
 
 
 @pytest.mark.parametrize("daemons", [57_457, 2**63, 10**20])
 def test_more_proxies_than_there_are_ports_are_refused_before_any_is_counted_out(daemons: int) -> None:
     with pytest.raises(ValueError, match=f"{daemons} daemons from port 8080 on: there is no port above 65535"):
-        Settings.model_validate({"proxy": {"daemons": daemons}})
+        SwiftSettings.model_validate({"proxy": {"daemons": daemons}})
 
 
 def test_every_proxy_has_one_list_of_memcacheds_so_that_they_share_tokens() -> None:
-    place = Place(proxy=("p", "q"), storage=("a", "b", "c"), haproxy="f")
-    settings = Settings.model_validate({"proxy": {"daemons": 2}})
+    place = SwiftPlacement(proxy=("p", "q"), storage=("a", "b", "c"), haproxy="f")
+    settings = SwiftSettings.model_validate({"proxy": {"daemons": 2}})
     texts = {(one.host, one.path): one.text for one in Swift("swift-2.35", place, settings).render(SITES)}
     proxies = {key: read(text) for key, text in texts.items() if "proxy-server" in key[1]}
     assert len(proxies) == 4
@@ -170,8 +170,8 @@ def test_every_proxy_has_one_list_of_memcacheds_so_that_they_share_tokens() -> N
 
 
 def test_what_is_rendered_has_no_secret_and_leaves_nothing_out() -> None:
-    place = Place(proxy=("p",), storage=("a", "b", "c"))
-    shown = Swift("swift-2.30", place, Settings()).render(SITES)
+    place = SwiftPlacement(proxy=("p",), storage=("a", "b", "c"))
+    shown = Swift("swift-2.30", place, SwiftSettings()).render(SITES)
     servers = {"swift", "account-server", "container-server", "object-server"}
     assert {one.path for one in shown if one.host == "a"} == {*(f"/etc/swift/{name}.conf" for name in servers), "/etc/rsyncd.conf"}
     assert {one.path for one in shown if one.host == "p"} == {"/etc/swift/swift.conf", "/etc/swift/proxy-server.conf"}
@@ -182,32 +182,32 @@ def test_what_is_rendered_has_no_secret_and_leaves_nothing_out() -> None:
 
 def test_what_a_release_lacks_is_not_written_for_it() -> None:
     written = {
-        release: any("etag_validate_pct" in one.text for one in Swift(release, PLACE_ABC, Settings()).render(SITES))
+        release: any("etag_validate_pct" in one.text for one in Swift(release, PLACE_ABC, SwiftSettings()).render(SITES))
         for release in Swift.releases
     }
     assert written == {"swift-2.26": False, "swift-2.30": False, "swift-2.35": True, "swift-2.38": True}
 
 
 def test_with_servers_per_port_each_disk_of_objects_has_a_port_in_the_ring() -> None:
-    settings = Settings.model_validate({"object": {"servers_per_port": 2}})
-    roster = Roster(PLACE_ABC, settings, SITES)
+    settings = SwiftSettings.model_validate({"object": {"servers_per_port": 2}})
+    roster = SwiftServers(PLACE_ABC, settings, SITES)
     ports = [(one.server, one.name, one.port) for one in roster.devices if one.host == "a"]
     assert ports == [("account", "db0", 6202), ("container", "db0", 6201), ("object", "d0", 6210), ("object", "d1", 6211)]
     assert roster.ports(SITES["a"], "object") == (6210, 6211)
-    assert Roster(PLACE_ABC, Settings(), SITES).ports(SITES["a"], "object") == (6200,)
+    assert SwiftServers(PLACE_ABC, SwiftSettings(), SITES).ports(SITES["a"], "object") == (6200,)
 
 
 def test_the_interval_of_background_daemons_is_swifts_own_unless_the_layout_says_otherwise() -> None:
-    assert "interval" not in read(config.storage_conf(Settings(), "object", "10.0.0.1"))["object-updater"]
-    settings = Settings.model_validate({"background_interval": "5s"})
+    assert "interval" not in read(config.storage_conf(SwiftSettings(), "object", "10.0.0.1"))["object-updater"]
+    settings = SwiftSettings.model_validate({"background_interval": "5s"})
     for server, names in config.DAEMONS.items():
         conf = read(config.storage_conf(settings, server, "10.0.0.1"))
         assert {conf[f"{server}-{name}"]["interval"] for name in names} == {"5"}
 
 
 def test_hosts_say_what_their_cpu_is_spent_on() -> None:
-    place = Place(proxy=("p",), storage=("a", "b", "c"), haproxy="a")
-    needs = Swift("swift-2.30", place, Settings()).needs()
+    place = SwiftPlacement(proxy=("p",), storage=("a", "b", "c"), haproxy="a")
+    needs = Swift("swift-2.30", place, SwiftSettings()).needs()
     assert {name: need.tier for name, need in needs.items()} == {"p": "gateway", "a": "shared", "b": "storage", "c": "storage"}
     assert needs["a"].roles == ("storage", "haproxy")
 
@@ -223,7 +223,7 @@ def test_hosts_say_what_their_cpu_is_spent_on() -> None:
 )
 def test_placements_that_cannot_be_are_refused(place: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
-        Place.model_validate(place)
+        SwiftPlacement.model_validate(place)
 
 
 @pytest.mark.parametrize(
@@ -238,4 +238,4 @@ def test_placements_that_cannot_be_are_refused(place: dict[str, object], message
 )
 def test_settings_that_cannot_be_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        Settings.model_validate(settings)
+        SwiftSettings.model_validate(settings)

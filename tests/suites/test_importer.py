@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import UsageError
-from weighbridge.suites import Bar, Histogram, Suite, Uniform, Workload, importer, importer_selectors, loader
+from weighbridge.suites import SizeBar, SizeHistogram, Suite, Uniform, Workload, importer, importer_selectors, loader
 from weighbridge.suites.importer import Import
 from weighbridge.suites.workload import VERIFIED_SHARE
 
@@ -113,11 +113,11 @@ def test_a_step_that_comes_more_often_than_others_is_refused(imported: Importer)
         ("s(4,4)KB", 4000),
         (
             "h(1|64|10,64|512|20,512|512|70)KB",
-            Histogram(
+            SizeHistogram(
                 histogram=(
-                    Bar(size=(1000, 64_000), weight=10),
-                    Bar(size=(64_000, 512_000), weight=20),
-                    Bar(size=512_000, weight=70),
+                    SizeBar(size=(1000, 64_000), weight=10),
+                    SizeBar(size=(64_000, 512_000), weight=20),
+                    SizeBar(size=512_000, weight=70),
                 )
             ),
         ),

@@ -7,7 +7,7 @@ from typing import get_args
 from weighbridge.common.document import Document
 from weighbridge.common.scope import SCOPES
 from weighbridge.results.record.trial import EntryVerdict
-from weighbridge.suites.tuning import Level, Objective, Parameter, Range, Search, Strategy, Trials, Tuning, loader
+from weighbridge.suites.tuning import Level, Objective, Parameter, Range, SearchOptions, Strategy, Trials, Tuning, loader
 
 PAGE = (Path(__file__).parents[2] / "docs/tuning.md").read_text(encoding="utf-8")
 
@@ -25,7 +25,7 @@ def test_its_example_is_a_tuning_that_can_be_begun() -> None:
 
 
 def test_every_key_of_a_tuning_is_on_it() -> None:
-    for record in (Tuning, Objective, Parameter, Level, Range, Trials, Search):
+    for record in (Tuning, Objective, Parameter, Level, Range, Trials, SearchOptions):
         missing = set(record.model_fields) - quoted() - {"value"}
         assert not missing, f"{record.__name__}: {missing}"
 
@@ -37,7 +37,7 @@ def test_every_scope_strategy_verdict_and_shipped_tuning_is_on_it() -> None:
 
 
 def test_defaults_on_it_are_those_of_the_records() -> None:
-    trials, search, tuning = Trials(), Search(), Tuning.model_fields
+    trials, search, tuning = Trials(), SearchOptions(), Tuning.model_fields
     rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", PAGE, re.MULTILINE))
     assert rows["trials"] == f"{trials.least}, {trials.most}, {trials.baseline_every}"
     assert rows["search"] == f"{search.proposals}, {search.trials}, {search.startup}, {search.finalists}"

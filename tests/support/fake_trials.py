@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from weighbridge.results.analysis.steps.visit import Point, Visit
+from weighbridge.results.analysis.steps.visit import JudgedStep, Point
 from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.trial import Arm, Trial, TuningRun
 from weighbridge.suites import Bounds, Objects, Workload
@@ -69,7 +69,7 @@ class Rig:
     scatter: float = 0.0
     seed: int = 1
     trials: list[Trial] = field(default_factory=list)
-    visits: dict[StepKey, Visit] = field(default_factory=dict)
+    visits: dict[StepKey, JudgedStep] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.draw = random.Random(self.seed)
@@ -88,7 +88,7 @@ class Rig:
             key = StepKey(layout=who.name, api="s3", workload=workload.name, workers=workers, repeat=repeat)
             made = suite_point(repeat, ops_s * workers / workload.workers[-1], **point)  # type: ignore[arg-type]
             notes = made.notes
-            self.visits[key] = Visit(key=key, valid=made.valid, steady=made.steady, notes=notes, points={"read": made})
+            self.visits[key] = JudgedStep(key=key, valid=made.valid, steady=made.steady, notes=notes, points={"read": made})
         return trial
 
     def fail(self, who: Arm, why: str, *, round: int = 0) -> None:  # noqa: A002

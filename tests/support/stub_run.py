@@ -9,17 +9,17 @@ from typing import Any, ClassVar
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.common.record import Record
 from weighbridge.conductor.plan import Plan, make_plan
-from weighbridge.gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Site, Standing
+from weighbridge.gateways.gateway import Endpoint, Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing
 from weighbridge.gateways.host import Host, Service
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Suite
-from weighbridge.topologies.deployment import Place
+from weighbridge.topologies.deployment import StatePlace
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.layout import Layout
 from weighbridge.topologies.loader import Planned
 
-FAKE_DRIVER = ("weighbridge.drivers.fake",)
+FAKE_DRIVER = ("tests.support.fake_driver",)
 
 
 class Nothing(Record):
@@ -57,7 +57,7 @@ class StubGateway(Gateway):
     """
 
     kind = "stub"
-    releases: ClassVar = {"1": Image(name="none", suite="none", packages=())}
+    releases: ClassVar = {"1": RootImage(name="none", suite="none", packages=())}
     Placement = Nothing
     Settings = Nothing
 
@@ -115,7 +115,7 @@ class Run:
             Planned(Layout(name=name, about=name, gateway="stub", release="1", place={}), gateway, "")
             for name, gateway in self.gateways.items()
         ]
-        self.place = Place(home=folder / "home", state=folder / "state")
+        self.place = StatePlace(home=folder / "home", state=folder / "state")
         self.folder = folder
 
     def plan(self) -> Plan:

@@ -13,28 +13,28 @@ import yaml
 from pydantic import SecretStr
 from rich.console import Console
 
+import fake_driver
 from weighbridge.common.document import Document
 from weighbridge.common.errors import DriverError, ServiceFailed, UsageError
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
 from weighbridge.conductor.opening import Opened
-from weighbridge.drivers import fake
 from weighbridge.drivers.driver import Heard
 from weighbridge.drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Setup, Step, Target
-from weighbridge.gateways.gateway import Endpoint, Gateway, HostNeed, Image, Rendered, Say, Site, Standing
+from weighbridge.gateways.gateway import Endpoint, Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing
 from weighbridge.gateways.host import Host
 from weighbridge.results.record.measurement import Load, Measurement
 from weighbridge.results.record.step import Pass
 from weighbridge.run import Doing
 from weighbridge.suites import Suite
 from weighbridge.suites.tuning import Tuning
-from weighbridge.topologies.deployment import Deployment, Place
+from weighbridge.topologies.deployment import Deployment, StatePlace
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.layout import Layout
 from weighbridge.topologies.loader import Planned
 from weighbridge.tuning import preparation, session
-from weighbridge.tuning.preparation import Ready
-from weighbridge.tuning.session import Outcome
+from weighbridge.tuning.preparation import PreparedTuning
+from weighbridge.tuning.session import TuningOutcome
 
 SCOPES: Mapping[str, Scope] = {"live": "nothing", "shards": "buckets", "pools": "cluster"}
 
@@ -106,7 +106,7 @@ class Tunable(Gateway):
     """Starts nothing."""
 
     kind = "tunable"
-    releases: ClassVar[Mapping[str, Image]] = {"1": Image(name="none", suite="none", packages=())}
+    releases: ClassVar[Mapping[str, RootImage]] = {"1": RootImage(name="none", suite="none", packages=())}
     Placement = Nowhere
     Settings = Settings
 
@@ -168,7 +168,7 @@ class Answering:
             return Measured(measurement=made_up(standing.gateway.settings, self.deployment.layout.name, self.suite.seed, order))
         target = Target(api="s3", url="http://here", user="u", key=SecretStr("k"))
         setup = Setup(target=target, bucket_prefix="wb-test", seed=self.suite.seed)
-        return fake.answer(setup, order, lambda event: None if heard is None else heard(cast("Progress", event)))
+        return fake_driver.answer(setup, order, lambda event: None if heard is None else heard(cast("Progress", event)))
 
     def prepare(self, order: Prepare, heard: Heard | None = None) -> Prepared:
         """Hold a workload's objects."""
@@ -205,10 +205,10 @@ def made_up(settings: Settings, layout: str, seed: int, step: Step) -> Measureme
     dice = random.Random(f"{seed} {layout} {step.workload.name} {step.workers} {step.repeat}")
     quick = settings.speed * (1.25 if settings.threads >= 16 else 1.0)
     base_us = 2000 / quick * dice.lognormvariate(0, 0.02)
-    values_us = [max(1, round(base_us * dice.lognormvariate(0, 0.1))) for _ in range(fake.VALUES)]
+    values_us = [max(1, round(base_us * dice.lognormvariate(0, 0.1))) for _ in range(fake_driver.VALUES)]
     [operation] = step.workload.operations
-    count = round(step.workers * step.workload.runtime * 1e6 * fake.VALUES / sum(values_us))
-    whole, seconds = fake.tally(operation, count, values_us, step.workload)
+    count = round(step.workers * step.workload.runtime * 1e6 * fake_driver.VALUES / sum(values_us))
+    whole, seconds = fake_driver.tally(operation, count, values_us, step.workload)
     runtime_s = step.workload.runtime
     return Measurement(
         api="s3", workload=step.workload.name, workers=step.workers, driver="locust-engine", started_at="2014-11-04T00:00:00Z",
@@ -244,7 +244,7 @@ class Bed:
 
     def __init__(self, folder: Path, settings: Mapping[str, object] | None = None, **changes: Any) -> None:
         self.folder = folder
-        self.place = Place(home=folder / "home", state=folder / "state")
+        self.place = StatePlace(home=folder / "home", state=folder / "state")
         self.out = folder / "runs"
         self.text = yaml.safe_dump({**TUNING, **changes}, sort_keys=False)
         self.document = Document("trial.yaml", self.text)
@@ -252,7 +252,7 @@ class Bed:
         self.baseline = Planned(layout, Tunable("1", Nowhere(), Settings.model_validate(layout.settings)), "")
         self.screen = io.StringIO()
 
-    def ready(self) -> Ready:
+    def ready(self) -> PreparedTuning:
         """The tuning, checked."""
         return preparation.checked(self.document, self.document.into(Tuning), HARDWARE, self.baseline)
 
@@ -260,7 +260,7 @@ class Bed:
         """Where it is done."""
         return Doing(self.place, Console(file=self.screen, width=200), pictures=False)
 
-    def tune(self) -> Outcome:
+    def tune(self) -> TuningOutcome:
         """All of it."""
         return session.tune(self.ready(), self.doing(), out=self.out, attest=False)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from weighbridge.common.errors import WeighbridgeError
 from weighbridge.gateways import KINDS
-from weighbridge.gateways.gateway import Image
+from weighbridge.gateways.gateway import RootImage
 from weighbridge.surroundings import place
 from weighbridge.topologies.attestation import IMAGE as TOOLS
 from weighbridge.topologies.images import ensure
@@ -28,7 +28,7 @@ RELEASES = (
 
 def main() -> int:
     """Exit status: 0 when all images are there."""
-    wanted: list[Image] = [TOOLS, *(KINDS[kind].releases[release] for kind, release in RELEASES), MACHINE]
+    wanted: list[RootImage] = [TOOLS, *(KINDS[kind].releases[release] for kind, release in RELEASES), MACHINE]
     failed = 0
     for image in wanted:
         try:

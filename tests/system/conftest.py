@@ -29,7 +29,12 @@ def own_place(worker_id: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, folder in (("WEIGHBRIDGE_HOME", home), ("WEIGHBRIDGE_STATE", state)):
             patch.setenv(name, os.fspath(folder))
-        yield
+        try:
+            yield
+        finally:
+            # Also where the tests were interrupted: what runs here cannot be found once these folders are gone.
+            for label in {one.deployment for one in leftovers.find(state=state)}:
+                leftovers.remove(label, home=home, state=state)
     images.unlink()  # before anything below the folder is removed: what it leads to is everybody's
     for folder in (home, state):
         if folder.exists():

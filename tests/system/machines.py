@@ -20,7 +20,7 @@ import pytest
 
 from weighbridge.common.errors import CommandFailed
 from weighbridge.gateways import KINDS
-from weighbridge.gateways.gateway import Image
+from weighbridge.gateways.gateway import RootImage
 from weighbridge.gateways.host import Host
 from weighbridge.surroundings import place
 from weighbridge.topologies.hardware import Hardware
@@ -39,7 +39,7 @@ _PACKAGES = {
     *KINDS["swift"].releases["swift-2.30"].packages,
     *("openssh-server", "sudo", "systemd-sysv", "dbus", "python3-venv", "util-linux", "fio", "iperf3", "sysbench"),
 }
-IMAGE: Final = Image(
+IMAGE: Final = RootImage(
     name="machine",
     suite="bookworm",
     packages=tuple(sorted(_PACKAGES)),

@@ -19,7 +19,7 @@ from weighbridge.results.analysis.sameness import warnings
 from weighbridge.results.record.attestation import Attested
 from weighbridge.surroundings import place
 from weighbridge.topologies.attestation import IMAGE, Attestation, attest
-from weighbridge.topologies.ceilings import PRIMES_EVENTS, REGION_BYTES, Ceiling, cpu_arguments
+from weighbridge.topologies.ceilings import PRIMES_EVENTS, REGION_BYTES, HostCeiling, cpu_arguments
 from weighbridge.topologies.deployment import deploy
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.images import ensure
@@ -63,7 +63,7 @@ class Attesting:
     backing: tuple[int, ...]
     state: Path
 
-    def found(self, host: str, what: str) -> Ceiling:
+    def found(self, host: str, what: str) -> HostCeiling:
         return next(one for one in self.attestation.ceilings if (one.host, one.what) == (host, what))
 
     def as_kept(self, layout: str) -> list[Attested]:

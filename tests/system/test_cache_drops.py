@@ -11,7 +11,7 @@ from stub_run import StubGateway
 from weighbridge.conductor.cache_dropper import dropping
 from weighbridge.gateways.host import Host
 from weighbridge.suites import Every
-from weighbridge.topologies.deployment import Deployment, Place, deploy
+from weighbridge.topologies.deployment import Deployment, StatePlace, deploy
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.layout import Layout
 from weighbridge.topologies.loader import Planned
@@ -34,7 +34,7 @@ MAKE = f"mkfs.xfs -q -f /dev/wb0; mkdir -p /run/m; mount -t xfs /dev/wb0 /run/m;
 def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     home = tmp_path_factory.mktemp("caches")
     planned = Planned(Layout(name="stub", about="", gateway="stub", release="1", place={}), StubGateway(), "")
-    with deploy(planned, HARDWARE, Place(home=home, state=home / "state"), lambda _: None) as standing:
+    with deploy(planned, HARDWARE, StatePlace(home=home, state=home / "state"), lambda _: None) as standing:
         yield standing
 
 

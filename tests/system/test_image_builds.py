@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.gateways.gateway import Image
+from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies.images import ensure, half_built
 
 pytestmark = pytest.mark.system
 
-TINY = Image(name="labtest-tiny", suite="bookworm", packages=())
+TINY = RootImage(name="labtest-tiny", suite="bookworm", packages=())
 CONDUCTOR = """
 import sys
 from pathlib import Path
-from weighbridge.gateways.gateway import Image
+from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies import images
 
 images.SAY_EVERY_S = 0.0

@@ -19,7 +19,7 @@ from weighbridge.common.errors import TargetError
 from weighbridge.conductor.influx_writer import InfluxWriter
 from weighbridge.results.influx.export import send_run
 from weighbridge.results.influx.points import RunPoints
-from weighbridge.results.influx.server import InfluxServer, Refused
+from weighbridge.results.influx.server import InfluxServer, WriteRefused
 from weighbridge.results.influx.spool import SPOOL
 from weighbridge.results.record.store import RunStore
 
@@ -111,7 +111,7 @@ def test_the_verb_sends_a_run_and_says_how_much(store: RunStore, database: Influ
 
 def test_a_wrong_token_is_refused_with_what_to_do_and_nothing_is_written(store: RunStore, database: Influx) -> None:
     database.query("CREATE DATABASE closed")
-    with pytest.raises(Refused, match="answered 401: authorization failed") as at:
+    with pytest.raises(WriteRefused, match="answered 401: authorization failed") as at:
         send_run(store, server(f"{database.url}?bucket=closed", token="weigher:wrong"))
     assert "WEIGHBRIDGE_INFLUX_TOKEN" in at.value.advice
     assert "weigher:wrong" not in str(at.value)
@@ -119,7 +119,7 @@ def test_a_wrong_token_is_refused_with_what_to_do_and_nothing_is_written(store: 
 
 
 def test_a_database_that_is_not_there_is_refused_with_its_name(store: RunStore, database: Influx) -> None:
-    with pytest.raises(Refused, match="database not found"):
+    with pytest.raises(WriteRefused, match="database not found"):
         send_run(store, server(f"{database.url}?bucket=absent"))
 
 

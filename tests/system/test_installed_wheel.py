@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 NOBODY = 65534
 SUITE = """
 name: tiny
+about: Whether it runs at all
 api: [s3]
 workloads:
   - {name: read, objects: {size: 4KB, containers: 1, per_container: 10}, operations: {read: 100}, workers: [1], runtime: 2s}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.conductor.asking import ask_osds
+from weighbridge.conductor.ask_osds import ask_osds
 from weighbridge.conductor.opening import opened
 from weighbridge.drivers.driver import GaveUp
 from weighbridge.drivers.order import Cleanup, Prepare, Step

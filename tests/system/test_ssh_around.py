@@ -83,13 +83,13 @@ KILL = "kill -KILL $(pgrep -x -f 'sleep 1000'); while pgrep -x -f 'sleep 1000'; 
 LEAVE = """
 import os, signal, sys
 from pathlib import Path
-from weighbridge.gateways.gateway import Image
+from weighbridge.gateways.gateway import RootImage
 from weighbridge.gateways.host import Service
 from weighbridge.topologies.loader import load_hardware
 from weighbridge.topologies.ssh import raise_ssh
 hardware = load_hardware(Path(sys.argv[1]))
 folder = Path("/var/log/host/left"); folder.mkdir(exist_ok=True)
-image = Image(name="bare", suite="", packages=())
+image = RootImage(name="bare", suite="", packages=())
 hosts = raise_ssh("left-1", hardware, image, lambda text: None, folder=folder, names=["gateway-1", "store-1"])
 for host in hosts.hosts.values():
     host.start([Service("sleeper", ("sleep", "1000"))])

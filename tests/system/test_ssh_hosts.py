@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.errors import CommandFailed, TargetError, UsageError
-from weighbridge.gateways.gateway import Image
+from weighbridge.gateways.gateway import RootImage
 from weighbridge.gateways.host import Host, Service
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.ssh import claim, ending, raising
-from weighbridge.topologies.ssh.connection import Connection
+from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.event_loop import EventLoop
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -28,7 +28,7 @@ from machines import Machines, machines
 
 pytestmark = pytest.mark.system
 
-NOTHING = Image(name="nothing", suite="bookworm", packages=())
+NOTHING = RootImage(name="nothing", suite="bookworm", packages=())
 BOTH = ("store-1", "plain-1")
 KNOWN_LOST_S = 25.0
 SOON_S = 10.0
@@ -307,8 +307,8 @@ def test_a_release_that_is_not_installed_is_refused_before_anything_is_changed(
     hosts.close()
     assert left_over(stood) == []
     for image, words in (
-        (Image(name="ceph-18", suite="trixie", packages=("radosgw",)), "16.2.*asks for ceph-18"),
-        (Image(name="ceph-16", suite="bookworm", packages=("radosgw", "not-there")), "not-there.*doctor"),
+        (RootImage(name="ceph-18", suite="trixie", packages=("radosgw",)), "16.2.*asks for ceph-18"),
+        (RootImage(name="ceph-16", suite="bookworm", packages=("radosgw", "not-there")), "not-there.*doctor"),
     ):
         with pytest.raises(UsageError, match=words):
             raising.raise_ssh("refused-1", hardware_of(stood), image, print, folder=tmp_path, names=BOTH)
@@ -362,7 +362,7 @@ def take_away(stood: Machines, *names: str) -> None:
     hardware = hardware_of(stood)
     loop = LoopThere()
     for name in names:
-        shell = Connection(name, hardware.hosts[name], hardware.access, loop)
+        shell = SshConnection(name, hardware.hosts[name], hardware.access, loop)
         shell.open()
         claimed = claim.read(shell, hardware.access.folder)
         assert claimed is not None

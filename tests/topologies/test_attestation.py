@@ -14,7 +14,7 @@ import pytest
 from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.host import Completed, Counters, Host, Service
-from weighbridge.topologies.attestation import Asked, attest
+from weighbridge.topologies.attestation import AttestOptions, attest
 from weighbridge.topologies.fake import FakeHost
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
@@ -218,7 +218,7 @@ def test_a_host_that_was_raised_without_tools_says_so(tmp_path: Path) -> None:
         FakeHost("client-1", "127.0.0.1", tmp_path).tool("fio")
 
 
-SIZES = Asked(sizes=(64_000, 2**30))
+SIZES = AttestOptions(sizes=(64_000, 2**30))
 IN_PIECES = json.dumps(
     {
         "jobs": [
@@ -266,7 +266,7 @@ def test_a_failing_fio_at_the_sizes_of_a_suite_leaves_no_limit_and_empty_disks(h
 
 def test_all_pairs_of_hosts_are_measured_both_ways_once(hosts: RecordedHosts) -> None:
     every = {(here, there) for here in HARDWARE.hosts for there in HARDWARE.hosts if here != there}
-    for asked in (Asked(all_pairs=True), Asked(sameness=True, all_pairs=True)):
+    for asked in (AttestOptions(all_pairs=True), AttestOptions(sameness=True, all_pairs=True)):
         ceilings = attest(hosts, HARDWARE, {}, quietly, asked).ceilings
         found = [(one.sender, one.receiver) for one in ceilings if one.kind == "network"]
         assert len(found) == len(every)

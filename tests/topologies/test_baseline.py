@@ -11,7 +11,7 @@ import pytest
 
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.topologies.baseline import bare, measure
-from weighbridge.topologies.deployment import Place
+from weighbridge.topologies.deployment import StatePlace
 from weighbridge.topologies.loader import load_hardware, shipped_hardware
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -75,6 +75,6 @@ def test_when_a_tool_fails_nothing_is_left_on_the_hosts(hosts: RecordedHosts) ->
 @pytest.mark.parametrize(("name", "why"), [("loopback", "are pretended"), ("this-machine", "this machine as it is")])
 def test_hosts_that_are_not_raised_here_have_no_baseline(tmp_path: Path, name: str, why: str) -> None:
     hardware = load_hardware(shipped_hardware()[name])
-    with pytest.raises(UsageError, match=why), bare(hardware, Place(home=tmp_path, state=tmp_path), quietly):
+    with pytest.raises(UsageError, match=why), bare(hardware, StatePlace(home=tmp_path, state=tmp_path), quietly):
         pass
     assert list(tmp_path.iterdir()) == []

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.document import Document, DocumentError, Fault
-from weighbridge.gateways.rgw.settings import Settings as RgwSettings
-from weighbridge.gateways.swift.settings import Settings as SwiftSettings
+from weighbridge.gateways.rgw.settings import RgwSettings
+from weighbridge.gateways.swift.settings import SwiftSettings
 from weighbridge.topologies import loader
 from weighbridge.topologies.reference import LONGEST_NAME, parse, path_of
 

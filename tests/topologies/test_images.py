@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.errors import CommandFailed, MissingMeans, UsageError
-from weighbridge.gateways.gateway import Image
+from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies import images
 
-IMAGE = Image(name="tiny", suite="bookworm", packages=("tini",))
+IMAGE = RootImage(name="tiny", suite="bookworm", packages=("tini",))
 
 # Stands for mmdebstrap: writes a root with a dpkg database of one package, as slowly as $SLOWLY says.
 BUILDER = """#!{python}
@@ -36,11 +36,11 @@ info.mkdir(parents=True)
 CONDUCTOR = """
 import os, sys
 from pathlib import Path
-from weighbridge.gateways.gateway import Image
+from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies import images
 
 os.geteuid = lambda: 0
-images.ensure(Image(name="tiny", suite="bookworm", packages=("tini",)), print, store=Path(sys.argv[1]))
+images.ensure(RootImage(name="tiny", suite="bookworm", packages=("tini",)), print, store=Path(sys.argv[1]))
 """
 
 

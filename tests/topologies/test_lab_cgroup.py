@@ -9,7 +9,7 @@ from weighbridge.common.errors import TargetError
 from weighbridge.gateways.host import DiskCounters
 from weighbridge.topologies.hardware import Disk, HostSpec
 from weighbridge.topologies.lab.cgroup import Cgroups, Write
-from weighbridge.topologies.lab.usage import DiskUse, Machine, NicUse, counters, disk_use, nic_use
+from weighbridge.topologies.lab.usage import DiskUse, LabMachine, NicUse, counters, disk_use, nic_use
 from weighbridge.topologies.quota import Quota, quota_of, slice_words
 
 GROUP = "/weighbridge/d/h"
@@ -274,9 +274,9 @@ def test_the_nic_counts_bytes_and_what_was_dropped_or_broken_and_not_loopback() 
 def test_the_machines_cpu_seconds_leave_out_idle_time_and_guests(tmp_path: Path) -> None:
     stat = tmp_path / "stat"
     stat.write_text("cpu  100 10 50 9999 9999 5 15 7 3 3\ncpu0 1 1 1 1 1 1 1 1 1 1\n")
-    assert Machine(tmp_path).counters().cpu_s == pytest.approx(180 / os.sysconf("SC_CLK_TCK"))
+    assert LabMachine(tmp_path).counters().cpu_s == pytest.approx(180 / os.sysconf("SC_CLK_TCK"))
     with pytest.raises(TargetError, match="cannot be read"):
-        Machine(tmp_path / "none").counters()
+        LabMachine(tmp_path / "none").counters()
 
 
 def test_what_the_kernel_does_by_itself_is_counted_apart_and_never_grows_less(tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_what_the_kernel_does_by_itself_is_counted_apart_and_never_grows_less(tm
     process(7, "loop0", 0x00200040, 1000)
     process(8, "kworker (odd) name", 0x00200040, 10)
     process(9, "radosgw", 0x00400000, 5000)
-    machine = Machine(tmp_path)
+    machine = LabMachine(tmp_path)
     first = machine.counters().kernel_cpu_s
     assert first == pytest.approx(20 / ticks_per_s), "threads count from when they were first seen"
     process(7, "loop0", 0x00200040, 1030)

@@ -15,7 +15,7 @@ from weighbridge.topologies.conducting import CONDUCTOR, Conducted, started_at
 from weighbridge.topologies.hardware import Hardware, HostSpec
 from weighbridge.topologies.lab import leftovers, raise_lab
 from weighbridge.topologies.lab.cgroup import Cgroups
-from weighbridge.topologies.lab.claim import AtWork, Claim, Claimed, RootLimit, Running, claims, nobody_at_work
+from weighbridge.topologies.lab.claim import AtWork, Claim, ClaimedMachine, MachineHold, RootLimit, claims, nobody_at_work
 from weighbridge.topologies.lab.ending import disks, take_away
 from weighbridge.topologies.lab.runc import Runc
 
@@ -35,7 +35,7 @@ def test_a_second_claim_is_refused_naming_the_first(tmp_path: Path) -> None:
 def test_no_other_user_can_open_what_holds_the_machine(tmp_path: Path) -> None:
     """Who can open a lock, if only to read it, can hold it."""
     state = tmp_path / "state"
-    running = Running(state)
+    running = MachineHold(state)
     claim = Claim("labtest-a", tmp_path / "a", state)
     try:
         assert stat.S_IMODE(state.stat().st_mode) == 0o700
@@ -170,7 +170,7 @@ def test_disks_are_found_by_the_file_they_had(tmp_path: Path) -> None:
 
 
 def test_taking_away_nothing_is_no_error(tmp_path: Path) -> None:
-    nothing = Claimed(deployment="labtest-none", pid=1, since="", folder=tmp_path / "none")
+    nothing = ClaimedMachine(deployment="labtest-none", pid=1, since="", folder=tmp_path / "none")
     take_away(nothing, Runc(tmp_path / "runc"), Cgroups())
     take_away(nothing, Runc(tmp_path / "runc"), Cgroups())
 
@@ -198,8 +198,8 @@ def test_a_folder_that_would_break_the_overlays_options_is_refused(tmp_path: Pat
 
 
 OTHER_RUN = (
-    "import sys; from pathlib import Path; from weighbridge.topologies.lab.claim import Running; "
-    "running = Running(Path(sys.argv[1])); running.tell('/somewhere/runs/first'); print('held', flush=True); sys.stdin.read()"
+    "import sys; from pathlib import Path; from weighbridge.topologies.lab.claim import MachineHold; "
+    "running = MachineHold(Path(sys.argv[1])); running.tell('/somewhere/runs/first'); print('held', flush=True); sys.stdin.read()"
 )
 
 
@@ -212,14 +212,14 @@ def test_a_run_holds_the_machine_also_while_nothing_of_it_stands_and_is_named_wi
         assert other.stdout.readline() == "held\n"
         words = rf"the run /somewhere/runs/first stands on this machine since .*process {other.pid}"
         with pytest.raises(AtWork, match=words):
-            Running(tmp_path)
+            MachineHold(tmp_path)
         with pytest.raises(AtWork, match=words):
             Claim("labtest-a", tmp_path / "a", tmp_path)
         assert claims(tmp_path) == ()
     finally:
         other.kill()
         other.communicate()
-    running = Running(tmp_path)  # the kernel let go of it
+    running = MachineHold(tmp_path)  # the kernel let go of it
     Claim("labtest-a", tmp_path / "a", tmp_path).release()
     running.release()
 

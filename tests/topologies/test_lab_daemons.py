@@ -7,7 +7,7 @@ import pytest
 
 from weighbridge.common.errors import TargetError
 from weighbridge.topologies.lab.daemons import FILE, daemons, keep
-from weighbridge.topologies.lab.program import Process
+from weighbridge.topologies.lab.program import LabProcess
 
 
 def host(deployment: Path, name: str) -> Path:
@@ -18,9 +18,9 @@ def host(deployment: Path, name: str) -> Path:
 
 def test_a_daemon_is_alive_as_long_as_its_very_process_is_there(tmp_path: Path) -> None:
     running = subprocess.Popen(["sleep", "60"])
-    now = Process.of(running.pid)
+    now = LabProcess.of(running.pid)
     assert now is not None
-    later = Process(now.pid, now.parent, now.session, now.started - 1)  # another one had the number
+    later = LabProcess(now.pid, now.parent, now.session, now.started - 1)  # another one had the number
     keep(host(tmp_path, "gateway-1"), "gateway-1", {"radosgw": now, "haproxy": later, "apache2": None})
     try:
         assert [(one.host, one.service, one.alive) for one in daemons(tmp_path)] == [

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.topologies.lab.program import Process, Program, family, kill_family, send, wait_end
+from weighbridge.topologies.lab.program import LabProcess, LabProgram, family, kill_family, send, wait_end
 
 FORKS = """
 import subprocess
@@ -31,10 +31,10 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_a_process_is_told_by_number_and_start(sleeper: subprocess.Popen[bytes]) -> None:
-    found = Process.of(sleeper.pid)
+    found = LabProcess.of(sleeper.pid)
     assert found is not None
     assert found.parent == os.getpid()
-    assert found == Process.of(sleeper.pid)
+    assert found == LabProcess.of(sleeper.pid)
 
 
 @pytest.mark.parametrize("name", ["plain", "with blank", "pare) n (theses", ") S 1 1 1"])
@@ -42,20 +42,20 @@ def test_the_name_of_a_process_may_hold_anything(tmp_path: Path, name: str) -> N
     (tmp_path / "7").mkdir()
     numbers = " ".join(map(str, range(100, 140)))
     (tmp_path / "7/stat").write_text(f"7 ({name}) S 5 6 8 {numbers}\n")
-    assert Process.of(7, tmp_path) == Process(7, parent=5, session=8, started=115)
+    assert LabProcess.of(7, tmp_path) == LabProcess(7, parent=5, session=8, started=115)
 
 
 @pytest.mark.parametrize("state", ["Z", "X"])
 def test_what_only_waits_to_be_collected_is_no_process(tmp_path: Path, state: str) -> None:
     (tmp_path / "7").mkdir()
     (tmp_path / "7/stat").write_text(f"7 (x) {state} " + " ".join(["1"] * 40))
-    assert Process.of(7, tmp_path) is None
+    assert LabProcess.of(7, tmp_path) is None
 
 
 def test_a_process_that_took_the_number_of_another_gets_no_signal(sleeper: subprocess.Popen[bytes]) -> None:
-    found = Process.of(sleeper.pid)
+    found = LabProcess.of(sleeper.pid)
     assert found is not None
-    earlier = Process(found.pid, found.parent, found.session, found.started - 1)
+    earlier = LabProcess(found.pid, found.parent, found.session, found.started - 1)
     send(earlier, signal.SIGKILL)
     assert wait_end(earlier, 0)
     assert not wait_end(found, 0.05)
@@ -70,7 +70,7 @@ def test_a_program_is_killed_with_children_in_sessions_of_their_own() -> None:
         assert {one.pid for one in family(program.pid, everything())} == {program.pid, child}
         assert kill_family(program.pid, everything)
         assert program.wait(5) == -signal.SIGKILL
-    assert Process.of(child) is None
+    assert LabProcess.of(child) is None
 
 
 def test_survivors_of_a_program_are_found_by_its_session() -> None:
@@ -79,13 +79,13 @@ def test_survivors_of_a_program_are_found_by_its_session() -> None:
         child = int(program.stdout.readline())
         program.wait(5)
         assert kill_family(program.pid, everything)
-    assert Process.of(child) is None
+    assert LabProcess.of(child) is None
 
 
 def test_killing_a_program_that_never_started_ends_what_was_to_start_it(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("weighbridge.topologies.lab.program.STARTING_S", 0.1)
-        program = Program(["sleep", "60"], pid_file=tmp_path / "none", pids=lambda: ())
+        program = LabProgram(["sleep", "60"], pid_file=tmp_path / "none", pids=lambda: ())
         program.kill()
         program.communicate()
     assert program.returncode == -signal.SIGKILL
@@ -94,7 +94,7 @@ def test_killing_a_program_that_never_started_ends_what_was_to_start_it(tmp_path
 def test_terminating_reaches_the_program_and_not_what_started_it(tmp_path: Path) -> None:
     # A shell that starts the program and reports its end stands for runc.
     script = 'sh -c "trap \'exit 7\' TERM; echo ready; while :; do sleep 0.05; done" & echo $! > "$0"; wait $!; exit $?'
-    program = Program(["sh", "-c", script, str(tmp_path / "pid")], pid_file=tmp_path / "pid", pids=everything)
+    program = LabProgram(["sh", "-c", script, str(tmp_path / "pid")], pid_file=tmp_path / "pid", pids=everything)
     assert program.stdout is not None
     assert program.stdout.readline() == b"ready\n"
     program.terminate()

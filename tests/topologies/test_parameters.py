@@ -3,7 +3,7 @@ from typing import Literal
 from weighbridge.common.quantities import Bytes, Seconds
 from weighbridge.common.record import Record
 from weighbridge.gateways import KINDS
-from weighbridge.topologies.parameters import Parameter, parameters
+from weighbridge.topologies.parameters import LayoutParameter, parameters
 
 
 class Inner(Record):
@@ -24,11 +24,11 @@ class Outer(Record):
 
 def test_every_setting_is_told_with_what_it_may_be_its_default_and_what_it_does() -> None:
     assert list(parameters(Outer)) == [
-        Parameter("kind", "a | b", "a", "kind"),
-        Parameter("size", "size", "64 KiB", "Size of a piece."),
-        Parameter("inner.wait", "time", "1.5s", "How long one waits. And more."),
-        Parameter("count", "number | none", "none", "count"),
-        Parameter("named", "text", "(must be given)", "named"),
+        LayoutParameter("kind", "a | b", "a", "kind"),
+        LayoutParameter("size", "size", "64 KiB", "Size of a piece."),
+        LayoutParameter("inner.wait", "time", "1.5s", "How long one waits. And more."),
+        LayoutParameter("count", "number | none", "none", "count"),
+        LayoutParameter("named", "text", "(must be given)", "named"),
     ]
 
 

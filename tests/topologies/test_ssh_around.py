@@ -21,7 +21,7 @@ from weighbridge.gateways.host import Completed
 from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.loader import load_hardware, shipped_hardware
 from weighbridge.topologies.ssh import claim, disks, kernel, leftovers, wheels
-from weighbridge.topologies.ssh.leftovers import Stood
+from weighbridge.topologies.ssh.leftovers import ClaimedDeployment
 
 FINE: Mapping[str, Any] = {
     "fault": "",
@@ -195,14 +195,14 @@ def test_a_disk_that_could_not_be_cleared_is_named_with_its_host() -> None:
 
 
 def test_an_mtu_that_is_another_is_refused_with_host_nic_and_both_values() -> None:
-    (fault,) = kernel.faults(Told(), hardware(network={"mtu": 9000}), kernel.Look.model_validate(LOOKED))
+    (fault,) = kernel.faults(Told(), hardware(network={"mtu": 9000}), kernel.KernelState.model_validate(LOOKED))
     for word in ("store-1", "eth1", "1500", "9000", "set: true"):
         assert word in fault
-    assert kernel.faults(Told(), hardware(network={"mtu": 9000, "set": True}), kernel.Look.model_validate(LOOKED)) == ()
+    assert kernel.faults(Told(), hardware(network={"mtu": 9000, "set": True}), kernel.KernelState.model_validate(LOOKED)) == ()
 
 
 def test_a_setting_that_a_kernel_lacks_is_refused_and_named() -> None:
-    looked = kernel.Look.model_validate({**LOOKED, "sysctls": {"net.ipv4.tcp_low_latency": None, "net.ipv4.tcp_sack": "1"}})
+    looked = kernel.KernelState.model_validate({**LOOKED, "sysctls": {"net.ipv4.tcp_low_latency": None, "net.ipv4.tcp_sack": "1"}})
     (fault,) = kernel.faults(Told(), hardware(profile="study-2014"), looked)
     assert "Linux 6.1.0 has no setting net.ipv4.tcp_low_latency (of profile study-2014)" in fault
     assert "tcp_sack" not in fault
@@ -212,7 +212,7 @@ def test_only_what_differs_is_changed_and_put_back() -> None:
     wanted = hardware(
         sysctl={"net.ipv4.tcp_rmem": "4096 87380 16777216", "net.ipv4.tcp_sack": "0"}, network={"mtu": 9000, "set": True}
     )
-    looked = kernel.Look.model_validate(
+    looked = kernel.KernelState.model_validate(
         {**LOOKED, "sysctls": {"net.ipv4.tcp_rmem": "4096\t87380\t16777216", "net.ipv4.tcp_sack": "1"}}
     )
     before = kernel.former(wanted, looked)
@@ -265,9 +265,9 @@ def test_a_claim_that_cannot_be_read_is_an_error_that_names_its_file(tmp_path: P
 
 def test_a_conductor_is_alive_only_as_the_very_process_that_made_the_claim() -> None:
     mine = claim.mine("rgw-1", "/opt/x", since="2026-01-01T00:00:00+00:00")
-    assert Stood(mine, ("store-1",)).at_work
-    assert not Stood(mine.model_copy(update={"started": mine.started - 1}), ("store-1",)).at_work
-    elsewhere = Stood(mine.model_copy(update={"conductor": "another-machine"}), ("store-1",))
+    assert ClaimedDeployment(mine, ("store-1",)).at_work
+    assert not ClaimedDeployment(mine.model_copy(update={"started": mine.started - 1}), ("store-1",)).at_work
+    elsewhere = ClaimedDeployment(mine.model_copy(update={"conductor": "another-machine"}), ("store-1",))
     assert (elsewhere.at_work, elsewhere.elsewhere) == (False, True)
 
 

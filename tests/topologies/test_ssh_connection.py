@@ -18,10 +18,10 @@ import asyncssh
 import pytest
 
 from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError, UsageError
-from weighbridge.topologies.hardware import Access, HostSpec, Reach
+from weighbridge.topologies.hardware import HostSpec, Reach, SshAccess
 from weighbridge.topologies.ssh import connection as module
 from weighbridge.topologies.ssh import frame
-from weighbridge.topologies.ssh.connection import Connection
+from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.event_loop import EventLoop
 from weighbridge.topologies.ssh.program import RemoteProgram
 from weighbridge.topologies.ssh.there import ask
@@ -124,25 +124,25 @@ def loop() -> Iterator[EventLoop]:
     found.close()
 
 
-def way(loop: EventLoop, folder: Path, port: int, **access: Any) -> Connection:
+def way(loop: EventLoop, folder: Path, port: int, **access: Any) -> SshConnection:
     spec = HostSpec(address="10.0.0.4", ssh=Reach(host="127.0.0.1", port=port))
     given = {"key": str(folder / "key"), "known_hosts": str(folder / "known"), **access}
-    return Connection("store-1", spec, Access(**given), loop)
+    return SshConnection("store-1", spec, SshAccess(**given), loop)
 
 
 @pytest.fixture
-def host(server: Server, loop: EventLoop, tmp_path: Path) -> Iterator[Connection]:
+def host(server: Server, loop: EventLoop, tmp_path: Path) -> Iterator[SshConnection]:
     found = way(loop, tmp_path, server.port)
     yield found
     found.close()
 
 
-def test_a_script_gets_its_words_and_its_input_and_says_what_it_prints(host: Connection) -> None:
+def test_a_script_gets_its_words_and_its_input_and_says_what_it_prints(host: SshConnection) -> None:
     done = host.sh('cat; echo "$1-$2"; echo aside >&2', "a b", "'c'", stdin="given ")
     assert (done.stdout, done.stderr) == ("given a b-'c'\n", "aside\n")
 
 
-def test_bytes_come_through_as_they_are_both_ways(host: Connection) -> None:
+def test_bytes_come_through_as_they_are_both_ways(host: SshConnection) -> None:
     data = os.urandom(1_000_000)
     done = host.run(("cat",), stdin=data)
     assert done.code == 0
@@ -150,7 +150,7 @@ def test_bytes_come_through_as_they_are_both_ways(host: Connection) -> None:
 
 
 def test_what_a_hosts_shell_says_at_a_login_is_no_part_of_what_anything_prints(
-    host: Connection, server: Server, tmp_path: Path
+    host: SshConnection, server: Server, tmp_path: Path
 ) -> None:
     server.profile = "echo Welcome to store-1; printf 'no end of line; '"
     assert host.sh("echo x").stdout == "x\n"
@@ -165,7 +165,7 @@ def test_what_a_hosts_shell_says_at_a_login_is_no_part_of_what_anything_prints(
         assert program.stdout.readline() == b"one\n"
 
 
-def test_a_shell_that_never_does_what_it_is_asked_to_is_quoted(host: Connection, server: Server, tmp_path: Path) -> None:
+def test_a_shell_that_never_does_what_it_is_asked_to_is_quoted(host: SshConnection, server: Server, tmp_path: Path) -> None:
     server.profile = "echo This account is currently not available.; exit 0"
     with pytest.raises(TargetError, match=r"store-1 .*: its shell did not do .* said 'This account is currently not available\.'"):
         host.sh("echo x")
@@ -174,7 +174,7 @@ def test_a_shell_that_never_does_what_it_is_asked_to_is_quoted(host: Connection,
     assert "said 'This account is currently not available.'" in (tmp_path / "err").read_text()
 
 
-def test_a_program_there_whose_answer_is_not_json_is_an_error_that_quotes_it(host: Connection, tmp_path: Path) -> None:
+def test_a_program_there_whose_answer_is_not_json_is_an_error_that_quotes_it(host: SshConnection, tmp_path: Path) -> None:
     (tmp_path / "python3").write_text("#!/bin/sh\necho 'no such option: -I'\n")
     (tmp_path / "python3").chmod(0o755)
     odd = way(host.loop, tmp_path, host.port, python=str(tmp_path / "python3"))
@@ -185,33 +185,33 @@ def test_a_program_there_whose_answer_is_not_json_is_an_error_that_quotes_it(hos
         odd.close()
 
 
-def test_a_command_that_prints_more_than_anything_of_ours_is_given_up(host: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_that_prints_more_than_anything_of_ours_is_given_up(host: SshConnection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frame, "MOST_BYTES", 100_000)
     with pytest.raises(TargetError, match="prints more than 100 kB to what was asked"):
         host.sh("head -c 150000 /dev/zero")
     assert host.sh("echo on").stdout == "on\n"
 
 
-def test_a_failing_script_is_told_with_what_it_said_and_a_signal_as_one(host: Connection) -> None:
+def test_a_failing_script_is_told_with_what_it_said_and_a_signal_as_one(host: SshConnection) -> None:
     with pytest.raises(CommandFailed) as caught:
         host.sh("echo why >&2; exit 7")
     assert (caught.value.host, caught.value.code, caught.value.output) == ("store-1", 7, "why\n")
     assert host.run(("/bin/sh", "-c", "kill -TERM $$")).code in {-signal.SIGTERM, 128 + signal.SIGTERM}
 
 
-def test_what_takes_too_long_is_told_as_that_with_what_it_said_until_then(host: Connection) -> None:
+def test_what_takes_too_long_is_told_as_that_with_what_it_said_until_then(host: SshConnection) -> None:
     with pytest.raises(CommandFailed) as caught:
         host.sh("echo begun; sleep 60", timeout_s=0.5)
     assert (caught.value.code, caught.value.output) == (None, "begun\n")
     assert host.sh("echo on").stdout == "on\n"
 
 
-def test_a_program_of_one_file_finds_its_words(host: Connection) -> None:
+def test_a_program_of_one_file_finds_its_words(host: SshConnection) -> None:
     done = host.python("import sys; print(sys.argv[1:], sys.stdin.read())", "one", "two words", stdin=b"given")
     assert done.stdout == "['one', 'two words'] given\n"
 
 
-def test_more_commands_than_sessions_go_over_more_connections(host: Connection, server: Server) -> None:
+def test_more_commands_than_sessions_go_over_more_connections(host: SshConnection, server: Server) -> None:
     from weighbridge.gateways.together import THREADS, together  # noqa: PLC0415
 
     programs = [spawned(host, ("cat",)) for _ in range(module.SESSIONS + 2)]
@@ -223,11 +223,11 @@ def test_more_commands_than_sessions_go_over_more_connections(host: Connection, 
         assert program.returncode == 0
 
 
-def spawned(host: Connection, argv: tuple[str, ...], stderr: str = "/dev/null") -> RemoteProgram:
+def spawned(host: SshConnection, argv: tuple[str, ...], stderr: str = "/dev/null") -> RemoteProgram:
     return RemoteProgram(host, argv, stderr=Path(stderr), send=lambda _number: None)
 
 
-def test_a_program_is_talked_to_by_pipes_and_ends_with_its_input(host: Connection, tmp_path: Path) -> None:
+def test_a_program_is_talked_to_by_pipes_and_ends_with_its_input(host: SshConnection, tmp_path: Path) -> None:
     script = "while read one; do echo got $one; done; echo bye >&2; exit 5"
     with spawned(host, ("/bin/sh", "-c", script), str(tmp_path / "err")) as program:
         for word in (b"one", b"two"):
@@ -244,14 +244,14 @@ def test_a_program_is_talked_to_by_pipes_and_ends_with_its_input(host: Connectio
     assert (tmp_path / "err").read_text() == "bye\n"
 
 
-def test_a_program_whose_output_nobody_reads_still_ends(host: Connection) -> None:
+def test_a_program_whose_output_nobody_reads_still_ends(host: SshConnection) -> None:
     program = spawned(host, ("head", "-c", "2000000", "/dev/zero"))
     program.stdout.close()
     program.stdin.close()
     assert program.wait(SOON_S) == 0
 
 
-def test_a_program_that_fills_its_pipe_waits_until_it_is_read(host: Connection) -> None:
+def test_a_program_that_fills_its_pipe_waits_until_it_is_read(host: SshConnection) -> None:
     with spawned(host, ("head", "-c", "8000000", "/dev/zero")) as program:
         with pytest.raises(subprocess.TimeoutExpired):
             program.wait(0.5)
@@ -318,7 +318,7 @@ def test_a_host_that_takes_the_connection_and_says_nothing_is_given_up(
 
 
 def test_when_the_connection_breaks_all_that_is_asked_fails_until_it_is_renewed(
-    host: Connection, server: Server, tmp_path: Path
+    host: SshConnection, server: Server, tmp_path: Path
 ) -> None:
     said = tmp_path / "cat.err"
     program = spawned(host, ("cat",), str(said))

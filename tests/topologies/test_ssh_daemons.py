@@ -18,8 +18,8 @@ from weighbridge.common.errors import CommandFailed, TargetError
 from weighbridge.gateways.host import Completed, Service
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.ssh import claim, ending, leftovers
-from weighbridge.topologies.ssh.claim import Claimed
-from weighbridge.topologies.ssh.services import Process, Services
+from weighbridge.topologies.ssh.claim import ClaimedHost
+from weighbridge.topologies.ssh.services import HostProcess, Services
 
 SOON_S = 10.0
 LABEL = "rgw-beast-abc123"
@@ -111,9 +111,9 @@ class Deployed:
         self.holder = subprocess.Popen(["sleep", "600"], start_new_session=True)
         mine = claim.mine(LABEL, host.folder, since="2026-01-01T00:00:00+00:00")
         held = {"holder": self.holder.pid, "holder_started": started_at(self.holder.pid)}
-        self.claimed: Claimed = claim.take(host, mine).model_copy(update={**held, **more})
+        self.claimed: ClaimedHost = claim.take(host, mine).model_copy(update={**held, **more})
         claim.write(host, self.claimed)
-        self.processes: dict[str, Process] = {}
+        self.processes: dict[str, HostProcess] = {}
 
     @property
     def services(self) -> Services:
@@ -122,7 +122,7 @@ class Deployed:
     def start(self, *names: str, line: str = "exec sleep 600") -> None:
         script = self.services.start([Service(name, ("sh", "-c", line)) for name in names])
         for name, pid, started in map(str.split, self.host.sh(script).stdout.splitlines()):
-            self.processes[name] = Process(int(pid), int(started))
+            self.processes[name] = HostProcess(int(pid), int(started))
 
     def stop(self, name: str) -> str:
         return self.host.sh(self.services.stop(name, self.processes[name], 5)).stdout

@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 from weighbridge.common.errors import UsageError
-from weighbridge.gateways.gateway import Image
+from weighbridge.gateways.gateway import RootImage
 from weighbridge.gateways.host import Completed, Service
 from weighbridge.topologies.hardware import Disk, HostSpec
-from weighbridge.topologies.ssh import release, tell_host, teller, view
+from weighbridge.topologies.ssh import host_reader, release, tell_host, view
 from weighbridge.topologies.ssh.disks import RealDisk
 from weighbridge.topologies.ssh.hosts import limits_read
 from weighbridge.topologies.ssh.plain import Plain
 from weighbridge.topologies.ssh.raising import unlimitable
-from weighbridge.topologies.ssh.services import Process, Services, Stand
+from weighbridge.topologies.ssh.services import HostProcess, Services, Stand
 from weighbridge.topologies.ssh.systemd import Systemd
 
 STAND = Stand("rgw-beast-abc123", "/opt/weighbridge/deployments/rgw-beast-abc123", 4711)
@@ -40,7 +40,7 @@ def scripts(services: Services) -> list[str]:
     return [
         services.hold(None),
         services.start([Service("osd.0", ("ceph-osd", "-i", "it's"), {"A": "b c"})]),
-        services.stop("osd.0", Process(5, 77), 10),
+        services.stop("osd.0", HostProcess(5, 77), 10),
         services.signal("spawn.1", 15),
         services.kill("spawn.1"),
         services.limit(LIMITED, ("/dev/x", "/dev/y"), ("cpu", "disk", "nic")),
@@ -131,7 +131,7 @@ class Told:
     python = sh
 
 
-CEPH = Image(name="ceph-16", suite="bookworm", packages=("radosgw", "ceph-osd"))
+CEPH = RootImage(name="ceph-16", suite="bookworm", packages=("radosgw", "ceph-osd"))
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_counters_of_version_1_are_the_hosts_own_where_cpuacct_knows_no_slice(
 
 def test_a_host_without_a_group_tells_of_itself_and_what_is_not_known_stays_unknown(kernel: Path) -> None:
     told = tell_host.counters(None, "eth9", ["8:0"])
-    used = teller.since(told, {**told, "cpu_s": told["cpu_s"] - 1, "oom_kills": 1})
+    used = host_reader.since(told, {**told, "cpu_s": told["cpu_s"] - 1, "oom_kills": 1})
     assert used.cpu_s == 1.0
     assert (used.memory_bytes, used.memory_held_bytes, used.oom_kills) == (800 * 1024, 300 * 1024, 2)
     assert (used.network_sent_bytes, used.throttled_s, used.memory_peak_bytes) == (None, None, None)
@@ -250,7 +250,7 @@ def test_the_program_answers_line_by_line_and_tells_a_process_from_one_that_took
     ]
     lines = "".join(json.dumps(one) + "\n" for one in asked)
     done = subprocess.run(
-        [sys.executable, "-I", "-c", teller.source(), words], input=lines, capture_output=True, text=True, check=True
+        [sys.executable, "-I", "-c", host_reader.source(), words], input=lines, capture_output=True, text=True, check=True
     )
     first, second, third = map(json.loads, done.stdout.splitlines())
     assert first == {"answer": [True, False, False]}

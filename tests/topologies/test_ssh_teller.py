@@ -11,10 +11,10 @@ from typing import Any, cast
 import pytest
 
 from weighbridge.common.errors import TargetError
-from weighbridge.topologies.ssh import teller as module
+from weighbridge.topologies.ssh import host_reader as module
+from weighbridge.topologies.ssh.host_reader import HostReader
 from weighbridge.topologies.ssh.program import RemoteProgram
-from weighbridge.topologies.ssh.services import Process
-from weighbridge.topologies.ssh.teller import Teller
+from weighbridge.topologies.ssh.services import HostProcess
 
 
 class Told:
@@ -28,10 +28,10 @@ class Told:
         return 0
 
 
-def asked(folder: Path, *lines: bytes) -> Teller:
+def asked(folder: Path, *lines: bytes) -> HostReader:
     """Who asks such a program. Copies of logs go to `folder`/logs."""
     (folder / "logs").mkdir()
-    return Teller(cast("RemoteProgram", Told(*lines)), "store-1 (10.0.0.4)", errors=folder / "teller.err")
+    return HostReader(cast("RemoteProgram", Told(*lines)), "store-1 (10.0.0.4)", errors=folder / "teller.err")
 
 
 def line(answer: Any) -> bytes:
@@ -122,7 +122,7 @@ def test_counters_and_processes_that_are_none_are_an_error_of_that_host(tmp_path
         teller.counters()
     for _ in range(2):
         with pytest.raises(TargetError, match="does not say of each process"):
-            teller.there([Process(1, 2)])
+            teller.there([HostProcess(1, 2)])
 
 
 def test_an_answer_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

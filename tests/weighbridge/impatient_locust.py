@@ -15,7 +15,7 @@ from weighbridge.drivers.order import Ready, Setup
 TIMEOUT_S = float(sys.argv[1]) if len(sys.argv) > 1 else 0.6
 
 
-class ImpatientLoop(loop.Loop):
+class ImpatientLoop(loop.LocustLoop):
     """The same, set up with another timeout."""
 
     def _set_up(self, order: Setup) -> Ready:
@@ -23,7 +23,7 @@ class ImpatientLoop(loop.Loop):
 
 
 if __name__ == "__main__":
-    loop.Loop = ImpatientLoop  # type: ignore[misc]
+    loop.LocustLoop = ImpatientLoop  # type: ignore[misc]
     code = main(sys.argv[:1])
     sys.stderr.flush()
     os._exit(code)

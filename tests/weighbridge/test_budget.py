@@ -11,15 +11,15 @@ from weighbridge.command import weighbridge
 from weighbridge.common.errors import UsageError
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.facts import facts_of_machine
-from weighbridge.conductor.pace import REPORTING_S, Allowance, Pace, show_duration
+from weighbridge.conductor.pace import REPORTING_S, Pace, TimeAllowance, show_duration
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.statistics import LEVEL, smallest_ratio
-from weighbridge.spread import ASSUMED, Spread, spread_here
+from weighbridge.spread import ASSUMED, RepeatScatter, spread_here
 
-ASSUME = Spread(share=ASSUMED)
+ASSUME = RepeatScatter(share=ASSUMED)
 
 LONG = [{**workload, "runtime": "60s", "warmup": "1s"} for workload in SUITE["workloads"]]
 
@@ -88,7 +88,7 @@ def test_what_can_be_claimed_is_told_by_repeats_spread_and_the_level_that_all_te
     assert tests == 4 * len(METRICS)
     assert "nothing can be claimed" in claim(plan, ASSUME, 4)
     least = (smallest_ratio(0.14, 7, level=LEVEL / tests, bound=1.1) - 1) * 100
-    told = claim(plan, Spread(share=0.14, cells=24, run="earlier"))
+    told = claim(plan, RepeatScatter(share=0.14, cells=24, run="earlier"))
     shown = f"differences of about {math.ceil(least)} % would be claimed 8 times in 10 in each of {tests} tests"
     assert told == f"n = 7: as repeats of earlier scatter by 14 % (median of 24 cells), {shown}"
     assert least > (smallest_ratio(0.14, 7) - 1) * 100 + 10
@@ -124,7 +124,7 @@ class Unseen:
 def test_an_allowance_keeps_back_what_the_report_takes_and_what_was_spent_before(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("weighbridge.conductor.pace.time.monotonic", lambda: now[0])
-    one = Allowance(600, spent_s=200)
+    one = TimeAllowance(600, spent_s=200)
     now[0] = 150.0
     assert one.left_s() == 600 - 200 - 50 - REPORTING_S
 

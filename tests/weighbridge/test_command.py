@@ -20,7 +20,7 @@ from weighbridge.drivers.cosbench import installation
 from weighbridge.surroundings import place
 from weighbridge.topologies.deployment import Stands, deploy
 from weighbridge.topologies.lab.daemons import keep
-from weighbridge.topologies.lab.program import Process
+from weighbridge.topologies.lab.program import LabProcess
 from weighbridge.topologies.loader import shipped_layouts
 
 
@@ -179,7 +179,7 @@ def test_a_file_that_this_user_may_not_use_is_told_in_words(
     monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]]
 ) -> None:
     monkeypatch.setattr(
-        "weighbridge.screen.standing.print_standing", failing(PermissionError(errno.EACCES, "Permission denied", "/x/y"))
+        "weighbridge.screen.deployments.print_standing", failing(PermissionError(errno.EACCES, "Permission denied", "/x/y"))
     )
     code, _, said = tell("status")
     assert (code, said.splitlines()[0]) == (3, "weighbridge: /x/y: Permission denied")
@@ -239,7 +239,7 @@ def test_status_says_which_daemons_of_what_stands_have_died(
         label="rgw-a-1", layout="rgw-a", hardware="lab-small", since="today", hosts={}, clients=("client-1",), endpoints=()
     )
     (folder / "deployment.json").write_text(stands.model_dump_json())
-    mine = Process.of(os.getpid())
+    mine = LabProcess.of(os.getpid())
     keep(bundle, "gateway-1", {"radosgw": mine})
     assert "dead" not in tell("status")[1]
     keep(bundle, "gateway-1", {"radosgw": None, "mon": mine})
@@ -324,7 +324,7 @@ def test_what_nobody_foresaw_is_one_line_a_file_with_its_details_and_exit_code_f
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]], error: Exception
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr("weighbridge.screen.standing.print_standing", failing(error))
+    monkeypatch.setattr("weighbridge.screen.deployments.print_standing", failing(error))
     code, _, said = tell("status")
     (details,) = tmp_path.glob("weighbridge-*.txt")
     assert code == 5
@@ -339,7 +339,7 @@ def test_an_internal_error_whose_details_cannot_be_kept_is_told_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]]
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
-    monkeypatch.setattr("weighbridge.screen.standing.print_standing", failing(ZeroDivisionError("by nothing")))
+    monkeypatch.setattr("weighbridge.screen.deployments.print_standing", failing(ZeroDivisionError("by nothing")))
     code, _, said = tell("status")
     assert code == 5
     assert "ZeroDivisionError: by nothing; its details could not be written: No such file" in said
@@ -350,7 +350,7 @@ def test_a_disk_that_is_full_anywhere_is_told_with_its_file_and_exit_code_three(
     monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]], number: int
 ) -> None:
     monkeypatch.setattr(
-        "weighbridge.screen.standing.print_standing", failing(OSError(number, os.strerror(number), "/somewhere/a-log"))
+        "weighbridge.screen.deployments.print_standing", failing(OSError(number, os.strerror(number), "/somewhere/a-log"))
     )
     code, _, said = tell("status")
     assert code == 3

@@ -11,7 +11,7 @@ from weighbridge import means
 from weighbridge.cli.doctor import command
 from weighbridge.common.errors import EXIT_USAGE, UsageError
 from weighbridge.means import require
-from weighbridge.topologies.deployment import Place
+from weighbridge.topologies.deployment import StatePlace
 from weighbridge.topologies.hardware import Hardware
 
 
@@ -35,12 +35,12 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_starts_with_
     (tmp_path / "file").touch()
     folders = {"home": tmp_path / "home", "state": tmp_path / "state", which: tmp_path / "file" / "below"}
     with pytest.raises(UsageError) as refused:
-        require(HOSTS, Place(**folders))
+        require(HOSTS, StatePlace(**folders))
     assert f"{tmp_path}/file/below, where hosts and images are kept, cannot be written: Not a directory" in str(refused.value)
     assert f"Set WEIGHBRIDGE_{which.upper()}" in str(refused.value)
     assert refused.value.exit_code == EXIT_USAGE
 
 
 def test_folders_that_can_be_written_are_made_and_nothing_is_left_in_them(tmp_path: Path) -> None:
-    require(HOSTS, Place(home=tmp_path / "a" / "home", state=tmp_path / "state"))
+    require(HOSTS, StatePlace(home=tmp_path / "a" / "home", state=tmp_path / "state"))
     assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))] == ["a", "a/home", "state"]

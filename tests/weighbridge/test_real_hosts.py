@@ -12,14 +12,14 @@ from click.testing import CliRunner
 
 from weighbridge.cli import status
 from weighbridge.common.errors import TargetError
-from weighbridge.screen.standing import lifeless
+from weighbridge.screen.deployments import lifeless
 from weighbridge.selection import fitting
 from weighbridge.surroundings import place
 from weighbridge.topologies.deployment import RECORD, Stands
 from weighbridge.topologies.loader import load_hardware, shipped_hardware
 from weighbridge.topologies.ssh import claim, leftovers
-from weighbridge.topologies.ssh.daemons import Daemon
-from weighbridge.topologies.ssh.leftovers import Stood, Swept
+from weighbridge.topologies.ssh.daemons import HostDaemon
+from weighbridge.topologies.ssh.leftovers import ClaimedDeployment, Swept
 
 USAGE, TARGET = 2, 3
 NOWHERE = """\
@@ -86,8 +86,8 @@ def stands(*hosts: str, kind: str = "ssh") -> Stands:
     return Stands.model_validate({**given, "hosts": addresses, "clients": ["client-1"], "endpoints": ()})
 
 
-def daemon(host: str, service: str, *, alive: bool = True, of: str = LABEL) -> Daemon:
-    return Daemon(host=host, deployment=of, service=service, alive=alive, log=f"/opt/weighbridge/log/{service}.out")
+def daemon(host: str, service: str, *, alive: bool = True, of: str = LABEL) -> HostDaemon:
+    return HostDaemon(host=host, deployment=of, service=service, alive=alive, log=f"/opt/weighbridge/log/{service}.out")
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
     path.write_text("\n".join(["name: real", "kind: ssh", "hosts:", *lines, ""]))
 
     def ask(
-        *daemons: Daemon, on: tuple[str, ...] = HOSTS, failed: tuple[str, ...] = (), known: Stands | None = None
+        *daemons: HostDaemon, on: tuple[str, ...] = HOSTS, failed: tuple[str, ...] = (), known: Stands | None = None
     ) -> tuple[list[str], Exception | None]:
         if known is not None:
             folder = place().deployments / LABEL
@@ -113,7 +113,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
             assert (whole, daemons) == (True, True)
             return there
 
-        there = Swept(stood=(Stood(claimed, on),), failed=errors, daemons=daemons)
+        there = Swept(stood=(ClaimedDeployment(claimed, on),), failed=errors, daemons=daemons)
         monkeypatch.setattr(leftovers, "find", find)
         done = CliRunner().invoke(status.command, ["--hardware", str(path)], standalone_mode=False)
         error = done.exception

@@ -14,6 +14,7 @@ from typing import Any, Self, cast
 import pytest
 from rich.console import Console
 
+import fake_driver
 from stub_run import Run, StubGateway
 from weighbridge import resumption
 from weighbridge import run as running
@@ -24,12 +25,11 @@ from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.interruption import Interrupted
 from weighbridge.conductor.opening import Opened
-from weighbridge.conductor.pace import Allowance
+from weighbridge.conductor.pace import TimeAllowance
 from weighbridge.conductor.plan import Plan, make_plan, twin_of
-from weighbridge.drivers import fake
 from weighbridge.drivers.driver import Heard
 from weighbridge.drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Setup, Step, Target
-from weighbridge.gateways.gateway import Image
+from weighbridge.gateways.gateway import RootImage
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.hold import Holder, holding
 from weighbridge.results.record.manifest import Sheet
@@ -41,9 +41,9 @@ from weighbridge.selection import hardware_named, layout_named
 from weighbridge.suites import Suite
 from weighbridge.suites.loader import load, shipped
 from weighbridge.topologies import images, loader
-from weighbridge.topologies.deployment import Deployment, Place
+from weighbridge.topologies.deployment import Deployment, StatePlace
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.lab.claim import Claimed
+from weighbridge.topologies.lab.claim import ClaimedMachine
 
 
 class Watched:
@@ -82,7 +82,7 @@ class Answering:
         self.setup = setup
 
     def _answer(self, order: Any, heard: Heard | None) -> Any:
-        return fake.answer(self.setup, order, lambda event: None if heard is None else heard(cast("Progress", event)))
+        return fake_driver.answer(self.setup, order, lambda event: None if heard is None else heard(cast("Progress", event)))
 
     def prepare(self, order: Prepare, heard: Heard | None = None) -> Prepared:
         return cast("Prepared", self._answer(order, heard))
@@ -271,7 +271,7 @@ def test_a_repeat_that_no_longer_fits_the_budget_is_not_begun_and_one_that_was_b
     run = Run(tmp_path, repeats=3)
     store = killed(run, "begins", 8)
     seen = Watched()
-    conduct(run, store, seen, allowance=Allowance(1))
+    conduct(run, store, seen, allowance=TimeAllowance(1))
     assert len(store.steps()) == 12
     assert {step.key.repeat for step in store.steps()} == {0, 1}
     [event] = [event for event in store.events() if event.kind == conducting.BUDGET]
@@ -281,7 +281,7 @@ def test_a_repeat_that_no_longer_fits_the_budget_is_not_begun_and_one_that_was_b
 def test_a_run_with_time_enough_is_not_ended_by_its_budget(tmp_path: Path) -> None:
     run = Run(tmp_path, repeats=2)
     store = run.store()
-    conduct(run, store, Watched(), allowance=Allowance(3600))
+    conduct(run, store, Watched(), allowance=TimeAllowance(3600))
     assert len(store.steps()) == 12
 
 
@@ -556,7 +556,7 @@ def test_what_shipped_layouts_and_suites_become_in_a_plan_comes_back_from_its_fi
 def test_an_image_that_was_built_anew_with_other_packages_is_told_by_the_layout_that_stands_on_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    image = Image(name="none", suite="none", packages=("radosgw",))
+    image = RootImage(name="none", suite="none", packages=("radosgw",))
     monkeypatch.setattr(StubGateway, "releases", {"1": image})
     run = Run(tmp_path)
     lab = Hardware.model_validate({"name": "lab", "kind": "lab", "hosts": {"client-1": {}, "gateway-1": {}}})
@@ -595,10 +595,10 @@ def test_memory_that_a_kernel_keeps_for_itself_makes_no_other_machine(tmp_path: 
 
 
 def test_only_what_a_process_of_the_run_left_is_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = Place(home=tmp_path / "home", state=tmp_path / "state")
+    place = StatePlace(home=tmp_path / "home", state=tmp_path / "state")
     since = "2026-01-01T00:00:0"
     for name, pid, at in (("ours-1", 11, 5), ("older-1", 11, 1), ("theirs-1", 12, 5)):
-        Claimed(deployment=name, pid=pid, since=f"{since}{at}+00:00", folder=tmp_path / name).write(place.state)
+        ClaimedMachine(deployment=name, pid=pid, since=f"{since}{at}+00:00", folder=tmp_path / name).write(place.state)
     removed: list[str] = []
 
     def remove(deployment: str, **_named: object) -> tuple[str, ...]:

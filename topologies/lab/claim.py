@@ -43,7 +43,7 @@ class RootLimit(Record):
                 Write(self.path, f"{self.text.split()[0]} 0").apply()
 
 
-class Claimed(Record):
+class ClaimedMachine(Record):
     """What a deployment has of this machine beside containers and their cgroups. `pid` is its conductor."""
 
     deployment: str
@@ -63,12 +63,12 @@ class Claimed(Record):
         _path(state, self.deployment).unlink(missing_ok=True)
 
 
-def claims(state: Path) -> tuple[Claimed, ...]:
+def claims(state: Path) -> tuple[ClaimedMachine, ...]:
     """What is claimed on this machine, also by conductors that are gone. Raises TargetError for a claim that cannot be read."""
     found = []
     for path in sorted((state / "claims").glob("*.json")):
         try:
-            found.append(Claimed.model_validate_json(path.read_text()))
+            found.append(ClaimedMachine.model_validate_json(path.read_text()))
         except FileNotFoundError:
             continue
         except (OSError, ValidationError) as error:
@@ -76,7 +76,7 @@ def claims(state: Path) -> tuple[Claimed, ...]:
     return tuple(found)
 
 
-class Running:
+class MachineHold:
     """The hold of a run on this machine: between two of its deployments nothing stands, and nobody else's may."""
 
     def __init__(self, state: Path) -> None:
@@ -121,7 +121,7 @@ class Claim:
         try:
             _refuse_what_stands(state)
             since = datetime.now(UTC).isoformat(timespec="seconds")
-            self.claimed = Claimed(deployment=deployment, pid=os.getpid(), since=since, folder=folder)
+            self.claimed = ClaimedMachine(deployment=deployment, pid=os.getpid(), since=since, folder=folder)
             about = {"deployment": deployment, "pid": os.getpid(), "since": since}
             os.ftruncate(self._lock, 0)
             os.pwrite(self._lock, json.dumps(about).encode(), 0)

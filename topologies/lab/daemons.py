@@ -12,12 +12,12 @@ from weighbridge.common import inside
 from weighbridge.common.errors import TargetError
 from weighbridge.common.record import Record
 from weighbridge.topologies.lab.ending import BUNDLES
-from weighbridge.topologies.lab.program import Process
+from weighbridge.topologies.lab.program import LabProcess
 
 FILE: Final = "daemons.json"
 
 
-class Daemon(Record):
+class LabDaemon(Record):
     """A service by its first process: its number on this machine and when it started; None: it had ended as soon as it began."""
 
     host: str
@@ -30,34 +30,36 @@ class Daemon(Record):
         """Whether that very process is there."""
         if self.pid is None:
             return False
-        now = Process.of(self.pid)
+        now = LabProcess.of(self.pid)
         return now is not None and now.started == self.started
 
 
-class Kept(Record):
+class KeptDaemons(Record):
     """What is in the file."""
 
-    daemons: tuple[Daemon, ...]
+    daemons: tuple[LabDaemon, ...]
 
 
-def keep(folder: Path, host: str, services: Mapping[str, Process | None]) -> None:
+def keep(folder: Path, host: str, services: Mapping[str, LabProcess | None]) -> None:
     """Write down, whole or not at all, what runs on a host whose folder this is. Raises TargetError."""
     daemons = tuple(
-        Daemon(host=host, service=name, pid=one.pid, started=one.started) if one else Daemon(host=host, service=name, pid=None)
+        LabDaemon(host=host, service=name, pid=one.pid, started=one.started)
+        if one
+        else LabDaemon(host=host, service=name, pid=None)
         for name, one in services.items()
     )
     try:
-        inside.write(folder, FILE, Kept(daemons=daemons).model_dump_json().encode())
+        inside.write(folder, FILE, KeptDaemons(daemons=daemons).model_dump_json().encode())
     except OSError as error:
         raise TargetError(f"{host}: {folder / FILE} cannot be written: {error.strerror}") from error
 
 
-def daemons(deployment: Path) -> tuple[Daemon, ...]:
+def daemons(deployment: Path) -> tuple[LabDaemon, ...]:
     """All that was started on the hosts of the deployment that has this folder, and not stopped. Raises TargetError."""
-    found: list[Daemon] = []
+    found: list[LabDaemon] = []
     for path in sorted((deployment / BUNDLES).glob(f"*/{FILE}")):
         try:
-            found += Kept.model_validate_json(path.read_bytes()).daemons
+            found += KeptDaemons.model_validate_json(path.read_bytes()).daemons
         except FileNotFoundError:
             continue  # it is being taken away
         except (OSError, ValidationError) as error:

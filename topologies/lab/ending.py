@@ -12,8 +12,8 @@ from pathlib import Path
 
 from weighbridge.common.errors import CommandFailed, TargetError
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups
-from weighbridge.topologies.lab.claim import Claimed
-from weighbridge.topologies.lab.program import Process, send
+from weighbridge.topologies.lab.claim import ClaimedMachine
+from weighbridge.topologies.lab.program import LabProcess, send
 from weighbridge.topologies.lab.runc import Runc
 
 BUNDLES = "bundles"
@@ -24,7 +24,7 @@ LOOK_AGAIN_S = 0.005
 AT_ONCE = 8
 
 
-def take_away(claimed: Claimed, runc: Runc, cgroups: Cgroups) -> None:
+def take_away(claimed: ClaimedMachine, runc: Runc, cgroups: Cgroups) -> None:
     """End all containers of a deployment, lift its limits in the root cgroup, remove its cgroups, disks and bundles.
 
     Goes on to the end whatever fails on the way, then raises TargetError naming what stayed. Idempotent.
@@ -32,7 +32,7 @@ def take_away(claimed: Claimed, runc: Runc, cgroups: Cgroups) -> None:
     group = f"/{TREE}/{claimed.deployment}"
     faults = _end_containers(claimed.deployment, runc)
     # A runc that was killed while it made a container leaves processes that it does not list, and a folder.
-    for process in filter(None, map(Process.of, cgroups.pids(group))):
+    for process in filter(None, map(LabProcess.of, cgroups.pids(group))):
         send(process, signal.SIGKILL)
     for folder in runc.root.glob(f"{claimed.deployment}.*"):
         shutil.rmtree(folder)

@@ -17,7 +17,7 @@ from weighbridge.gateways.host import Completed, Counters, Host, Service
 from weighbridge.topologies.lab import daemons, tools
 from weighbridge.topologies.lab.bundle import Bundle
 from weighbridge.topologies.lab.cgroup import Cgroups
-from weighbridge.topologies.lab.program import Process, Program, kill_family, send, wait_end
+from weighbridge.topologies.lab.program import LabProcess, LabProgram, kill_family, send, wait_end
 from weighbridge.topologies.lab.runc import Runc
 from weighbridge.topologies.lab.usage import DiskUse, counters
 
@@ -50,13 +50,13 @@ class LabHost(Host):
         self.disks = tuple(disk.path for disk in bundle.disks)
         self.bundle = bundle
         self.pid = pid
-        self._first = Process.of(pid)
+        self._first = LabProcess.of(pid)
         self._root = Path(f"/proc/{pid}/root")
         self._runc = runc
         self._cgroups = cgroups
         self._before = before
         self._programs = itertools.count(1)
-        self._services: dict[str, Process | None] = {}
+        self._services: dict[str, LabProcess | None] = {}
 
     # files -------------------------------------------------------------------------------------------------------------------
 
@@ -166,11 +166,11 @@ class LabHost(Host):
         finally:
             os.close(descriptor)
 
-    def _program(self, argv: Sequence[str], env: Mapping[str, str] | None, *, stderr: int) -> Program:
+    def _program(self, argv: Sequence[str], env: Mapping[str, str] | None, *, stderr: int) -> LabProgram:
         pid_file = self.bundle.folder / f"program-{next(self._programs)}.pid"
         variables = [f"{name}={value}" for name, value in (env or {}).items()]
         line = self._runc.exec_argv(self.bundle.id, argv, env=variables, pid_file=pid_file)
-        return Program(line, pid_file=pid_file, pids=self._pids, stderr=stderr)
+        return LabProgram(line, pid_file=pid_file, pids=self._pids, stderr=stderr)
 
     def _pids(self) -> tuple[int, ...]:
         return self._cgroups.pids(self.bundle.cgroup)
@@ -200,10 +200,10 @@ class LabHost(Host):
             self._services[service.name] = self._find(*inside[service.name]) if service.name in inside else None
         daemons.keep(self.bundle.folder, self.name, self._services)
 
-    def _find(self, pid: int, started: int) -> Process | None:
+    def _find(self, pid: int, started: int) -> LabProcess | None:
         """The process that has the number `pid` in the host; None when it has ended."""
         for outer in self._pids():
-            process = Process.of(outer)
+            process = LabProcess.of(outer)
             if process is not None and process.started == started and _number_inside(outer) == pid:
                 return process
         return None
@@ -223,11 +223,11 @@ class LabHost(Host):
     def alive(self, service: str) -> bool:
         """Whether the service's first process is there."""
         process = self._services.get(service)
-        return process is not None and Process.of(process.pid) == process
+        return process is not None and LabProcess.of(process.pid) == process
 
     def stands(self) -> bool:
         """Whether the container's first process is there: with it go all others, mounts and NIC."""
-        return self._first is not None and Process.of(self.pid) == self._first
+        return self._first is not None and LabProcess.of(self.pid) == self._first
 
     # what it is and has used --------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from typing import Literal
 from weighbridge.topologies.conducting import Conducted, conducted_below
 from weighbridge.topologies.images import half_built, sweep
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups
-from weighbridge.topologies.lab.claim import STATE, Claimed, claims, nobody_at_work
+from weighbridge.topologies.lab.claim import STATE, ClaimedMachine, claims, nobody_at_work
 from weighbridge.topologies.lab.ending import disks, take_away
 from weighbridge.topologies.lab.runc import Runc
 
@@ -27,7 +27,7 @@ Kind = Literal["container", "cgroup", "root cgroup limit", "disk", "claim", "fol
 
 
 @dataclass(frozen=True)
-class Leftover:
+class LabLeftover:
     """One thing. `deployment` is empty where it belongs to none (images)."""
 
     deployment: str
@@ -38,29 +38,29 @@ class Leftover:
         return f"{self.kind} {self.what}" + (f" of {self.deployment}" if self.deployment else "")
 
 
-def find(*, home: Path | None = None, state: Path = STATE) -> tuple[Leftover, ...]:
+def find(*, home: Path | None = None, state: Path = STATE) -> tuple[LabLeftover, ...]:
     """Everything of ours on this machine, also what a conductor at work has standing.
 
     `home` holds `deployments/` and `images/`; without it only what the state folder tells of is found. Raises TargetError or
     CommandFailed when it cannot be told.
     """
     runc, cgroups = Runc(state / "runc"), Cgroups()
-    found = [Leftover(one.deployment, "container", one.host) for one in runc.containers()]
+    found = [LabLeftover(one.deployment, "container", one.host) for one in runc.containers()]
     for claimed in _claimed(state, home, runc):
         label = claimed.deployment
-        found += [Leftover(label, "cgroup", str(path)) for path in cgroups.folders(f"/{TREE}/{label}")]
-        found += [Leftover(label, "root cgroup limit", limit.text) for limit in claimed.root_limits]
-        found += [Leftover(label, "disk", str(path)) for path in disks(claimed.folder)]
+        found += [LabLeftover(label, "cgroup", str(path)) for path in cgroups.folders(f"/{TREE}/{label}")]
+        found += [LabLeftover(label, "root cgroup limit", limit.text) for limit in claimed.root_limits]
+        found += [LabLeftover(label, "disk", str(path)) for path in disks(claimed.folder)]
         if (state / "claims" / f"{label}.json").exists():
-            found.append(Leftover(label, "claim", str(state / "claims" / f"{label}.json")))
+            found.append(LabLeftover(label, "claim", str(state / "claims" / f"{label}.json")))
         if claimed.folder.exists():
-            found.append(Leftover(label, "folder", str(claimed.folder)))
+            found.append(LabLeftover(label, "folder", str(claimed.folder)))
     if home is not None:
-        found += [Leftover("", "half-built image", str(path)) for path in half_built(home / IMAGES)]
+        found += [LabLeftover("", "half-built image", str(path)) for path in half_built(home / IMAGES)]
     return tuple(found)
 
 
-def remove(deployment: str | None = None, *, home: Path | None = None, state: Path = STATE) -> tuple[Leftover, ...]:
+def remove(deployment: str | None = None, *, home: Path | None = None, state: Path = STATE) -> tuple[LabLeftover, ...]:
     """Remove what one deployment has left, or (None) what all have and half-built images; returns what was found and removed.
 
     A deployment that its conductor still works with is not removed (`at_work` names those). Idempotent. Raises UsageError while
@@ -88,7 +88,7 @@ def at_work(*, home: Path, state: Path = STATE) -> tuple[Conducted, ...]:
     return tuple(one for one in conducted_below(home / DEPLOYMENTS) if one.at_work and one.deployment not in ours)
 
 
-def _claimed(state: Path, home: Path | None, runc: Runc) -> tuple[Claimed, ...]:
+def _claimed(state: Path, home: Path | None, runc: Runc) -> tuple[ClaimedMachine, ...]:
     """Every deployment there is a trace of: by its claim, else by its containers, else by its folder (a reboot loses claims).
 
     The folder alone of what is somebody's at work is no trace of anything that was left.
@@ -107,5 +107,5 @@ def _claimed(state: Path, home: Path | None, runc: Runc) -> tuple[Claimed, ...]:
     return tuple(found.values())
 
 
-def _without_claim(deployment: str, folder: Path) -> Claimed:
-    return Claimed(deployment=deployment, pid=os.getpid(), since="", folder=folder)
+def _without_claim(deployment: str, folder: Path) -> ClaimedMachine:
+    return ClaimedMachine(deployment=deployment, pid=os.getpid(), since="", folder=folder)

@@ -18,7 +18,7 @@ STARTING_S = 30.0
 
 
 @dataclass(frozen=True)
-class Process:
+class LabProcess:
     """A process of this machine, told from a later one of the same number by when it started (ticks since boot)."""
 
     pid: int
@@ -28,7 +28,7 @@ class Process:
     started: int
 
     @classmethod
-    def of(cls, pid: int, proc: Path = Path("/proc")) -> Process | None:
+    def of(cls, pid: int, proc: Path = Path("/proc")) -> LabProcess | None:
         """The process with this number; None when there is none, or only what its parent has yet to collect."""
         try:
             text = (proc / str(pid) / "stat").read_text()
@@ -39,9 +39,9 @@ class Process:
         return None if fields[0] in "ZX" else cls(pid, int(fields[1]), int(fields[3]), int(fields[19]))
 
 
-def family(leader: int, among: Sequence[int]) -> tuple[Process, ...]:
+def family(leader: int, among: Sequence[int]) -> tuple[LabProcess, ...]:
     """Of the processes `among`: `leader`, all it started, and all of its sessions, as far as they can still be told."""
-    known = [process for pid in among if (process := Process.of(pid)) is not None]
+    known = [process for pid in among if (process := LabProcess.of(pid)) is not None]
     members = {leader}
     sessions = {leader}
     grown = True
@@ -53,26 +53,26 @@ def family(leader: int, among: Sequence[int]) -> tuple[Process, ...]:
     return tuple(one for one in known if one.pid in members)
 
 
-def send(process: Process, number: int) -> None:
+def send(process: LabProcess, number: int) -> None:
     """Signal this very process, not one that took its number; one that has ended is no error."""
     with contextlib.suppress(ProcessLookupError):
         descriptor = os.pidfd_open(process.pid)
         try:
-            now = Process.of(process.pid)
+            now = LabProcess.of(process.pid)
             if now is not None and now.started == process.started:
                 signal.pidfd_send_signal(descriptor, number)
         finally:
             os.close(descriptor)
 
 
-def wait_end(process: Process, timeout_s: float) -> bool:
+def wait_end(process: LabProcess, timeout_s: float) -> bool:
     """Wait until a process has ended; False when it has not after `timeout_s`."""
     try:
         descriptor = os.pidfd_open(process.pid)
     except ProcessLookupError:
         return True
     try:
-        now = Process.of(process.pid)
+        now = LabProcess.of(process.pid)
         if now is None or now.started != process.started:
             return True
         poll = select.poll()
@@ -96,7 +96,7 @@ def kill_family(leader: int, pids: Callable[[], Sequence[int]], *, timeout_s: fl
     return not members
 
 
-class Program(subprocess.Popen[bytes]):
+class LabProgram(subprocess.Popen[bytes]):
     """A program in a host. Its signals reach the program, not runc; killing it kills all it started.
 
     `runc exec` itself stays outside: were only that killed, the program would go on.
@@ -135,7 +135,7 @@ class Program(subprocess.Popen[bytes]):
                 super().wait(0.5)
                 return
             super().send_signal(signal.SIGKILL)
-        elif (process := Process.of(leader)) is not None:
+        elif (process := LabProcess.of(leader)) is not None:
             send(process, sig)
 
     def forget(self) -> None:

@@ -22,7 +22,7 @@ _KERNEL_THREAD = 0x00200000
 """PF_KTHREAD of include/linux/sched.h, in the ninth field of /proc/PID/stat."""
 
 
-class Machine:
+class LabMachine:
     """The machine that lab hosts are containers of, as far as its CPUs go. It remembers which processes are the kernel's own."""
 
     name = "this machine"

@@ -27,7 +27,7 @@ Words = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]{0,4096}$")]
 """What is shown to people: of one line, since it is shown between lines of this suite's own."""
 
 
-class Claimed(Record):
+class ClaimedHost(Record):
     """What a deployment has of a real host. Its conductor is process `pid` of the machine whose host name is `conductor`."""
 
     deployment: Annotated[str, Field(pattern=LABEL.pattern)]
@@ -67,12 +67,12 @@ class Claimed(Record):
         return begun is not None and self.started in (0, begun)
 
 
-def mine(deployment: str, folder: str, *, since: str, kept: str = "") -> Claimed:
+def mine(deployment: str, folder: str, *, since: str, kept: str = "") -> ClaimedHost:
     """The claim that this process makes."""
     import getpass  # noqa: PLC0415 - asked for once in a deployment
     import socket  # noqa: PLC0415
 
-    return Claimed(
+    return ClaimedHost(
         deployment=deployment,
         conductor=socket.gethostname(),
         pid=os.getpid(),
@@ -84,7 +84,7 @@ def mine(deployment: str, folder: str, *, since: str, kept: str = "") -> Claimed
     )
 
 
-def take(shell: Shell, claimed: Claimed) -> Claimed:
+def take(shell: Shell, claimed: ClaimedHost) -> ClaimedHost:
     """Claim a host; returns the claim as it is written there.
 
     Raises UsageError when another deployment stands there, TargetError.
@@ -101,13 +101,13 @@ def take(shell: Shell, claimed: Claimed) -> Claimed:
     return _read(shell, claimed.folder, answer["claim"])
 
 
-def read(shell: Shell, folder: str) -> Claimed | None:
+def read(shell: Shell, folder: str) -> ClaimedHost | None:
     """The claim on a host; None where there is none. Raises TargetError where it cannot be read."""
     answer = _asked(shell, "read", folder)
     return _read(shell, folder, answer["claim"]) if "claim" in answer else None
 
 
-def write(shell: Shell, claimed: Claimed) -> None:
+def write(shell: Shell, claimed: ClaimedHost) -> None:
     """Write down what is about to be taken or changed. Raises TargetError where the claim is not this deployment's (any more)."""
     answer = _asked(shell, "write", claimed.folder, claimed)
     if "claim" not in answer:
@@ -117,20 +117,20 @@ def write(shell: Shell, claimed: Claimed) -> None:
         )
 
 
-def release(shell: Shell, claimed: Claimed) -> None:
+def release(shell: Shell, claimed: ClaimedHost) -> None:
     """Give a host back: nothing of the deployment is left there. A claim that is gone, or another's, is left as it is."""
     _asked(shell, "release", claimed.folder, claimed)
 
 
-def _asked(shell: Shell, verb: str, folder: str, claimed: Claimed | None = None) -> dict[str, str]:
+def _asked(shell: Shell, verb: str, folder: str, claimed: ClaimedHost | None = None) -> dict[str, str]:
     given = None if claimed is None else claimed.model_dump(mode="json")
     answer: dict[str, str] = ask(shell, "claim", verb, folder, given=given)
     return answer
 
 
-def _read(shell: Shell, folder: str, text: str) -> Claimed:
+def _read(shell: Shell, folder: str, text: str) -> ClaimedHost:
     try:
-        return Claimed.model_validate_json(text)
+        return ClaimedHost.model_validate_json(text)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_context=False)[0]
         where = ".".join(str(part) for part in fault["loc"])

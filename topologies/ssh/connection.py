@@ -17,7 +17,7 @@ import asyncssh
 
 from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError, UsageError
 from weighbridge.gateways.host import Completed
-from weighbridge.topologies.hardware import Access, HostSpec
+from weighbridge.topologies.hardware import HostSpec, SshAccess
 from weighbridge.topologies.ssh import frame
 from weighbridge.topologies.ssh.event_loop import EventLoop
 from weighbridge.topologies.ssh.pipes import Pipes
@@ -39,7 +39,7 @@ _LOST: Final = (asyncssh.DisconnectError, ConnectionError, BrokenPipeError)
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndedCommand:
     """A remote command that has ended. `code` is negative when a signal ended it, None when it took too long."""
 
     code: int | None
@@ -61,13 +61,13 @@ class _Line:
         self.most = SESSIONS
 
 
-class Connection:
+class SshConnection:
     """The way to one host: a `Shell`. Commands of any number at once; its connections are made as they are wanted.
 
     Once the host has stopped answering, all that is asked raises TargetError at once, until `renew`.
     """
 
-    def __init__(self, name: str, spec: HostSpec, access: Access, loop: EventLoop) -> None:
+    def __init__(self, name: str, spec: HostSpec, access: SshAccess, loop: EventLoop) -> None:
         reach = spec.ssh
         self.name = name
         self.address = spec.address or ""
@@ -260,15 +260,15 @@ class Connection:
 
     # commands ----------------------------------------------------------------------------------------------------------------
 
-    def run(self, argv: Sequence[str], *, stdin: bytes | str = b"", timeout_s: float = 60) -> Ended:
+    def run(self, argv: Sequence[str], *, stdin: bytes | str = b"", timeout_s: float = 60) -> EndedCommand:
         """Run a command as root to its end, whatever its status. Raises TargetError when the host does not answer.
 
-        One that takes too long is left: `Ended.code` is None, and who knows how ends it.
+        One that takes too long is left: `EndedCommand.code` is None, and who knows how ends it.
         """
         data = stdin.encode() if isinstance(stdin, str) else stdin
         return self.loop.do(self._run((*(self._root or ()), *argv), data, timeout_s))
 
-    async def _run(self, argv: Sequence[str], data: bytes, timeout_s: float) -> Ended:
+    async def _run(self, argv: Sequence[str], data: bytes, timeout_s: float) -> EndedCommand:
         out, err = bytearray(), bytearray()
         async with self._process(argv) as process:
             try:
@@ -276,7 +276,7 @@ class Connection:
                     await asyncio.gather(_feed(process, data), frame.drain(process.stdout, out), frame.drain(process.stderr, err))
                     await process.wait_closed()
             except TimeoutError:
-                return Ended(None, frame.below(bytes(out)) or b"", bytes(err))
+                return EndedCommand(None, frame.below(bytes(out)) or b"", bytes(err))
             except frame.TooMuch as error:
                 raise TargetError(f"{self.where}: {error}") from None
             if process.returncode is None:
@@ -285,7 +285,7 @@ class Connection:
             if printed is None:
                 advice = f"see what its shell makes of `ssh {self.user}@{self.target} true`, and ForceCommand in its sshd_config"
                 raise TargetError(f"{self.where}: {frame.stray(bytes(out + err))}", advice=advice)
-            return Ended(process.returncode, printed, bytes(err))
+            return EndedCommand(process.returncode, printed, bytes(err))
 
     @asynccontextmanager
     async def _process(self, argv: Sequence[str], **pipes: Any) -> AsyncIterator[asyncssh.SSHClientProcess[bytes]]:

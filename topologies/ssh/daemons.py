@@ -9,7 +9,7 @@ from weighbridge.common.errors import TargetError
 from weighbridge.common.printed import printable
 from weighbridge.common.record import Record
 from weighbridge.topologies.ssh import ending
-from weighbridge.topologies.ssh.claim import Claimed
+from weighbridge.topologies.ssh.claim import ClaimedHost
 from weighbridge.topologies.ssh.host import SERVICE_NAME
 from weighbridge.topologies.ssh.shell import Shell
 
@@ -20,7 +20,7 @@ LONGEST_LINE: Final = 80
 _LINE: Final = re.compile(rf"({SERVICE_NAME.pattern}) (alive|dead)")
 
 
-class Daemon(Record):
+class HostDaemon(Record):
     """A service that was started on a host and not stopped."""
 
     host: str
@@ -32,7 +32,7 @@ class Daemon(Record):
     """Path on that host of what it printed."""
 
 
-def daemons_of(shell: Shell, claimed: Claimed) -> tuple[Daemon, ...]:
+def daemons_of(shell: Shell, claimed: ClaimedHost) -> tuple[HostDaemon, ...]:
     """What the deployment that has claimed a host runs there. Raises CommandFailed, or TargetError where the answer is none."""
     services = ending.services_of(claimed, systemd=ending.has_systemd(shell))
     told = shell.sh(services.ask()).stdout
@@ -46,6 +46,6 @@ def daemons_of(shell: Shell, claimed: Claimed) -> tuple[Daemon, ...]:
         alive[one[1]] = one[2] == "alive"
     label, logs = claimed.deployment, f"{services.stand.folder}/log"
     return tuple(
-        Daemon(host=shell.name, deployment=label, service=name, alive=there, log=f"{logs}/{name}.out")
+        HostDaemon(host=shell.name, deployment=label, service=name, alive=there, log=f"{logs}/{name}.out")
         for name, there in alive.items()
     )

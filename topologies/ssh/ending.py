@@ -6,7 +6,7 @@ import shlex
 
 from weighbridge.common.errors import TargetError, WeighbridgeError
 from weighbridge.topologies.ssh import claim, disks, kernel
-from weighbridge.topologies.ssh.claim import Claimed
+from weighbridge.topologies.ssh.claim import ClaimedHost
 from weighbridge.topologies.ssh.plain import Plain
 from weighbridge.topologies.ssh.services import Services, Stand
 from weighbridge.topologies.ssh.shell import Shell
@@ -26,7 +26,7 @@ def has_systemd(shell: Shell) -> bool:
     return bool(shell.sh("test -d /run/systemd/system && echo yes || true").stdout)
 
 
-def services_of(claimed: Claimed, *, systemd: bool) -> Services:
+def services_of(claimed: ClaimedHost, *, systemd: bool) -> Services:
     """How a deployment's processes on a host are run and ended."""
     stand = Stand(
         claimed.deployment,
@@ -38,7 +38,7 @@ def services_of(claimed: Claimed, *, systemd: bool) -> Services:
     return Systemd(stand) if systemd else Plain(stand)
 
 
-def end(shell: Shell, claimed: Claimed) -> None:
+def end(shell: Shell, claimed: ClaimedHost) -> None:
     """End all of a deployment on a host, found by its label, and its view. Raises TargetError naming processes that stayed."""
     services = services_of(claimed, systemd=has_systemd(shell))
     stayed = shell.sh(services.end([disk.device for disk in claimed.disks]), timeout_s=120).stdout.split()
@@ -49,7 +49,7 @@ def end(shell: Shell, claimed: Claimed) -> None:
         )
 
 
-def give_back(shell: Shell, claimed: Claimed) -> None:
+def give_back(shell: Shell, claimed: ClaimedHost) -> None:
     """Take all of a deployment away from a host and give the claim up, in the reverse order of how it was raised.
 
     Nothing is left undone because something before it failed, but the claim stays then, so that it can be tried again. Raises

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError
 from weighbridge.gateways.host import Command, Completed, Counters, Host, Service
-from weighbridge.topologies.ssh.connection import Connection
+from weighbridge.topologies.ssh.connection import SshConnection
+from weighbridge.topologies.ssh.host_reader import HostReader, since
 from weighbridge.topologies.ssh.program import RemoteProgram
-from weighbridge.topologies.ssh.services import Process, Services
-from weighbridge.topologies.ssh.teller import Teller, since
+from weighbridge.topologies.ssh.services import HostProcess, Services
 
 SERVICE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}")
 
@@ -38,12 +38,12 @@ class SshHost(Host):
 
     def __init__(
         self,
-        connection: Connection,
+        connection: SshConnection,
         services: Services,
         *,
         disks: Sequence[str],
         logs: Path,
-        teller: Teller,
+        teller: HostReader,
         suite: Callable[[], Command],
     ) -> None:
         """`suite`: the words that start a module there."""
@@ -58,7 +58,7 @@ class SshHost(Host):
         self._suite_lock = threading.Lock()
         self._found: Command | None = None
         self._programs = itertools.count(1)
-        self._services: dict[str, Process | None] = {}
+        self._services: dict[str, HostProcess | None] = {}
         self._before: dict[str, Any] = teller.counters()
         self._tools: dict[str, bool] = {}
         self._closed = False
@@ -150,7 +150,7 @@ class SshHost(Host):
         done = self.connection.run(("/bin/sh", "-ec", 'script=$(cat); eval "$script"'), stdin=self.services.start(services))
         if done.code != 0:
             raise CommandFailed(self.name, ["start", *(service.name for service in services)], done.code, done.text)
-        found = {name: Process(int(pid), int(start)) for name, pid, start in map(str.split, done.out.decode().splitlines())}
+        found = {name: HostProcess(int(pid), int(start)) for name, pid, start in map(str.split, done.out.decode().splitlines())}
         for service in services:
             self._services[service.name] = found.get(service.name)
 

@@ -13,12 +13,12 @@ from weighbridge.gateways.together import together
 from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
 from weighbridge.topologies.ssh import ending, kernel
-from weighbridge.topologies.ssh.claim import Claimed
-from weighbridge.topologies.ssh.connection import Connection
+from weighbridge.topologies.ssh.claim import ClaimedHost
+from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.disks import RealDisk
 from weighbridge.topologies.ssh.event_loop import EventLoop
 from weighbridge.topologies.ssh.host import SshHost
-from weighbridge.topologies.ssh.kernel import Look
+from weighbridge.topologies.ssh.kernel import KernelState
 
 AGAIN_S = 8.0
 """How long a host that stopped answering is tried once more before it is left as it is."""
@@ -28,16 +28,16 @@ AGAIN_S = 8.0
 class Taken:
     """One host on its way: what is known of it so far."""
 
-    connection: Connection
+    connection: SshConnection
     systemd: bool = False
     cgroup: int = 2
     """Version of its cgroups."""
-    looked: Look | None = None
+    looked: KernelState | None = None
     disks: tuple[RealDisk, ...] = ()
     packages: dict[str, str] = field(default_factory=dict)
     words: dict[str, str] = field(default_factory=dict)
     """More of what it is, for facts."""
-    claim: Claimed | None = None
+    claim: ClaimedHost | None = None
     """What was claimed there; None: nothing, or it was given back."""
     host: SshHost | None = None
 

@@ -14,7 +14,7 @@ from weighbridge.topologies.ssh.there import ask
 from weighbridge.topologies.sysctls import RECORDED
 
 
-class Look(Record):
+class KernelState(Record):
     """A host's kernel and machine, and its NIC on the network between the hosts, as they were found."""
 
     kernel: str
@@ -46,16 +46,16 @@ class Former(Record):
     sysctls: dict[str, str] = Field(default_factory=dict)
 
 
-def look(shell: Shell, hardware: Hardware) -> Look:
+def look(shell: Shell, hardware: Hardware) -> KernelState:
     """Look at a host; changes nothing. Raises TargetError."""
     names = list(dict.fromkeys((*RECORDED, *hardware.settings)))
     found: dict[str, Any] = ask(shell, "kernel", "look", shell.address, given=names)
     values: dict[str, str | None] = found["sysctls"]
     found["sysctls"] = {name: values[name] for name in hardware.settings}
-    return Look.model_validate({**found, "recorded": {name: value for name, value in values.items() if value is not None}})
+    return KernelState.model_validate({**found, "recorded": {name: value for name, value in values.items() if value is not None}})
 
 
-def faults(shell: Shell, hardware: Hardware, looked: Look) -> tuple[str, ...]:
+def faults(shell: Shell, hardware: Hardware, looked: KernelState) -> tuple[str, ...]:
     """Why a host cannot be used as the hardware says, in sentences; empty when it can."""
     where = f"{shell.name} ({shell.address})"
     found = []
@@ -76,7 +76,7 @@ def faults(shell: Shell, hardware: Hardware, looked: Look) -> tuple[str, ...]:
     return tuple(found)
 
 
-def former(hardware: Hardware, looked: Look) -> Former:
+def former(hardware: Hardware, looked: KernelState) -> Former:
     """What `apply` would change, with its values now: what has the wanted value already is not among it."""
     wanted = hardware.settings
     sysctls = {name: value for name, value in looked.sysctls.items() if value is not None and value.split() != wanted[name].split()}

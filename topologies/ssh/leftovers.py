@@ -21,9 +21,9 @@ from weighbridge.gateways.together import together
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.ssh import claim as claims
 from weighbridge.topologies.ssh import ending, suite
-from weighbridge.topologies.ssh.claim import LABEL, Claimed
-from weighbridge.topologies.ssh.connection import Connection
-from weighbridge.topologies.ssh.daemons import Daemon, daemons_of
+from weighbridge.topologies.ssh.claim import LABEL, ClaimedHost
+from weighbridge.topologies.ssh.connection import SshConnection
+from weighbridge.topologies.ssh.daemons import HostDaemon, daemons_of
 from weighbridge.topologies.ssh.event_loop import EventLoop
 from weighbridge.topologies.ssh.shell import Shell
 from weighbridge.topologies.ssh.there import ask
@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Leftover:
+class HostLeftover:
     """One thing on one host. `deployment` is empty where it belongs to none (suites)."""
 
     host: str
@@ -46,10 +46,10 @@ class Leftover:
 
 
 @dataclass(frozen=True)
-class Stood:
+class ClaimedDeployment:
     """A deployment that has claimed hosts."""
 
-    claimed: Claimed
+    claimed: ClaimedHost
     hosts: tuple[str, ...]
 
     @property
@@ -67,13 +67,13 @@ class Stood:
 class Swept:
     """What was found, or found and removed."""
 
-    found: tuple[Leftover, ...] = ()
-    stood: tuple[Stood, ...] = ()
-    spared: tuple[Stood, ...] = ()
+    found: tuple[HostLeftover, ...] = ()
+    stood: tuple[ClaimedDeployment, ...] = ()
+    spared: tuple[ClaimedDeployment, ...] = ()
     """Deployments that were not touched, since somebody may be at work with them."""
     failed: Mapping[str, WeighbridgeError] = field(default_factory=dict)
     """Hosts that could not be asked, or on which something stayed, and why."""
-    daemons: tuple[Daemon, ...] = ()
+    daemons: tuple[HostDaemon, ...] = ()
     """What was started on the hosts that have a claim and not stopped; only where that was asked for."""
 
 
@@ -91,9 +91,9 @@ class _Seen:
     """One host that was looked at."""
 
     shell: Shell
-    claimed: Claimed | None
-    found: tuple[Leftover, ...]
-    daemons: tuple[Daemon, ...] = ()
+    claimed: ClaimedHost | None
+    found: tuple[HostLeftover, ...]
+    daemons: tuple[HostDaemon, ...] = ()
 
 
 def find(hardware: Hardware, *, whole: bool = False, daemons: bool = False) -> Swept:
@@ -130,7 +130,7 @@ def remove(
         spared = tuple(one for one in asked_for if one.at_work or (one.elsewhere and not elsewhere))
         kept = {one.claimed.deployment for one in spared}
 
-        def wanted(one: Leftover) -> bool:
+        def wanted(one: HostLeftover) -> bool:
             if not one.deployment:
                 return deployments is None and not kept  # who is at work uses a suite
             return one.deployment not in kept and (deployments is None or one.deployment in deployments)
@@ -142,12 +142,12 @@ def remove(
     return Swept(found, stood, spared, {**failed, **stayed})
 
 
-def _sweep(host: _Seen, hardware: Hardware, found: Collection[Leftover], *, whole: bool) -> None:
+def _sweep(host: _Seen, hardware: Hardware, found: Collection[HostLeftover], *, whole: bool) -> None:
     folder = hardware.access.folder
     for label in dict.fromkeys(one.deployment for one in found if one.deployment):
         mine = host.claimed is not None and host.claimed.deployment == label
         # Where the claim is gone, what carries its label is found all the same; its disks and settings are not known any more.
-        claimed = host.claimed if mine else Claimed(deployment=label, conductor="", pid=0, user="", since="", folder=folder)
+        claimed = host.claimed if mine else ClaimedHost(deployment=label, conductor="", pid=0, user="", since="", folder=folder)
         if claimed is not None:
             ending.give_back(host.shell, claimed)
     if any(not one.deployment for one in found):
@@ -156,7 +156,7 @@ def _sweep(host: _Seen, hardware: Hardware, found: Collection[Leftover], *, whol
         host.shell.sh('if [ -e "$1/claim.json" ]; then exit; fi; rm -f "$1/lock"; rmdir "$1" 2>/dev/null || true', folder)
 
 
-def _look(shell: Connection, hardware: Hardware, *, whole: bool, daemons: bool = False) -> _Seen:
+def _look(shell: SshConnection, hardware: Hardware, *, whole: bool, daemons: bool = False) -> _Seen:
     shell.open()
     folder = hardware.access.folder
     try:
@@ -167,40 +167,40 @@ def _look(shell: Connection, hardware: Hardware, *, whole: bool, daemons: bool =
     found = []
     if claimed is not None:
         label = claimed.deployment
-        found.append(Leftover(shell.name, label, "claim", f"of {claimed.by}"))
-        found += [Leftover(shell.name, label, "disk", disk.id) for disk in claimed.disks]
+        found.append(HostLeftover(shell.name, label, "claim", f"of {claimed.by}"))
+        found += [HostLeftover(shell.name, label, "disk", disk.id) for disk in claimed.disks]
         if claimed.former is not None:
-            found += [Leftover(shell.name, label, "kernel setting", name) for name in claimed.former.sysctls]
+            found += [HostLeftover(shell.name, label, "kernel setting", name) for name in claimed.former.sysctls]
             if claimed.former.mtu is not None:
-                found.append(Leftover(shell.name, label, "kernel setting", f"MTU of {claimed.former.nic}"))
+                found.append(HostLeftover(shell.name, label, "kernel setting", f"MTU of {claimed.former.nic}"))
     # Anybody there can call a process or a folder anything: what is no label is none of ours.
     for label, number in sorted(told.processes.items()):
         if LABEL.fullmatch(label):
-            found += [Leftover(shell.name, label, "process", f"{index + 1} of {number}") for index in range(number)]
+            found += [HostLeftover(shell.name, label, "process", f"{index + 1} of {number}") for index in range(number)]
     labels = filter(LABEL.fullmatch, told.folders)
-    found += [Leftover(shell.name, label, "folder", f"{folder}/{ending.DEPLOYMENTS}/{label}") for label in labels]
+    found += [HostLeftover(shell.name, label, "folder", f"{folder}/{ending.DEPLOYMENTS}/{label}") for label in labels]
     for name in told.suites:
         half = name.endswith(".partial")
         if half or whole:
-            found.append(Leftover(shell.name, "", "half-made suite" if half else "suite", f"{folder}/{name}"))
+            found.append(HostLeftover(shell.name, "", "half-made suite" if half else "suite", f"{folder}/{name}"))
     return _Seen(shell, claimed, tuple(found), daemons_of(shell, claimed) if daemons and claimed is not None else ())
 
 
-def _stood(seen: Mapping[str, _Seen]) -> tuple[Stood, ...]:
+def _stood(seen: Mapping[str, _Seen]) -> tuple[ClaimedDeployment, ...]:
     by_label: dict[str, list[str]] = {}
-    first: dict[str, Claimed] = {}
+    first: dict[str, ClaimedHost] = {}
     for name, host in seen.items():
         if host.claimed is not None:
             by_label.setdefault(host.claimed.deployment, []).append(name)
             first.setdefault(host.claimed.deployment, host.claimed)
-    return tuple(Stood(first[label], tuple(names)) for label, names in by_label.items())
+    return tuple(ClaimedDeployment(first[label], tuple(names)) for label, names in by_label.items())
 
 
 @contextmanager
-def shells(hardware: Hardware) -> Iterator[dict[str, Connection]]:
+def shells(hardware: Hardware) -> Iterator[dict[str, SshConnection]]:
     """The ways to all hosts, not opened yet; closed at the end."""
     loop = EventLoop()
-    ways = {name: Connection(name, spec, hardware.access, loop) for name, spec in hardware.hosts.items()}
+    ways = {name: SshConnection(name, spec, hardware.access, loop) for name, spec in hardware.hosts.items()}
     try:
         yield ways
     finally:

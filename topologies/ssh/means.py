@@ -13,15 +13,15 @@ from typing import Any, Final
 
 from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError, WeighbridgeError
 from weighbridge.common.quantities import show_bytes
-from weighbridge.gateways.gateway import Image, Say
+from weighbridge.gateways.gateway import RootImage, Say
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.images import ALWAYS
 from weighbridge.topologies.lab.means import Mean
 from weighbridge.topologies.loader import Planned
 from weighbridge.topologies.ssh import claim, disks, kernel, leftovers, release, suite, view, wheels
-from weighbridge.topologies.ssh.connection import Connection
+from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.raising import TOOLS, unlimitable
-from weighbridge.topologies.ssh.suite import Found
+from weighbridge.topologies.ssh.suite import HostPython
 from weighbridge.topologies.ssh.there import ask
 
 ROOM_BYTES: Final = 2**30
@@ -90,7 +90,7 @@ def packages_for(hardware: Hardware, name: str, layouts: Sequence[Planned]) -> t
     return tuple(dict.fromkeys(wanted))
 
 
-def _images(hardware: Hardware, name: str, layouts: Sequence[Planned]) -> tuple[Image, ...]:
+def _images(hardware: Hardware, name: str, layouts: Sequence[Planned]) -> tuple[RootImage, ...]:
     """Of layouts that place something there: a client's are none of the host's business, which has the suite."""
     if name in hardware.clients:
         return ()
@@ -98,7 +98,7 @@ def _images(hardware: Hardware, name: str, layouts: Sequence[Planned]) -> tuple[
     return tuple(dict.fromkeys(image for image in found if image.packages))
 
 
-def _look(shell: Connection, hardware: Hardware, layouts: Sequence[Planned]) -> HostMeans:
+def _look(shell: SshConnection, hardware: Hardware, layouts: Sequence[Planned]) -> HostMeans:
     name, access, spec = shell.name, hardware.access, hardware.hosts[shell.name]
     shell.open()
     told: dict[str, Any] = ask(shell, "means", access.folder)
@@ -159,7 +159,7 @@ def _lacks(name: str, why: str, remedy: str = "") -> Mean:
     return Mean(name, found=False, why=why, remedy=remedy)
 
 
-def _python(found: Found, word: str, *, client: bool) -> Mean:
+def _python(found: HostPython, word: str, *, client: bool) -> Mean:
     version = tuple(int(part) for part in found.python.version.split("."))
     least = suite.OLDEST if client else (3, 9)
     wanted = ".".join(map(str, least))
@@ -191,7 +191,7 @@ def _folder(told: Mapping[str, Any], folder: str) -> list[Mean]:
     return found
 
 
-def _install(shell: Connection, one: HostMeans, say: Say) -> None:
+def _install(shell: SshConnection, one: HostMeans, say: Say) -> None:
     shell.open()
     say(f"{shell.name}: installing {' '.join(one.packages)}")
     try:

@@ -8,7 +8,17 @@ from collections.abc import Collection, Sequence
 from weighbridge.topologies.hardware import HostSpec
 from weighbridge.topologies.hosts import Limited
 from weighbridge.topologies.quota import DEFAULT_PERIOD_S
-from weighbridge.topologies.ssh.services import BEGUN, BORN, DEPLOYMENT, HOLDER, LABELLED, PROGRAM, Process, Services, unmounting
+from weighbridge.topologies.ssh.services import (
+    BEGUN,
+    BORN,
+    DEPLOYMENT,
+    HOLDER,
+    LABELLED,
+    PROGRAM,
+    HostProcess,
+    Services,
+    unmounting,
+)
 
 
 class Plain(Services):
@@ -58,7 +68,7 @@ echo "$pid $(born $pid)"
             inner.append(f'begun {shlex.quote(self.started)} {service} "$!"')
         return shlex.join((*self.enter(), "/bin/sh", "-ec", "\n".join(inner)))
 
-    def _end(self, service: str, process: Process, timeout_s: float) -> str:
+    def _end(self, service: str, process: HostProcess, timeout_s: float) -> str:
         """By its process, and then by its name in the environment of all that it started."""
         script = f"""{BORN}{LABELLED}
 there() {{ [ "$(born {process.pid})" = {process.started} ]; }}

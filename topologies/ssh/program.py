@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from weighbridge.common.errors import TargetError
-from weighbridge.topologies.ssh.connection import Connection
+from weighbridge.topologies.ssh.connection import SshConnection
 
 LOST: Final = 255
 """The status of a program whose host has stopped answering, as ssh(1) has it."""
@@ -23,7 +23,7 @@ LOST: Final = 255
 class RemoteProgram:
     """A `common.piped.Piped`. When its host stops answering its pipes end, and for who asks here it has ended with LOST."""
 
-    def __init__(self, connection: Connection, argv: Sequence[str], *, stderr: Path, send: Callable[[int], None]) -> None:
+    def __init__(self, connection: SshConnection, argv: Sequence[str], *, stderr: Path, send: Callable[[int], None]) -> None:
         """Start `argv` on the host; `send` signals it there, with all it started when that is KILL. Raises TargetError."""
         self.args = tuple(argv)
         self._connection = connection

@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from weighbridge.common.errors import TargetError, UsageError, WeighbridgeError
-from weighbridge.gateways.gateway import Image, Say
+from weighbridge.gateways.gateway import RootImage, Say
 from weighbridge.gateways.host import Command
 from weighbridge.gateways.together import together
 from weighbridge.topologies.hardware import Hardware, HostSpec
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.ssh import claim as claims
 from weighbridge.topologies.ssh import disks, ending, kernel, release, view
-from weighbridge.topologies.ssh.connection import Connection
+from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.event_loop import EventLoop
 from weighbridge.topologies.ssh.host import SshHost
+from weighbridge.topologies.ssh.host_reader import HostReader, source
 from weighbridge.topologies.ssh.hosts import SshHosts, Taken
 from weighbridge.topologies.ssh.program import RemoteProgram
 from weighbridge.topologies.ssh.services import Services
-from weighbridge.topologies.ssh.teller import Teller, source
 
 TOOLS: Final = ("fio", "iperf3", "sysbench")
 """What attestation runs."""
@@ -48,7 +48,7 @@ fi
 def raise_ssh(
     deployment: str,
     hardware: Hardware,
-    image: Image,
+    image: RootImage,
     say: Say,
     *,
     folder: Path,
@@ -63,7 +63,7 @@ def raise_ssh(
     """
     view.check_folder(hardware.access.folder)
     loop = EventLoop()
-    taken = {name: Taken(Connection(name, hardware.hosts[name], hardware.access, loop)) for name in names}
+    taken = {name: Taken(SshConnection(name, hardware.hosts[name], hardware.access, loop)) for name in names}
     hosts = SshHosts(deployment, hardware, loop, taken)
     raising = _Raising(deployment, hardware, image, say, folder, tools=tools)
     try:
@@ -87,7 +87,7 @@ def raise_ssh(
 class _Raising:
     """One deployment's way onto its hosts; each step is done on all of them at once."""
 
-    def __init__(self, deployment: str, hardware: Hardware, image: Image, say: Say, folder: Path, *, tools: bool) -> None:
+    def __init__(self, deployment: str, hardware: Hardware, image: RootImage, say: Say, folder: Path, *, tools: bool) -> None:
         self._deployment = deployment
         self._hardware = hardware
         self._image = image
@@ -174,7 +174,7 @@ class _Raising:
             suite=partial(self._suite, shell),
         )
 
-    def _teller(self, name: str, one: Taken, services: Services, own: str) -> Teller:
+    def _teller(self, name: str, one: Taken, services: Services, own: str) -> HostReader:
         assert one.looked is not None  # noqa: S101 - looked at before
         words = {
             "group": services.group,
@@ -191,9 +191,9 @@ class _Raising:
             one.connection.sh(services.kill("teller"))
 
         program = RemoteProgram(one.connection, argv, stderr=errors, send=send)
-        return Teller(program, one.connection.where, errors=errors)
+        return HostReader(program, one.connection.where, errors=errors)
 
-    def _suite(self, shell: Connection) -> Command:
+    def _suite(self, shell: SshConnection) -> Command:
         from weighbridge.topologies.ssh import suite  # noqa: PLC0415 - wanted on hosts that make the load
 
         return suite.ensure(shell, self._hardware, self._folder.parent.parent, self._say)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from weighbridge.gateways.gateway import Image
+from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies.ssh.shell import Shell
 
 _PACKAGE: Final = {"ceph": ("ceph-common", "radosgw", "ceph-base"), "swift": ("python3-swift", "swift", "openstack-swift")}
@@ -33,7 +33,7 @@ def installed(shell: Shell) -> tuple[str, dict[str, str]]:
     return kind, {name: version for name, _, version in pairs if version}
 
 
-def faults(shell: Shell, image: Image, kind: str, packages: dict[str, str]) -> tuple[str, ...]:
+def faults(shell: Shell, image: RootImage, kind: str, packages: dict[str, str]) -> tuple[str, ...]:
     """Why a layout of this release cannot stand on a host, in sentences; empty when it can.
 
     Which packages belong to it is known by Debian's names; of other systems the version alone is looked at.

@@ -90,7 +90,7 @@ kill_labelled() {
 
 
 @dataclass(frozen=True)
-class Process:
+class HostProcess:
     """A process of a host by its number where the deployment runs, and when it started, in ticks since the boot."""
 
     pid: int
@@ -198,7 +198,7 @@ class Services(ABC):
     def _launch(self, services: Sequence[str]) -> str:
         """The lines of `start` that do it; the services' files are there."""
 
-    def stop(self, service: str, process: Process, timeout_s: float) -> str:
+    def stop(self, service: str, process: HostProcess, timeout_s: float) -> str:
         """Shell lines that end a service: TERM to its first process, KILL to all that is left when that has ended or time is up.
 
         They print `stayed` when its first process is there still.
@@ -207,7 +207,7 @@ class Services(ABC):
         return f"rm -f {shlex.quote(f'{self.started}/{service}')}\n{self._end(service, process, timeout_s)}"
 
     @abstractmethod
-    def _end(self, service: str, process: Process, timeout_s: float) -> str:
+    def _end(self, service: str, process: HostProcess, timeout_s: float) -> str:
         """The lines of `stop` that do it."""
 
     def ask(self) -> str:

@@ -19,7 +19,7 @@ from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.gateways.gateway import Say
 from weighbridge.gateways.host import Command
-from weighbridge.topologies.hardware import Access, Hardware
+from weighbridge.topologies.hardware import Hardware, SshAccess
 from weighbridge.topologies.ssh import wheels
 from weighbridge.topologies.ssh.shell import Shell
 from weighbridge.topologies.ssh.there import ask
@@ -36,7 +36,7 @@ ROOM_BYTES: Final = 400 * 2**20
 """What a suite takes while it is made: what is sent, and what becomes of it."""
 
 
-class Found(Record):
+class HostPython(Record):
     """A host's Python, and what it can do."""
 
     python: Python
@@ -48,12 +48,12 @@ class Found(Record):
     """In the folder of deployments."""
 
 
-def look(shell: Shell, access: Access) -> Found:
+def look(shell: Shell, access: SshAccess) -> HostPython:
     """A host's Python. Raises TargetError."""
-    return Found.model_validate(ask(shell, "suite", "look", access.folder))
+    return HostPython.model_validate(ask(shell, "suite", "look", access.folder))
 
 
-def fault(shell: Shell, access: Access, found: Found) -> str:
+def fault(shell: Shell, access: SshAccess, found: HostPython) -> str:
     """Why a suite cannot be had there, and how it could; empty when it can."""
     where = f"{shell.name} ({shell.address})"
     if tuple(int(part) for part in found.python.version.split(".")) < OLDEST:

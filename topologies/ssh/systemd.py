@@ -9,7 +9,7 @@ from typing import Final
 from weighbridge.topologies.hardware import HostSpec
 from weighbridge.topologies.hosts import Limited
 from weighbridge.topologies.quota import DEFAULT_PERIOD_S, quota_of
-from weighbridge.topologies.ssh.services import BORN, DEPLOYMENT, HOLDER, Process, Services, unmounting
+from weighbridge.topologies.ssh.services import BORN, DEPLOYMENT, HOLDER, HostProcess, Services, unmounting
 
 # A service that the kernel ends for memory is that service's end alone, as it is in a lab; and what is asked to end is killed
 # soon after, since its data is thrown away.
@@ -76,7 +76,7 @@ class Systemd(Services):
             lines.append(f'begun {shlex.quote(self.started)} {service} "$pid"')
         return "\n".join(lines)
 
-    def _end(self, service: str, process: Process, timeout_s: float) -> str:
+    def _end(self, service: str, process: HostProcess, timeout_s: float) -> str:
         """By its unit: what it started is in there too, whatever became of its first process."""
         unit = self.unit(service)
         return f"""{BORN}

@@ -38,7 +38,7 @@ def baseline(hardware: str, sizes: str, out: Path, *, as_json: bool = False) -> 
     from weighbridge.conductor.facts import facts_of_machine  # noqa: PLC0415
     from weighbridge.conductor.interruption import interruptible  # noqa: PLC0415
     from weighbridge.means import require  # noqa: PLC0415
-    from weighbridge.results.analysis.baseline import Baseline, Figure, baseline_csv  # noqa: PLC0415
+    from weighbridge.results.analysis.baseline import Baseline, HostFigure, baseline_csv  # noqa: PLC0415
     from weighbridge.results.charts.baseline_chart import baseline_chart  # noqa: PLC0415
     from weighbridge.results.record.store import make_folder, write_whole  # noqa: PLC0415
     from weighbridge.screen.terminal import console  # noqa: PLC0415
@@ -70,7 +70,7 @@ def baseline(hardware: str, sizes: str, out: Path, *, as_json: bool = False) -> 
         took_s=time.monotonic() - started,
         tools=tools,
         machine={**machine, **facts},
-        figures=tuple(Figure(**dict(one)) for one in found),
+        figures=tuple(HostFigure(**dict(one)) for one in found),
     )
     folder = out / f"{now:%Y%m%dT%H%M%SZ}-{hosts.name}-{secrets.token_hex(3)}"
     make_folder(folder)

@@ -11,7 +11,7 @@ from weighbridge.cli.options import seconds
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from weighbridge.gateways.existing.made import Left
+    from weighbridge.gateways.existing.made import MadeBucket
 
 
 @click.command("clean")
@@ -70,7 +70,7 @@ def clean(layout: str, older_s: float, *, deleting: bool) -> None:
         screen.print("no run has left a bucket there", highlight=False)
 
 
-def _kept(one: Left, youngest: datetime) -> str:
+def _kept(one: MadeBucket, youngest: datetime) -> str:
     """Why a bucket is left alone; empty: it may go."""
     if one.strange:
         return f"left alone: not all in it is of this suite ({', '.join(repr(name) for name in one.strange)})"

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from weighbridge.topologies.hardware import Hardware
-    from weighbridge.topologies.ssh.leftovers import Stood
+    from weighbridge.topologies.ssh.leftovers import ClaimedDeployment
 
 
 @click.command("down")
@@ -95,7 +95,7 @@ def down_real(label: str | None, hardware: Hardware, *, everything: bool) -> Non
         raise UsageError("\n".join(map(spared, swept.spared)), advice="End that run: it takes its deployment away.")
 
 
-def spared(stood: Stood) -> str:
+def spared(stood: ClaimedDeployment) -> str:
     """Why a deployment was left alone, and how it can be taken away all the same."""
     claimed, hosts = stood.claimed, ", ".join(stood.hosts)
     if stood.at_work:

@@ -32,14 +32,14 @@ def exec_real(hardware: Hardware, host: str, argv: tuple[str, ...]) -> int:
     from weighbridge.common.document import did_you_mean  # noqa: PLC0415
     from weighbridge.common.errors import UsageError  # noqa: PLC0415
     from weighbridge.topologies.ssh import claim, ending  # noqa: PLC0415
-    from weighbridge.topologies.ssh.connection import Connection  # noqa: PLC0415
+    from weighbridge.topologies.ssh.connection import SshConnection  # noqa: PLC0415
     from weighbridge.topologies.ssh.event_loop import EventLoop  # noqa: PLC0415
 
     if host not in hardware.hosts:
         raise UsageError(f"hardware {hardware.name!r} has no host {host!r}{did_you_mean(host, list(hardware.hosts))}")
     loop = EventLoop()
     try:
-        connection = Connection(host, hardware.hosts[host], hardware.access, loop)
+        connection = SshConnection(host, hardware.hosts[host], hardware.access, loop)
         try:
             connection.open()
             claimed = claim.read(connection, hardware.access.folder)

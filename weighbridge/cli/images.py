@@ -9,7 +9,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from weighbridge.gateways.gateway import Image
+    from weighbridge.gateways.gateway import RootImage
 
 
 @click.command("images")
@@ -41,7 +41,7 @@ def images(names: Sequence[str], *, refresh: bool) -> None:
         screen.print(f"{name}: Debian {known[name].suite}, {told}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _known() -> Mapping[str, Image]:
+def _known() -> Mapping[str, RootImage]:
     """Every image that this suite builds, by its name: one a release, and that of the tools."""
     from weighbridge.gateways import KINDS  # noqa: PLC0415 - as above
     from weighbridge.topologies.attestation import IMAGE as TOOLS  # noqa: PLC0415

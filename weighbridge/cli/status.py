@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def command(hardware: str | None) -> None:
     """Show what stands, what of it has died, its hosts, endpoints and credentials."""
     from weighbridge import selection  # noqa: PLC0415 - heavy rooms are imported by what needs them
-    from weighbridge.screen.standing import print_standing  # noqa: PLC0415
+    from weighbridge.screen.deployments import print_standing  # noqa: PLC0415
     from weighbridge.screen.terminal import console  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
 
@@ -35,7 +35,7 @@ def show_real(hardware: Hardware) -> None:
 
     from weighbridge.cli.down import counted  # noqa: PLC0415
     from weighbridge.common.errors import TargetError  # noqa: PLC0415
-    from weighbridge.screen.standing import describe, lifeless_there  # noqa: PLC0415
+    from weighbridge.screen.deployments import describe, lifeless_there  # noqa: PLC0415
     from weighbridge.screen.terminal import console  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.topologies.deployment import standing  # noqa: PLC0415

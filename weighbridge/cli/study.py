@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from weighbridge.results.influx.server import InfluxServer
     from weighbridge.results.record.store import RunStore
-    from weighbridge.study import Ready
+    from weighbridge.study import PreparedStudy
 
 
 @click.command("study")
@@ -71,7 +71,7 @@ def command(
     return replay(chosen, screen, attest=attest, influx=influx, out=out)
 
 
-def replay(chosen: Ready, screen: Console, *, attest: bool, influx: InfluxServer | None = None, out: Path) -> int:
+def replay(chosen: PreparedStudy, screen: Console, *, attest: bool, influx: InfluxServer | None = None, out: Path) -> int:
     """Run a study and print what it came to; returns the exit code. Raises as `weighbridge.run.run` does."""
     from weighbridge.cli.compare import exit_code  # noqa: PLC0415
     from weighbridge.conclusion import conclude  # noqa: PLC0415
@@ -112,7 +112,7 @@ def print_studies(screen: Console) -> None:
     screen.print(about, style="dim", highlight=False)
 
 
-def print_plan(chosen: Ready, screen: Console) -> None:
+def print_plan(chosen: PreparedStudy, screen: Console) -> None:
     """Print what a study would do."""
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - as above
     from rich.markup import escape  # noqa: PLC0415

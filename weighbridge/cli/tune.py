@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from weighbridge.suites.tuning import Strategy
-    from weighbridge.tuning.preparation import Changes, Ready
-    from weighbridge.tuning.session import Outcome
+    from weighbridge.tuning.preparation import Changes, PreparedTuning
+    from weighbridge.tuning.session import TuningOutcome
 
 
 @click.command("tune")
@@ -82,7 +82,7 @@ def command(
     return tune(chosen, screen, attest=attest, pictures=pictures, out=out)
 
 
-def tune(chosen: Ready, screen: Console, *, attest: bool, pictures: bool = True, out: Path) -> int:
+def tune(chosen: PreparedTuning, screen: Console, *, attest: bool, pictures: bool = True, out: Path) -> int:
     """Do a tuning and print what it came to; returns the exit code. Raises as `weighbridge.tuning.session.tune` does."""
     from weighbridge.run import Doing  # noqa: PLC0415 - as above
     from weighbridge.surroundings import place  # noqa: PLC0415
@@ -122,13 +122,13 @@ def print_tunings(screen: Console) -> None:
     screen.print(drawn)
 
 
-def print_arms(chosen: Ready, screen: Console, *, attest: bool) -> None:
+def print_arms(chosen: PreparedTuning, screen: Console, *, attest: bool) -> None:
     """Print what a tuning would try, and what it takes at a guess. Raises UsageError when its budget holds nothing of it."""
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - as above
     from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
-    from weighbridge.conductor.pace import Allowance  # noqa: PLC0415
+    from weighbridge.conductor.pace import TimeAllowance  # noqa: PLC0415
     from weighbridge.suites.tuning import show_setting  # noqa: PLC0415
     from weighbridge.tuning.course import Course  # noqa: PLC0415
     from weighbridge.tuning.session import sentences  # noqa: PLC0415
@@ -151,12 +151,12 @@ def print_arms(chosen: Ready, screen: Console, *, attest: bool) -> None:
     screen.print(drawn)
     if tuning.strategy == "search":
         screen.print("a search proposes combinations of these", style="dim", highlight=False)
-    allowance = None if tuning.budget is None else Allowance(tuning.budget)
+    allowance = None if tuning.budget is None else TimeAllowance(tuning.budget)
     for sentence in sentences(chosen, Course(chosen, attest=attest, allowance=allowance)):
         screen.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
-def _told(outcome: Outcome, screen: Console, *, pictures: bool) -> int:
+def _told(outcome: TuningOutcome, screen: Console, *, pictures: bool) -> int:
     """Print an outcome; 4 when nothing of it may be ranked, else 0."""
     from weighbridge.conclusion import conclude  # noqa: PLC0415 - as above
 

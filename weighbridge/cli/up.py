@@ -21,7 +21,7 @@ def up(layout: str, hardware: str | None) -> None:
     from weighbridge.common.errors import UsageError  # noqa: PLC0415
     from weighbridge.conductor.interruption import interruptible  # noqa: PLC0415
     from weighbridge.means import require  # noqa: PLC0415
-    from weighbridge.screen.standing import print_standing  # noqa: PLC0415
+    from weighbridge.screen.deployments import print_standing  # noqa: PLC0415
     from weighbridge.screen.terminal import console  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.topologies.deployment import deploy  # noqa: PLC0415

@@ -9,7 +9,7 @@ from weighbridge.common.errors import TargetError
 from weighbridge.common.quantities import show_bytes
 from weighbridge.conductor.opening import LOCUST, opened
 from weighbridge.drivers.driver import Heard
-from weighbridge.drivers.order import Age, Aged
+from weighbridge.drivers.order import AgeBuckets, Aged
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.gateways.gateway import Room
 from weighbridge.results.record.step import Pass
@@ -41,7 +41,7 @@ def buckets(suite: Suite, prefix: str) -> list[str]:
     return [f"{prefix}{MARK}-{name}-{index}" for index in range(suite.age.containers)]
 
 
-def order_of(suite: Suite, room: Room | None, lab_free_bytes: int | None = None) -> Age:
+def order_of(suite: Suite, room: Room | None, lab_free_bytes: int | None = None) -> AgeBuckets:
     """What the driver is told. `lab_free_bytes`: what is left for the files that lab disks are.
 
     Raises TargetError when it does not fit: all that is ever written must, since what is deleted may be freed later; and when it
@@ -65,11 +65,18 @@ def order_of(suite: Suite, room: Room | None, lab_free_bytes: int | None = None)
                     f"aging writes {show_bytes(ever_bytes)} in {room.replicas} replicas; {show_bytes(free_bytes)} {whose} are free",
                     advice="Give age a smaller fill, or fewer rounds of churn.",
                 )
-    return Age(age=age, objects=count)
+    return AgeBuckets(age=age, objects=count)
 
 
 def age(
-    deployment: Deployment, suite: Suite, order: Age, *, prefix: str, log: Path, heard: Heard, command: Sequence[str] = LOCUST
+    deployment: Deployment,
+    suite: Suite,
+    order: AgeBuckets,
+    *,
+    prefix: str,
+    log: Path,
+    heard: Heard,
+    command: Sequence[str] = LOCUST,
 ) -> Aged:
     """Have a driver do it, over the first API that the suite and the gateway both have. Raises DriverError."""
     known = [endpoint.api for endpoint in deployment.endpoints]
@@ -80,7 +87,7 @@ def age(
         return ready.driver.age(order, heard)
 
 
-def told(order: Age, aged: Aged, room: Room | None) -> list[str]:
+def told(order: AgeBuckets, aged: Aged, room: Room | None) -> list[str]:
     """What was done, a line for each part of it."""
     share = ""
     if room is not None:
@@ -97,7 +104,7 @@ def told(order: Age, aged: Aged, room: Room | None) -> list[str]:
     ]
 
 
-def facts(order: Age, aged: Aged, room: Room | None) -> dict[str, str]:
+def facts(order: AgeBuckets, aged: Aged, room: Room | None) -> dict[str, str]:
     """As facts of the layout. How long it took is none: facts of two visits must be the same."""
     filled, *_ = told(order, aged, room)
     seed = "the suite's" if order.age.seed is None else str(order.age.seed)

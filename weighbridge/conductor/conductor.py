@@ -12,14 +12,14 @@ from typing import Final
 
 from weighbridge.common.errors import DriverError, ServiceFailed, TargetError
 from weighbridge.conductor import aging
-from weighbridge.conductor.asking import ask_osds
+from weighbridge.conductor.ask_osds import ask_osds
 from weighbridge.conductor.clearing import buckets_of, clearing
 from weighbridge.conductor.further import next_block
 from weighbridge.conductor.measuring import Display, Measuring, dead
 from weighbridge.conductor.opening import LOCUST, opened
-from weighbridge.conductor.pace import Allowance, Pace, show_duration, work_of
+from weighbridge.conductor.pace import Pace, TimeAllowance, show_duration, work_of
 from weighbridge.conductor.passes import asked_of_hosts, wants_tools
-from weighbridge.conductor.plan import Plan, Turn, Visit
+from weighbridge.conductor.plan import Plan, StepTurn, Visit
 from weighbridge.conductor.profiling import Profiler
 from weighbridge.conductor.quiet import Quiet
 from weighbridge.conductor.telemetry import Watch
@@ -30,7 +30,7 @@ from weighbridge.results.record.manifest import BUSY, UNEVEN, Sheet
 from weighbridge.results.record.step import Pass, StepKey
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.attestation import Attestation
-from weighbridge.topologies.deployment import Deployment, Place, deploy
+from weighbridge.topologies.deployment import Deployment, StatePlace, deploy
 from weighbridge.topologies.loader import Planned
 
 RESUMED: Final = "resumed"
@@ -55,16 +55,16 @@ class Conductor:
         planned: Sequence[Planned],
         store: RunStore,
         display: Display,
-        place: Place,
+        place: StatePlace,
         *,
         driver: Sequence[str] = LOCUST,
         cosbench: CosbenchSite | None = None,
         attest: bool = False,
         profiler: Profiler | None = None,
         pace: Pace | None = None,
-        allowance: Allowance | None = None,
+        allowance: TimeAllowance | None = None,
         quiet: Quiet | None = None,
-        further: Allowance | None = None,
+        further: TimeAllowance | None = None,
         grown: Callable[[Plan], None] = lambda _: None,
     ) -> None:
         self._plan = plan
@@ -327,7 +327,7 @@ class Conductor:
             self._store.add_facts([Sheet(title="driver", facts=dict(ready.versions))])
             yield ready.driver
 
-    def _measure_turns(self, group: _Group, drivers: Mapping[str, Driver], turns: Sequence[Turn]) -> None:
+    def _measure_turns(self, group: _Group, drivers: Mapping[str, Driver], turns: Sequence[StepTurn]) -> None:
         """Measure steps in turn. Before the first of a workload it is prepared by each driver that replays it, and cleaned up
         behind the last; where what was written goes with the deployment, all are prepared first, and none is cleaned up.
         """
@@ -350,14 +350,14 @@ class Conductor:
                 with self._pace.doing("clean", group.visit, work_of(turn.way, turn.workload)):
                     self._measuring.clean(group.deployment, drivers[turn.way.driver], turn.workload)
 
-    def _prepare(self, group: _Group, drivers: Mapping[str, Driver], turns: Sequence[Turn]) -> None:
+    def _prepare(self, group: _Group, drivers: Mapping[str, Driver], turns: Sequence[StepTurn]) -> None:
         """Make what these steps work on, once for each driver and workload."""
         for turn in _one_a_driver(turns):
             group.at = turn
             with self._pace.doing("prepare", group.visit, work_of(turn.way, turn.workload)):
                 self._measuring.prepare(group.deployment, drivers[turn.way.driver], turn.workload)
 
-    def _measure_turn(self, group: _Group, driver: Driver, turn: Turn, *, again: bool, leave: bool) -> None:
+    def _measure_turn(self, group: _Group, driver: Driver, turn: StepTurn, *, again: bool, leave: bool) -> None:
         planned, deployment = self._planned[group.visit.layout], group.deployment
         with self._pace.doing("step", group.visit, work_of(turn.way, turn.workload), turn.key.workers):
             if again and "delete" in turn.workload.operations:
@@ -373,14 +373,14 @@ class _Group:
     deployment: Deployment
     watch: Watch
     visit: Visit
-    at: Turn
+    at: StepTurn
     tried: set[StepKey] = field(default_factory=set)
     """Steps that were begun, and are written down whatever came of them."""
 
 
-def _one_a_driver(turns: Sequence[Turn]) -> list[Turn]:
+def _one_a_driver(turns: Sequence[StepTurn]) -> list[StepTurn]:
     """The first step of each driver and workload, in order."""
-    found: dict[tuple[str, str], Turn] = {}
+    found: dict[tuple[str, str], StepTurn] = {}
     for turn in turns:
         found.setdefault((turn.way.driver, turn.workload.name), turn)
     return list(found.values())

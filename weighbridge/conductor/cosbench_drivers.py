@@ -10,7 +10,7 @@ from typing import Final
 
 from weighbridge.common.errors import DriverError
 from weighbridge.common.piped import Piped
-from weighbridge.conductor.beside import Beside
+from weighbridge.conductor.client_programs import ClientPrograms
 from weighbridge.gateways.host import Host
 
 FURTHER: Final = ("weighbridge.drivers.cosbench", "driver")
@@ -21,7 +21,7 @@ START_S: Final = 190.0
 LOOK_S: Final = 0.5
 
 
-class CosbenchDrivers(Beside):
+class CosbenchDrivers(ClientPrograms):
     """Such drivers on these hosts. What they say to people is kept beside `log`."""
 
     def __init__(self, hosts: Sequence[Host], log: Path) -> None:

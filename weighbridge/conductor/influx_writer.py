@@ -28,7 +28,7 @@ from weighbridge.common.errors import WeighbridgeError
 from weighbridge.common.record import Record
 from weighbridge.drivers.order import Progress
 from weighbridge.results.influx.points import RunPoints, last_results, results_at
-from weighbridge.results.influx.server import DEADLINE_S, Away, Connection, InfluxServer, Refused
+from weighbridge.results.influx.server import DEADLINE_S, Away, InfluxConnection, InfluxServer, WriteRefused
 from weighbridge.results.influx.spool import REFUSED, SPOOL, Spool
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
@@ -181,7 +181,7 @@ class InfluxWriter:
         finally:
             self._asked.set()
 
-    def _serve(self, spool: Spool, connection: Connection) -> None:
+    def _serve(self, spool: Spool, connection: InfluxConnection) -> None:
         if self._before:
             # A run that is gone on with: all of it goes out again, for what a kill kept from the spool is known to nobody.
             spool.drop()
@@ -218,15 +218,15 @@ class InfluxWriter:
             self._tell(f"{what} could not be made ready for sending: {error}")
         self._waiting = spool.waiting
 
-    def _show(self, connection: Connection, lines: Sequence[str]) -> None:
+    def _show(self, connection: InfluxConnection, lines: Sequence[str]) -> None:
         try:
             connection.write(lines)
         except Away as error:
             self._away(error)
-        except Refused as error:
+        except WriteRefused as error:
             self._refuse(error)
 
-    def _drain(self, spool: Spool, connection: Connection) -> None:
+    def _drain(self, spool: Spool, connection: InfluxConnection) -> None:
         """Send what waits until all of it is sent, the server is away or refuses, or the time to end has come."""
         while spool.waiting and time.monotonic() < self._close_by:
             lines = spool.head()
@@ -235,7 +235,7 @@ class InfluxWriter:
             except Away as error:
                 self._away(error)
                 break
-            except Refused as error:
+            except WriteRefused as error:
                 self._refuse(error)
                 if not error.batch:
                     break
@@ -259,7 +259,7 @@ class InfluxWriter:
         # A server that asks for no time at all is not asked as fast as a program can.
         self._due = time.monotonic() + max(self._first_wait_s, min(LONGEST_WAIT_S, wait_s))
 
-    def _refuse(self, error: Refused) -> None:
+    def _refuse(self, error: WriteRefused) -> None:
         """The server refuses: say why once; unless it is about these lines alone, nothing is sent before the end."""
         if error.batch:
             if not self._refused:

@@ -15,7 +15,7 @@ from weighbridge.conductor.cache_dropper import dropping
 from weighbridge.conductor.profiling import Profiler
 from weighbridge.conductor.telemetry import Counted, Watch, limits_of
 from weighbridge.drivers.driver import Driver, Heard
-from weighbridge.drivers.order import Cleaned, Cleanup, Kept, Prepare, Progress, Step
+from weighbridge.drivers.order import Cleaned, Cleanup, KeptFile, Prepare, Progress, Step
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.record.manifest import ConfigFile, Sheet
 from weighbridge.results.record.step import StepKey, StepResult
@@ -82,9 +82,9 @@ class Measuring:
         limits = limits_of(deployment.hardware, planned.gateway.needs(), deployment.hosts)
         counted: dict[str, Counted] = {**deployment.hosts}
         if deployment.hardware.kind == "lab":
-            from weighbridge.topologies.lab.usage import Machine  # noqa: PLC0415 - the lab is wanted only where there is one
+            from weighbridge.topologies.lab.usage import LabMachine  # noqa: PLC0415 - the lab is wanted only where there is one
 
-            machine = Machine()
+            machine = LabMachine()
             counted[machine.name] = machine
             limits = (*limits, HostLimits(host=machine.name, tier="machine", cpus=machine.cpus))
         return Watch(self._store, planned.layout.name, counted, limits, deployment.standing.probes)
@@ -161,7 +161,7 @@ class Measuring:
             note = f"not measured, since {why}: {self._in_words(error)}"
             self._write(StepResult(key=key, measurement=None, valid=False, notes=(note,), order=self._order))
 
-    def keep(self, folder: str, kept: Sequence[Kept]) -> None:
+    def keep(self, folder: str, kept: Sequence[KeptFile]) -> None:
         """Keep files of a driver's tool. Raises StoreError."""
         for one in kept:
             self._store.keep(folder, one.name, one.text.encode() if one.packed is None else base64.b64decode(one.packed))
@@ -182,7 +182,7 @@ class Measuring:
 
     def _measure(
         self, planned: Planned, deployment: Deployment, watch: Watch, driver: Driver, workload: Workload, key: StepKey
-    ) -> tuple[StepResult, tuple[Kept, ...]]:
+    ) -> tuple[StepResult, tuple[KeptFile, ...]]:
         if self._suite.cache == "before-step":
             self._drop_caches(deployment)
         with (

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Final
 
 from weighbridge.common.errors import DriverError
-from weighbridge.conductor.beside import Beside
+from weighbridge.conductor.client_programs import ClientPrograms
 from weighbridge.conductor.cosbench_drivers import CosbenchDrivers
 from weighbridge.conductor.stations import Stations
 from weighbridge.drivers.driver import Driver
 from weighbridge.drivers.order import CosbenchSite, Ring, RingDisk, Setup, Target
 from weighbridge.drivers.process import DriverProcess
-from weighbridge.drivers.rados import Cluster, RadosBench, RbdBench
+from weighbridge.drivers.rados import RadosBench, RadosCluster, RbdBench
 from weighbridge.drivers.rados.tool import Tool
 from weighbridge.gateways.gateway import Endpoint
 from weighbridge.gateways.host import Host
@@ -110,7 +110,7 @@ def _by_cosbench(clients: Sequence[Host], setup: Setup, log: Path) -> Iterator[O
             driver.quit()
 
 
-def _driver(client: Host, module: Sequence[str], log: Path, beside: Beside) -> DriverProcess:
+def _driver(client: Host, module: Sequence[str], log: Path, beside: ClientPrograms) -> DriverProcess:
     command = client.module(*module)
     return DriverProcess(client.spawn(command.argv, stderr=log, env=command.env), log, look=beside.check)
 
@@ -126,7 +126,7 @@ def _of_cluster(deployment: Deployment, suite: Suite, one: Pass, *, prefix: str,
     below = deployment.standing.below().ceph
     if below is None:
         raise DriverError(f"{deployment.layout.name} has no Ceph cluster below it: nothing makes load of {one.api} there")
-    cluster = Cluster(below.host, replicas=below.replicas)
+    cluster = RadosCluster(below.host, replicas=below.replicas)
     cpus = deployment.hardware.hosts[below.host.name].cpus
     if one.driver == "fio":
         from weighbridge.drivers.fio import FioCephFs, FioRbd  # noqa: PLC0415 - wanted for few passes

@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import Final, Literal
 
 from weighbridge.conductor.passes import asked_of_hosts
-from weighbridge.conductor.plan import Plan, Turn, Visit, step_seconds
+from weighbridge.conductor.plan import Plan, StepTurn, Visit, step_seconds
 from weighbridge.results.record.step import Pass, StepKey
 from weighbridge.suites import Suite, Workload
 from weighbridge.topologies.deployment import ATTESTED
@@ -187,7 +187,7 @@ def _goes(plan: Plan) -> bool:
     return plan.hardware.kind != "existing"
 
 
-def _of_turns(visit: Visit, turns: Sequence[Turn], *, leaves: bool) -> list[Unit]:
+def _of_turns(visit: Visit, turns: Sequence[StepTurn], *, leaves: bool) -> list[Unit]:
     """The units of steps that take turns. `leaves`: what they write is left where it is."""
     pairs = {work_of(turn.way, turn.workload): turn.workload for turn in turns}
     prepare = {work: Unit("prepare", visit, work, guess_s=DRIVER_S + _writing_s(one)) for work, one in pairs.items()}
@@ -202,7 +202,7 @@ def _of_turns(visit: Visit, turns: Sequence[Turn], *, leaves: bool) -> list[Unit
     return found
 
 
-def _step(visit: Visit, turn: Turn, *, leaves: bool) -> Unit:
+def _step(visit: Visit, turn: StepTurn, *, leaves: bool) -> Unit:
     workload = turn.workload
     writes = workload.operations.get("write", 0.0) / sum(workload.operations.values())
     beside_s = LEFT_STEP_S if leaves else STEP_S + writes * DELETING * step_seconds(workload)
@@ -220,7 +220,7 @@ def _writing_s(workload: Workload) -> float:
     return objects / PREPARED_PER_S + objects * workload.objects.mean_bytes / PREPARED_BYTES_PER_S
 
 
-class Allowance:
+class TimeAllowance:
     """The time that a run may still take. It passes from the moment this is made; `spent_s` had passed before."""
 
     def __init__(self, budget_s: float, *, spent_s: float = 0.0) -> None:

@@ -10,7 +10,7 @@ from weighbridge.common.errors import UsageError
 from weighbridge.drivers.fitness import unfit
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import ASKED_OF_HOSTS, Api, DriverName, Layer, Suite, Workload
-from weighbridge.topologies.attestation import Asked
+from weighbridge.topologies.attestation import AttestOptions
 
 GATEWAY_APIS: Final[tuple[Api, ...]] = ("swift", "s3")
 
@@ -84,9 +84,9 @@ def _largest(suite: Suite, api: Api, driver: DriverName) -> tuple[Workload, ...]
     return tuple(workload.model_copy(update={"workers": (max(workload.workers),)}) for workload in fit)
 
 
-def asked_of_hosts(suite: Suite, *, sameness: bool) -> Asked:
+def asked_of_hosts(suite: Suite, *, sameness: bool) -> AttestOptions:
     """What hosts are asked before a gateway is there: what deployments are compared by, and the suite's own layers."""
-    return Asked(
+    return AttestOptions(
         sameness=sameness,
         sizes=suite.sizes_bytes if "disk" in suite.layers else (),
         all_pairs="network" in suite.layers,

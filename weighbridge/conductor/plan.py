@@ -42,7 +42,7 @@ class Visit(Record):
 
 
 @dataclass(frozen=True)
-class Turn:
+class StepTurn:
     """One step of a visit, with what it is replayed by."""
 
     way: Pass
@@ -92,7 +92,7 @@ class Plan(Record):
         """The passes of a layout, those together whose steps take turns."""
         return together(self.passes[layout])
 
-    def turns(self, visit: Visit, ways: Sequence[Pass]) -> tuple[Turn, ...]:
+    def turns(self, visit: Visit, ways: Sequence[Pass]) -> tuple[StepTurn, ...]:
         """The steps of passes that take turns, in the order in which they are measured: workload by workload, count by count.
 
         Of two drivers the one that goes first changes from count to count and from repeat to repeat.
@@ -102,7 +102,7 @@ class Plan(Record):
             for place, workers in enumerate(self._counts(visit, workload)):
                 first = (visit.repeat + number + place) % len(ways)
                 turned = (*ways[first:], *ways[:first])
-                found += [Turn(way, workload, _key(visit, way, workload, workers)) for way in turned]
+                found += [StepTurn(way, workload, _key(visit, way, workload, workers)) for way in turned]
         return tuple(found)
 
     def keys(self, visit: Visit) -> tuple[StepKey, ...]:

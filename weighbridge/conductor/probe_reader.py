@@ -26,7 +26,7 @@ Note = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Told:
+class ProbeLine:
     """A line of a probe, and when it came, by the monotonic clock."""
 
     probe: Probe
@@ -38,15 +38,15 @@ class Ear:
     """Where probes' lines wait for who writes them down. What is told while nobody listens is let go: it could be hours of it."""
 
     def __init__(self) -> None:
-        self._told: queue.SimpleQueue[Told] = queue.SimpleQueue()
+        self._told: queue.SimpleQueue[ProbeLine] = queue.SimpleQueue()
         self.listening = threading.Event()
 
-    def put(self, told: Told) -> None:
+    def put(self, told: ProbeLine) -> None:
         """Keep a line, when somebody listens."""
         if self.listening.is_set():
             self._told.put(told)
 
-    def taken(self) -> list[Told]:
+    def taken(self) -> list[ProbeLine]:
         """All lines that wait."""
         lines = []
         with contextlib.suppress(queue.Empty):
@@ -83,7 +83,7 @@ class ProbeReader:
                     self._note(f"the probe {self.probe.name} told what is no line of numbers: {line[:120]!r}")
                 self._garbled = True
                 continue
-            self._ear.put(Told(self.probe, self.last_at, values))
+            self._ear.put(ProbeLine(self.probe, self.last_at, values))
         self.ended = True
         code = self._process.wait()
         # One that is asked to end ends with 0, or by our signal; any other status is its own, also when it was asked just after.

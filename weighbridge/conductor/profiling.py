@@ -25,7 +25,7 @@ from weighbridge.drivers.order import Progress
 from weighbridge.results.charts.flame import flame
 from weighbridge.results.record import block_trace
 from weighbridge.results.record.block_trace import DiskTrace, disk_csv
-from weighbridge.results.record.profile import FOLDER, Chosen, Profile, Program, Stack, fold, folded, unresolved
+from weighbridge.results.record.profile import FOLDER, Chosen, Profile, ProfiledProgram, Stack, fold, folded, unresolved
 from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.store import RunStore, write_whole
 from weighbridge.topologies.deployment import Deployment
@@ -147,7 +147,7 @@ class _Disk:
         return f"{self.major},{self.minor}"
 
 
-def programs_of(deployment: Deployment, tiers: Mapping[str, str]) -> dict[int, Program]:
+def programs_of(deployment: Deployment, tiers: Mapping[str, str]) -> dict[int, ProfiledProgram]:
     """The processes of a lab's hosts that serve, by their number on this machine; what hosts are held by is left out."""
     from weighbridge.topologies.lab.cgroup import Cgroups  # noqa: PLC0415 - the lab is wanted only where there is one
     from weighbridge.topologies.lab.host import LabHost  # noqa: PLC0415
@@ -163,7 +163,7 @@ def programs_of(deployment: Deployment, tiers: Mapping[str, str]) -> dict[int, P
             except OSError:
                 continue  # it has ended
             if called not in ("sh", "sleep", "bash"):
-                found[pid] = Program(kind="storage" if tiers[name] == "storage" else "gateway", host=name, name=called)
+                found[pid] = ProfiledProgram(kind="storage" if tiers[name] == "storage" else "gateway", host=name, name=called)
     return found
 
 
@@ -275,7 +275,7 @@ class _Recording:
 
     folder: Path
     able: Able
-    programs: Mapping[int, Program]
+    programs: Mapping[int, ProfiledProgram]
     disk: _Disk | None
     stacks: _Perf | None = None
     blocks: _Perf | None = None

@@ -30,7 +30,7 @@ WORTH_NAMING: Final = 0.01
 Say = Callable[[str], None]
 
 
-class Program(Record):
+class OtherProgram(Record):
     """A program that ran meanwhile, and how many CPUs it used on average."""
 
     pid: int
@@ -38,14 +38,14 @@ class Program(Record):
     cpus: NonNegativeFloat
 
 
-class Look(Record):
+class OthersUse(Record):
     """What others used of this machine over a second or so: neither this process, nor hosts of ours, of which none are there."""
 
     share: Annotated[float, Field(ge=0, le=1)]
     """Of all its CPUs. Time that a hypervisor gave to other machines is in it."""
     stolen: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Of that, what the hypervisor took."""
-    programs: tuple[Program, ...] = ()
+    programs: tuple[OtherProgram, ...] = ()
     """Those that used most, the busiest first. Programs that began or ended meanwhile are missed."""
 
     @property
@@ -68,7 +68,7 @@ class Quiet:
     def __init__(
         self,
         *,
-        look: Callable[[], Look] | None = None,
+        look: Callable[[], OthersUse] | None = None,
         clock: Callable[[], float] = time.monotonic,
         patience_s: float = PATIENCE_S,
     ) -> None:
@@ -77,7 +77,7 @@ class Quiet:
         self._patience_s = patience_s
         self._in_vain = False
 
-    def wait(self, say: Say) -> Look | None:
+    def wait(self, say: Say) -> OthersUse | None:
         """Return when the machine is quiet, or when it was busy for too long: then what used it."""
         found = self._look()
         if not found.busy:
@@ -95,7 +95,7 @@ class Quiet:
         return found if found.busy else None
 
 
-def see(seconds: float = LOOK_S, *, most: int = MOST_NAMED, proc: Path = Path("/proc")) -> Look:
+def see(seconds: float = LOOK_S, *, most: int = MOST_NAMED, proc: Path = Path("/proc")) -> OthersUse:
     """Look at this machine for so many seconds, and name at most so many programs; every look takes as long."""
     began, own_s, programs = _stat(proc), time.process_time(), _programs()
     started = time.monotonic()
@@ -104,7 +104,7 @@ def see(seconds: float = LOOK_S, *, most: int = MOST_NAMED, proc: Path = Path("/
     busy_s, stolen_s = (after - before for before, after in zip(began, _stat(proc), strict=True))
     cpus = os.cpu_count() or 1
     used = sorted(_grown(programs, _programs(), took_s), key=lambda one: -one.cpus)
-    return Look(
+    return OthersUse(
         share=min(1.0, max(0.0, busy_s - spent_s) / took_s / cpus),
         stolen=min(1.0, stolen_s / took_s / cpus),
         programs=tuple(one for one in used if one.cpus >= WORTH_NAMING * cpus)[:most],
@@ -131,9 +131,9 @@ def _programs() -> Mapping[tuple[int, float], tuple[str, float]]:
 
 def _grown(
     before: Mapping[tuple[int, float], tuple[str, float]], after: Mapping[tuple[int, float], tuple[str, float]], took_s: float
-) -> list[Program]:
+) -> list[OtherProgram]:
     return [
-        Program(pid=key[0], name=name, cpus=max(0.0, used_s - before[key][1]) / took_s)
+        OtherProgram(pid=key[0], name=name, cpus=max(0.0, used_s - before[key][1]) / took_s)
         for key, (name, used_s) in after.items()
         if key in before
     ]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from weighbridge.conductor.beside import Beside
+from weighbridge.conductor.client_programs import ClientPrograms
 from weighbridge.drivers.order import Joining, Listening, Setup
 from weighbridge.gateways.host import Host
 
@@ -15,7 +15,7 @@ STATION: Final = "station"
 END_S: Final = 3.0
 
 
-class Stations(Beside):
+class Stations(ClientPrograms):
     """The stations of one driver on hosts that are not its own.
 
     `hosts` are all clients by the names that `setup` has, the driver's own first, `module` is Locust's driver with its arguments.

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from weighbridge.common.errors import WeighbridgeError
-from weighbridge.conductor.probe_reader import SILENCE_S, Ear, ProbeReader, Told
+from weighbridge.conductor.probe_reader import SILENCE_S, Ear, ProbeLine, ProbeReader
 from weighbridge.drivers.order import Progress
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.host import Counters, DiskCounters
@@ -174,7 +174,7 @@ class Recording:
         self._changed = threading.Condition()
         self._fresh = False
         self._ending = False
-        self._waiting: list[_Span | Told] = []
+        self._waiting: list[_Span | ProbeLine] = []
         self._taken_at: float | None = None
         self._before: dict[str, _Sample] = {}
         self._gaps: dict[str, None] = {}
@@ -250,7 +250,7 @@ class Recording:
     def _taken(self) -> list[TelemetryLine]:
         """Take a sample of every host; returns what can be written now."""
         self._taken_at = time.monotonic()
-        fresh: list[_Span | Told] = []
+        fresh: list[_Span | ProbeLine] = []
         for limits in self._watch.limits:
             sample = self._sample(limits.host)
             before = self._before.get(limits.host)
@@ -292,11 +292,11 @@ class Recording:
 
     # ---- lines
 
-    def _placed(self, one: _Span | Told) -> HostSecond | ProbeSecond:
-        at = one.at if isinstance(one, Told) else one.last.at
+    def _placed(self, one: _Span | ProbeLine) -> HostSecond | ProbeSecond:
+        at = one.at if isinstance(one, ProbeLine) else one.last.at
         zero = self._started if self._opened is None else self._opened
         at_s = round(at - zero, 4)
-        if isinstance(one, Told):
+        if isinstance(one, ProbeLine):
             second = int(at_s // PERIOD_S)
             name = one.probe.name
             return ProbeSecond(

@@ -20,14 +20,14 @@ from rich.cells import cell_len
 from weighbridge.common import csv_text
 from weighbridge.common.errors import UsageError
 from weighbridge.results.export.data_table import show_time
-from weighbridge.results.export.query import Answer
+from weighbridge.results.export.query import QueryResult
 from weighbridge.results.figures import UNKNOWN, show_figure
 
 DIGITS: Final = 6
 """Significant digits in the text for people."""
 
 
-def answer_text(answer: Answer) -> str:
+def answer_text(answer: QueryResult) -> str:
     """Columns beside each other, numbers to the right; nothing is cut off and no line is broken."""
     heads = [_shown(name) for name in answer.columns]
     cells = [[_shown(value) for value in line] for line in answer.lines]
@@ -50,7 +50,7 @@ def answer_text(answer: Answer) -> str:
     return "\n".join((row(heads), rule, *map(row, cells), told)) + "\n"
 
 
-def answer_csv(answer: Answer) -> str:
+def answer_csv(answer: QueryResult) -> str:
     """CSV with a head; empty cells are unknown."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -68,7 +68,7 @@ def _cell(value: object) -> object:
     return csv_text.inert(value) if isinstance(value, str) else value
 
 
-def answer_json(answer: Answer) -> str:
+def answer_json(answer: QueryResult) -> str:
     """A list of objects, one a line. Raises UsageError where two columns have one name: one of them would be lost."""
     twice = sorted({name for name in answer.columns if answer.columns.count(name) > 1})
     if twice:
@@ -77,7 +77,7 @@ def answer_json(answer: Answer) -> str:
     return json.dumps(found, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
-ANSWERS: Final[Mapping[str, Callable[[Answer], str]]] = MappingProxyType(
+ANSWERS: Final[Mapping[str, Callable[[QueryResult], str]]] = MappingProxyType(
     {"table": answer_text, "csv": answer_csv, "json": answer_json}
 )
 

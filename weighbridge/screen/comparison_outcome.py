@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
 from weighbridge.results.analysis.across_runs.guard import Guarded
 from weighbridge.results.analysis.across_runs.run_scatter import RUNS
-from weighbridge.results.analysis.across_runs.weighed import Weighed
 from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.figures import UNKNOWN, show_figure
 from weighbridge.results.percent import show_percent
@@ -28,7 +28,7 @@ _LONGEST: Final = 100
 
 
 def print_comparison(
-    a: Weighed, b: Weighed, guarded: Guarded, comparison: Comparison, console: Console, *, earlier: int = 0
+    a: ComparedRun, b: ComparedRun, guarded: Guarded, comparison: Comparison, console: Console, *, earlier: int = 0
 ) -> None:
     """Print what was compared with what, the table of effects and its sentences; `earlier` runs of the same thing are known."""
     for side, run in (("A", a), ("B", b)):

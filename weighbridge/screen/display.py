@@ -31,7 +31,7 @@ class Steps(Protocol):
         """How many steps are measured in all, or at the most."""
 
 
-class Left(Protocol):
+class TimeLeft(Protocol):
     """What tells how long the rest takes."""
 
     def left_s(self) -> float:
@@ -41,7 +41,7 @@ class Left(Protocol):
 class PlainDisplay:
     """A line for each thing that happens, for logs and pipes."""
 
-    def __init__(self, plan: Steps, console: Console, pace: Left) -> None:
+    def __init__(self, plan: Steps, console: Console, pace: TimeLeft) -> None:
         self._console = console
         self._plan = plan
         self._pace = pace
@@ -74,7 +74,7 @@ class LiveDisplay:
 
     ROWS = 12
 
-    def __init__(self, plan: Steps, console: Console, pace: Left) -> None:
+    def __init__(self, plan: Steps, console: Console, pace: TimeLeft) -> None:
         self._plan = plan
         self._pace = pace
         self._rows: list[StepResult] = []
@@ -130,7 +130,7 @@ class LiveDisplay:
         return Group(table, self._bar)
 
 
-def display_for(plan: Steps, console: Console, pace: Left) -> PlainDisplay | LiveDisplay:
+def display_for(plan: Steps, console: Console, pace: TimeLeft) -> PlainDisplay | LiveDisplay:
     """A live display on a terminal, plain lines elsewhere. `pace` tells how long the rest takes."""
     return LiveDisplay(plan, console, pace) if console.is_terminal else PlainDisplay(plan, console, pace)
 

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from weighbridge.results.analysis.study.recap import Recap, RecapCell
-from weighbridge.results.analysis.study.study import Grid
+from weighbridge.results.analysis.study.study import StudyTable
 from weighbridge.results.report.study_page import StudyPage
 
 _STYLES: Final = {"same": "dim", "missing": "dim", "provisional": "italic"}
@@ -51,7 +51,7 @@ def _table() -> Table:
     return Table(header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
 
 
-def _grid(grid: Grid) -> Table:
+def _grid(grid: StudyTable) -> Table:
     drawn = _table()
     for number, name in enumerate(grid.head):
         drawn.add_column(escape(name), justify="left" if number < grid.labels or name == "beside" else "right")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from weighbridge.common.document import DocumentError
-from weighbridge.results.analysis.tuning.ledger import Entry, Ledger
+from weighbridge.results.analysis.tuning.ledger import Ledger, LedgerEntry
 from weighbridge.results.record.trial import Fragment, Winner
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.reference import LONGEST_NAME
 from weighbridge.topologies.sites import sites
-from weighbridge.tuning.preparation import Ready
+from weighbridge.tuning.preparation import PreparedTuning
 from weighbridge.tuning.space import Candidate, Choice
 
 Refusal = Callable[[Candidate], str]
@@ -18,7 +18,9 @@ Refusal = Callable[[Candidate], str]
 TUNED = "-tuned"
 
 
-def choose(ready: Ready, candidates: Mapping[str, Candidate], ledger: Ledger, refusal: Refusal) -> tuple[Candidate, Winner] | None:
+def choose(
+    ready: PreparedTuning, candidates: Mapping[str, Candidate], ledger: Ledger, refusal: Refusal
+) -> tuple[Candidate, Winner] | None:
     """The winner of a tuning with its layout; None where nothing was shown to be better.
 
     Of a screen each parameter's best level that is better, all together: they were tried one at a time, and that they do
@@ -55,10 +57,10 @@ def pasted(before: Candidate, after: Candidate, hardware: Hardware, evidence: Se
 
 
 def _together(
-    ready: Ready, candidates: Mapping[str, Candidate], better: Sequence[Entry], refusal: Refusal
-) -> tuple[Candidate, list[Entry], str]:
+    ready: PreparedTuning, candidates: Mapping[str, Candidate], better: Sequence[LedgerEntry], refusal: Refusal
+) -> tuple[Candidate, list[LedgerEntry], str]:
     """The best level of each parameter that is better, the largest gain first."""
-    best: dict[int, tuple[Entry, Choice]] = {}
+    best: dict[int, tuple[LedgerEntry, Choice]] = {}
     passed = []
     for entry in better:
         choice = candidates[entry.arm.name].choices[0]

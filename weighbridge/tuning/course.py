@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from weighbridge.common.scope import Scope
-from weighbridge.conductor.pace import DRIVER_S, REPORTING_S, Allowance, Pace, units
+from weighbridge.conductor.pace import DRIVER_S, REPORTING_S, Pace, TimeAllowance, units
 from weighbridge.conductor.plan import Visit
 from weighbridge.topologies.deployment import ATTESTED
-from weighbridge.tuning.preparation import Ready
+from weighbridge.tuning.preparation import PreparedTuning
 from weighbridge.tuning.space import scope_between
 from weighbridge.tuning.turns import turns_of_round
 
@@ -35,7 +35,7 @@ class _Seen:
 class Course:
     """Told of each trial what it took; tells how long the like of it and all that is left takes."""
 
-    def __init__(self, ready: Ready, *, attest: bool, allowance: Allowance | None = None, made: int = 0) -> None:
+    def __init__(self, ready: PreparedTuning, *, attest: bool, allowance: TimeAllowance | None = None, made: int = 0) -> None:
         self._ready = ready
         self._allowance = allowance
         self._made = made
@@ -129,5 +129,5 @@ class Course:
         return CHANGING_S["restart"] + self._preparing_s if scope == "buckets" else CHANGING_S[scope]
 
 
-def _visits(ready: Ready, many: int) -> tuple[Visit, ...]:
+def _visits(ready: PreparedTuning, many: int) -> tuple[Visit, ...]:
     return tuple(Visit(layout=ready.baseline.arm.name, repeat=number) for number in range(many))

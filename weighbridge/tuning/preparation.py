@@ -17,14 +17,14 @@ from weighbridge.results.record.trial import Arm, TuningRun
 from weighbridge.suites import Suite
 from weighbridge.suites.tuning import Strategy, Tuning
 from weighbridge.suites.tuning import loader as tuning_files
-from weighbridge.topologies.deployment import Place, preflight_all
+from weighbridge.topologies.deployment import StatePlace, preflight_all
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned, planned_again
 from weighbridge.tuning.space import Candidate, Space
 
 
 @dataclass(frozen=True)
-class Ready:
+class PreparedTuning:
     """A tuning that can be begun. `arms` are those that are known: of a search none, and `singles` are checked in their place."""
 
     tuning: Tuning
@@ -99,7 +99,7 @@ def read(name: str, changes: Changes = NO_CHANGES) -> tuple[Document, Tuning]:
     return document, tuning.model_copy(update=changes.given)
 
 
-def ready(document: Document, tuning: Tuning, say: Say = unsaid) -> Ready:
+def ready(document: Document, tuning: Tuning, say: Say = unsaid) -> PreparedTuning:
     """Check a tuning and make its arms; what takes long says how far it is.
 
     Raises DocumentError with all faults at once, or UsageError.
@@ -131,14 +131,14 @@ def ready(document: Document, tuning: Tuning, say: Say = unsaid) -> Ready:
 
 def checked(
     document: Document, tuning: Tuning, hardware: Hardware, baseline: Planned, suite: Suite | None = None, say: Say = unsaid
-) -> Ready:
+) -> PreparedTuning:
     """A tuning of a layout that has been read, with its arms; `suite` is what is replayed, None: as the tuning says.
 
     Raises DocumentError with all faults at once, or UsageError.
     """
     suite = suite or tuning_files.suite_of(document, tuning)
     space, singles, arms, scopes, remarks = _arms(document, tuning, hardware, baseline, suite, say)
-    found = Ready(
+    found = PreparedTuning(
         tuning=tuning,
         suite=suite,
         hardware=hardware,
@@ -185,7 +185,7 @@ def _once(faults: list[Fault]) -> list[Fault]:
     return sorted(dict.fromkeys(faults), key=lambda fault: (fault.file, fault.line, fault.column))
 
 
-def again(store: RunStore, run: TuningRun, plan: Plan, say: Say = unsaid) -> Ready:
+def again(store: RunStore, run: TuningRun, plan: Plan, say: Say = unsaid) -> PreparedTuning:
     """The tuning of a run folder as it was begun: the same arms under the same names.
 
     Raises UsageError when this program would make others of it, DocumentError when the layout cannot be made any more.
@@ -203,7 +203,7 @@ def again(store: RunStore, run: TuningRun, plan: Plan, say: Say = unsaid) -> Rea
     return found
 
 
-def check(found: Ready, place: Place, say: Say, *, attest: bool) -> None:
+def check(found: PreparedTuning, place: StatePlace, say: Say, *, attest: bool) -> None:
     """Have the programs of the release check every arm, on hosts that are raised once; builds images where there are none.
 
     Raises UsageError with what they refuse of all arms, CommandFailed.

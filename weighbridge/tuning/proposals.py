@@ -13,11 +13,11 @@ from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING
 
 from weighbridge.common.document import DocumentError
-from weighbridge.results.analysis.tuning.ledger import Entry
+from weighbridge.results.analysis.tuning.ledger import LedgerEntry
 from weighbridge.results.record.trial import Arm, Trial
 from weighbridge.suites.tuning import Level
 from weighbridge.tuning.space import Candidate, Choice, Space
-from weighbridge.tuning.turns import Judge, Tried, Turn, Turns, rounds, settled
+from weighbridge.tuning.turns import Judge, TrialTurn, Tried, Turns, rounds, settled
 
 if TYPE_CHECKING:
     import optuna
@@ -27,7 +27,7 @@ Learn = Callable[[Candidate], None]
 Note = Callable[[str], None]
 
 
-class Search:
+class OptunaSearch:
     """Proposes arms of a space. `learn` is told of each new one, `note` in words of what is not tried and why."""
 
     def __init__(self, space: Space, judge: Judge, learn: Learn, note: Note) -> None:
@@ -69,17 +69,17 @@ class Search:
                 study.tell(asked, math.log(gain))
         yield from rounds(self._finalists(), self._tuning, self._space.baseline.arm, self._judge, number)
 
-    def _proposal(self, arm: Arm, number: int) -> Generator[Turn, Trial, float | None]:
+    def _proposal(self, arm: Arm, number: int) -> Generator[TrialTurn, Trial, float | None]:
         """Try one in a round of its own, the baseline around each trial; returns its gain, None where it may not be chosen."""
         baseline = self._space.baseline.arm
         found = self._tried[arm.name] = Tried(arm)
-        entry: Entry | None = None
-        yield Turn(baseline, number)
+        entry: LedgerEntry | None = None
+        yield TrialTurn(baseline, number)
         for _ in range(self._tuning.search.trials):
-            found.add((yield Turn(arm, number)))
+            found.add((yield TrialTurn(arm, number)))
             if not found.stood:
                 return None
-            yield Turn(baseline, number)
+            yield TrialTurn(baseline, number)
             ledger = self._judge()
             entry = ledger.entry(arm)
             if found.hopeless or (entry is not None and entry.verdict in ("not allowed", "failed") and found.trials > 1):
@@ -90,7 +90,7 @@ class Search:
             return None
         return entry.gain
 
-    def _beaten(self, entry: Entry) -> bool:
+    def _beaten(self, entry: LedgerEntry) -> bool:
         best = max(gain for gain in self._gains.values() if gain is not None)  # the baseline's own is 1
         return entry.gain_high is not None and entry.gain_high < best
 

@@ -19,11 +19,11 @@ from weighbridge.conductor.conductor import BUDGET, RESUMED
 from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.interruption import Interrupted, interruptible
 from weighbridge.conductor.measuring import Measuring
-from weighbridge.conductor.pace import Allowance, show_duration
+from weighbridge.conductor.pace import TimeAllowance, show_duration
 from weighbridge.conductor.plan import make_plan
 from weighbridge.means import require
 from weighbridge.results import derive
-from weighbridge.results.analysis.steps.visit import Visit, closed_loops, read_visit, read_visits
+from weighbridge.results.analysis.steps.visit import JudgedStep, closed_loops, read_visit, read_visits
 from weighbridge.results.analysis.tuning.confirmation import confirmation_folder
 from weighbridge.results.analysis.tuning.ledger import Ledger
 from weighbridge.results.derivation import Derived
@@ -38,11 +38,11 @@ from weighbridge.screen.display import display_for
 from weighbridge.suites.tuning import Tuning
 from weighbridge.topologies.deployment import preflight_all
 from weighbridge.tuning import preparation
-from weighbridge.tuning.bench import Bench
 from weighbridge.tuning.choosing import choose
 from weighbridge.tuning.course import Course
-from weighbridge.tuning.preparation import Ready
+from weighbridge.tuning.preparation import PreparedTuning
 from weighbridge.tuning.space import Candidate
+from weighbridge.tuning.trial_deployment import TrialDeployment
 from weighbridge.tuning.tuner import LEFT_OUT, Tuner
 
 _LEAST_TRIALS: Final = 3
@@ -50,21 +50,21 @@ _LEAST_TRIALS: Final = 3
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TuningOutcome:
     """What a tuning came to. `ledger` is that of its trials, None where nothing was left to be done."""
 
     derived: Derived
     ledger: Ledger | None = None
 
 
-def tune(ready: Ready, doing: Doing, *, out: Path, attest: bool) -> Outcome:
+def tune(ready: PreparedTuning, doing: Doing, *, out: Path, attest: bool) -> TuningOutcome:
     """Do a tuning in a new folder below `out` and derive its report.
 
     Raises UsageError before anything is started when something cannot be done; any other WeighbridgeError when the baseline
     could not be stood up or measured, all of it then being taken away again.
     """
     require(ready.hardware, doing.where)
-    allowance = None if ready.tuning.budget is None else Allowance(ready.tuning.budget)
+    allowance = None if ready.tuning.budget is None else TimeAllowance(ready.tuning.budget)
     for sentence in sentences(ready, Course(ready, attest=attest, allowance=allowance)):
         doing.say(sentence)
     with interruptible(), alone(ready.hardware, doing.where) as tell:
@@ -85,10 +85,10 @@ def tune(ready: Ready, doing: Doing, *, out: Path, attest: bool) -> Outcome:
             for remark in ready.remarks:
                 store.event(LEFT_OUT, remark)
             found = _conduct(ready, store, doing, allowance, attest=attest)
-    return Outcome(derive(store.folder, pictures=False), found)
+    return TuningOutcome(derive(store.folder, pictures=False), found)
 
 
-def resume(folder: Path, doing: Doing, *, despite: Collection[str] = (), budget_s: float | None = None) -> Outcome:
+def resume(folder: Path, doing: Doing, *, despite: Collection[str] = (), budget_s: float | None = None) -> TuningOutcome:
     """Go on with the tuning of a run folder: with the trial that was being made, its winner, or its confirmation.
 
     `despite` names facts that may differ from when it was begun; `budget_s` is what the rest may take instead of what the
@@ -103,7 +103,7 @@ def resume(folder: Path, doing: Doing, *, despite: Collection[str] = (), budget_
         if store.manifest.state == "done" and (budget_s is None or not _ended_by_budget(store)):
             more = "; --budget TIME gives its trials more" if _ended_by_budget(store) else ""
             doing.say(f"{folder}: it is done; nothing is left to be done{more}")
-            return Outcome(derive(folder, pictures=False))
+            return TuningOutcome(derive(folder, pictures=False))
         ready = preparation.again(store, begun, left.plan, doing.say)
         require(ready.hardware, doing.where)
         stack.enter_context(alone(ready.hardware, doing.where))(str(folder))
@@ -121,11 +121,11 @@ def resume(folder: Path, doing: Doing, *, despite: Collection[str] = (), budget_
             store.event("unlike", f"gone on with although {one}")
         given_s = ready.tuning.budget if budget_s is None else budget_s
         spent_s = 0.0 if budget_s is not None else resumption.spent_s(store)
-        allowance = None if given_s is None else Allowance(given_s, spent_s=spent_s)
+        allowance = None if given_s is None else TimeAllowance(given_s, spent_s=spent_s)
         store.set_state("running")
         doing.say(f"going on with {folder}: {many} trials are made")
         found = _conduct(ready, store, doing, allowance, attest=left.plan.attest, despite=despite)
-    return Outcome(derive(folder, pictures=False), found)
+    return TuningOutcome(derive(folder, pictures=False), found)
 
 
 def unfinished(tuning: Tuning, out: Path) -> Path:
@@ -150,7 +150,7 @@ def unfinished(tuning: Tuning, out: Path) -> Path:
     return folder
 
 
-def sentences(ready: Ready, course: Course) -> tuple[str, ...]:
+def sentences(ready: PreparedTuning, course: Course) -> tuple[str, ...]:
     """What is going to be done, and whether its budget holds it, in plain words. Raises UsageError when it holds no round."""
     tuning = ready.tuning
     least, most = course.least, course.most
@@ -179,7 +179,13 @@ def sentences(ready: Ready, course: Course) -> tuple[str, ...]:
 
 
 def _conduct(
-    ready: Ready, store: RunStore, doing: Doing, allowance: Allowance | None, *, attest: bool, despite: Collection[str] = ()
+    ready: PreparedTuning,
+    store: RunStore,
+    doing: Doing,
+    allowance: TimeAllowance | None,
+    *,
+    attest: bool,
+    despite: Collection[str] = (),
 ) -> Ledger:
     """Make what is lacking; however that ends, the folder says how."""
     try:
@@ -194,11 +200,11 @@ def _conduct(
 
 
 def _tried(
-    ready: Ready, store: RunStore, doing: Doing, allowance: Allowance | None, *, attest: bool, despite: Collection[str]
+    ready: PreparedTuning, store: RunStore, doing: Doing, allowance: TimeAllowance | None, *, attest: bool, despite: Collection[str]
 ) -> Ledger:
     book, plan = TrialBook(store.folder), store.plan()
     closed = closed_loops(plan)
-    visits: dict[StepKey, Visit] = read_visits(store, plan)
+    visits: dict[StepKey, JudgedStep] = read_visits(store, plan)
     before = book.trials()
     course = Course(ready, attest=attest, allowance=allowance, made=len(before))
 
@@ -209,7 +215,9 @@ def _tried(
         display.say(f"writing to {store.folder}")
         measuring = Measuring(ready.suite, store, display, written=written)
         number = max((trial.deployment for trial in before), default=-1) + 1
-        with Bench(ready, store, display, doing.where, measuring, number=number, attest=attest, driver=doing.locust) as bench:
+        with TrialDeployment(
+            ready, store, display, doing.where, measuring, number=number, attest=attest, driver=doing.locust
+        ) as bench:
             tuner = Tuner(ready, store, display, bench, course, visits, attest=attest)
             why = tuner.run()
     if why:
@@ -228,7 +236,7 @@ def _tried(
     return found
 
 
-def _chosen(ready: Ready, tuner: Tuner, found: Ledger, doing: Doing) -> tuple[Candidate, Winner] | None:
+def _chosen(ready: PreparedTuning, tuner: Tuner, found: Ledger, doing: Doing) -> tuple[Candidate, Winner] | None:
     def refusal(one: Candidate) -> str:
         refused = preflight_all([one.planned], ready.hardware, doing.where, doing.say)
         return refused.get(one.arm.name, "")
@@ -236,7 +244,9 @@ def _chosen(ready: Ready, tuner: Tuner, found: Ledger, doing: Doing) -> tuple[Ca
     return choose(ready, tuner.candidates, found, refusal)
 
 
-def confirm(ready: Ready, winner: Candidate, folder: Path, doing: Doing, *, attest: bool, despite: Collection[str] = ()) -> None:
+def confirm(
+    ready: PreparedTuning, winner: Candidate, folder: Path, doing: Doing, *, attest: bool, despite: Collection[str] = ()
+) -> None:
     """Weigh the winner against the baseline on fresh deployments: an ordinary run below the tuning's folder, gone on with where
     one was begun for the same winner. Raises as `weighbridge.run.run` does.
     """

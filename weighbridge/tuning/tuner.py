@@ -15,18 +15,18 @@ from weighbridge.common.errors import DriverError, TargetError, UsageError, Weig
 from weighbridge.conductor.conductor import BUDGET
 from weighbridge.conductor.measuring import Display
 from weighbridge.conductor.pace import show_duration
-from weighbridge.results.analysis.steps.visit import Visit
+from weighbridge.results.analysis.steps.visit import JudgedStep
 from weighbridge.results.analysis.tuning.ledger import Ledger, ledger
 from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.trial import Trial
 from weighbridge.results.record.trial_book import TrialBook
-from weighbridge.tuning.bench import Bench, Brought
 from weighbridge.tuning.course import Course
-from weighbridge.tuning.preparation import Ready
-from weighbridge.tuning.proposals import Search
+from weighbridge.tuning.preparation import PreparedTuning
+from weighbridge.tuning.proposals import OptunaSearch
 from weighbridge.tuning.space import Candidate, scope_between
-from weighbridge.tuning.turns import Tried, Turn, Turns, rounds
+from weighbridge.tuning.trial_deployment import Brought, TrialDeployment
+from weighbridge.tuning.turns import TrialTurn, Tried, Turns, rounds
 
 LEFT_OUT: Final = "left out"
 """The kind of event that tells what is not tried."""
@@ -40,12 +40,12 @@ class Tuner:
 
     def __init__(
         self,
-        ready: Ready,
+        ready: PreparedTuning,
         store: RunStore,
         display: Display,
-        bench: Bench,
+        bench: TrialDeployment,
         course: Course,
-        visits: dict[StepKey, Visit],
+        visits: dict[StepKey, JudgedStep],
         *,
         attest: bool = False,
     ) -> None:
@@ -101,7 +101,7 @@ class Tuner:
     def _turns(self) -> Turns:
         ready = self._ready
         if ready.tuning.strategy == "search":
-            return Search(ready.space, self.judge, self._learn, self._note).turns()
+            return OptunaSearch(ready.space, self.judge, self._learn, self._note).turns()
         return rounds([Tried(one.arm) for one in ready.arms], ready.tuning, ready.baseline.arm, self.judge)
 
     def _learn(self, one: Candidate) -> None:
@@ -118,7 +118,7 @@ class Tuner:
 
     # ---- trials that were made before
 
-    def _recorded(self, turn: Turn) -> Trial | None:
+    def _recorded(self, turn: TrialTurn) -> Trial | None:
         """The trial that a turn came to before; None where it is still to be made."""
         while self._before:
             trial = self._before.popleft()
@@ -130,7 +130,7 @@ class Tuner:
                 raise self._other(trial, turn)
         return None
 
-    def _other(self, trial: Trial, turn: Turn | None) -> UsageError:
+    def _other(self, trial: Trial, turn: TrialTurn | None) -> UsageError:
         now = "none" if turn is None else f"{turn.arm.name} in round {turn.round + 1}"
         was = f"trial {trial.number + 1} was of {trial.arm.name} in round {trial.round + 1}"
         message = f"{self._store.folder}: {was}, and now it would be {now}"
@@ -139,13 +139,13 @@ class Tuner:
 
     # ---- trials that are made now
 
-    def _made(self, turn: Turn) -> Trial:
+    def _made(self, turn: TrialTurn) -> Trial:
         one = self._candidates[turn.arm.name]
         if not turn.arm.is_baseline and not self._anchored(turn):
             self._try(self._ready.baseline, turn.round)
         return self._try(one, turn.round)
 
-    def _anchored(self, turn: Turn) -> bool:
+    def _anchored(self, turn: TrialTurn) -> bool:
         """Whether the baseline was tried in this round on what stands; an arm that wants a cluster of its own has none."""
         if self._bench.scope_to(turn.arm) == "cluster":
             return scope_between(self._ready.baseline.arm, turn.arm, self._ready.scopes) == "cluster"
@@ -231,7 +231,7 @@ class Tuner:
 
     # ---- the budget
 
-    def _too_late(self, turn: Turn) -> str:
+    def _too_late(self, turn: TrialTurn) -> str:
         """Why the budget does not hold a further turn with the trial of the baseline that closes its round; empty where it does."""
         room_s = self._course.room_s()
         needed_s = self._needed_s(turn)
@@ -244,7 +244,7 @@ class Tuner:
             f"{show_duration(needed_s)}, and {show_duration(max(0.0, room_s))} is left{kept}"
         )
 
-    def _needed_s(self, turn: Turn) -> float:
+    def _needed_s(self, turn: TrialTurn) -> float:
         """Seconds that a turn takes with what must follow it; 0 of the baseline's within a round, which is never left out."""
         there_s, back_s = (self._course.trial_s(self._bench.scope_to(arm)) for arm in (turn.arm, self._ready.baseline.arm))
         if not turn.arm.is_baseline:

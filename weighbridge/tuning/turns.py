@@ -20,14 +20,14 @@ Judge = Callable[[], Ledger]
 
 
 @dataclass(frozen=True)
-class Turn:
+class TrialTurn:
     """An arm is to be tried in a round, counted from 0."""
 
     arm: Arm
     round: int
 
 
-Turns = Generator[Turn, Trial, None]
+Turns = Generator[TrialTurn, Trial, None]
 
 _FAILURES = 2
 """Trials in which a step failed after which an arm is given up: one may have been chance."""
@@ -66,11 +66,11 @@ def rounds(open_arms: Sequence[Tried], tuning: Tuning, baseline: Arm, judge: Jud
     while waiting:
         order = list(waiting)
         random.Random(f"{tuning.seed} {number}").shuffle(order)  # noqa: S311 - a seeded order is wanted, not a secret
-        yield Turn(baseline, number)
+        yield TrialTurn(baseline, number)
         for part in parts(order, trials.baseline_every):
             for one in part:
-                one.add((yield Turn(one.arm, number)))
-            yield Turn(baseline, number)
+                one.add((yield TrialTurn(one.arm, number)))
+            yield TrialTurn(baseline, number)
         number += 1
         waiting = [one for one in waiting if not one.hopeless and one.trials < trials.most]
         if any(one.trials >= trials.least for one in waiting):

@@ -21,7 +21,7 @@ from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import UsageError
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.across_runs.weighed import Weighed
+from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
 from weighbridge.results.figures import UNKNOWN, show_figure
 
 ALL: Final = "all"
@@ -60,7 +60,7 @@ class Guarded(Record):
     """What may differ, and is the point of comparing."""
 
 
-def guard(a: Weighed, b: Weighed, pairs: Sequence[tuple[str, str]], despite: Sequence[str] = ()) -> Guarded:
+def guard(a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]], despite: Sequence[str] = ()) -> Guarded:
     """Hold the guard facts of two runs against each other, with pairs of layouts of A and of B.
 
     `despite` names guard facts that may differ all the same, or `all`. Raises UsageError when others do, or names are not known.
@@ -96,7 +96,7 @@ def guard(a: Weighed, b: Weighed, pairs: Sequence[tuple[str, str]], despite: Seq
     )
 
 
-def planned_differences(a: Weighed, b: Weighed, pairs: Sequence[tuple[str, str]]) -> tuple[Difference, ...]:
+def planned_differences(a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]) -> tuple[Difference, ...]:
     """In what layouts of A and of B differ as they were planned: release, places and settings."""
     return tuple(
         chain.from_iterable(
@@ -128,33 +128,33 @@ def _differences(fact: str, one: Mapping[str, str], other: Mapping[str, str], mi
 # ---- guard facts of a whole run
 
 
-def _machine(name: str) -> Callable[[Weighed, Sequence[str]], Facts]:
-    def read(run: Weighed, _shared: Sequence[str]) -> Facts:
+def _machine(name: str) -> Callable[[ComparedRun, Sequence[str]], Facts]:
+    def read(run: ComparedRun, _shared: Sequence[str]) -> Facts:
         fact = run.facts(title="machine").get(name)
         return {} if fact is None else {"": fact}
 
     return read
 
 
-def _memory(run: Weighed, _shared: Sequence[str]) -> Facts:
+def _memory(run: ComparedRun, _shared: Sequence[str]) -> Facts:
     """In GiB with one decimal: what a kernel keeps for itself differs from boot to boot."""
     text = run.facts(title="machine").get("memory", "")
     found = re.fullmatch(r"(\d+) kB", text)
     return {"": f"{int(found[1]) / 2**20:.1f} GiB"} if found else {"": text} if text else {}
 
 
-def _kernel(run: Weighed, _shared: Sequence[str]) -> Facts:
+def _kernel(run: ComparedRun, _shared: Sequence[str]) -> Facts:
     facts = run.facts(title="machine")
     fact = facts.get("sysctl kernel.osrelease") or facts.get("kernel")
     return {"": fact} if fact else {}
 
 
-def _sysctl(run: Weighed, _shared: Sequence[str]) -> Facts:
+def _sysctl(run: ComparedRun, _shared: Sequence[str]) -> Facts:
     facts = run.facts(title="machine").items()
     return {name.removeprefix("sysctl "): text for name, text in facts if re.match(r"sysctl (net|vm)\.", name)}
 
 
-def _hosts(run: Weighed, _shared: Sequence[str]) -> Facts:
+def _hosts(run: ComparedRun, _shared: Sequence[str]) -> Facts:
     limits = {
         name: ", ".join(
             (
@@ -171,13 +171,13 @@ def _period(seconds: float | None) -> str:
     return "" if seconds is None else f" in periods of {seconds * 1e3:g} ms"
 
 
-def _network(run: Weighed, _shared: Sequence[str]) -> Facts:
+def _network(run: ComparedRun, _shared: Sequence[str]) -> Facts:
     found = {name: f"{bits / 1e9:g} Gbit/s" for name, bits in run.plan.hardware.nics_bit_s.items()}
     mtus = {fact for layout in run.layouts if (fact := run.facts(layout).get("mtu"))}
     return {**found, **({"the MTU": ", ".join(sorted(mtus))} if mtus else {})}
 
 
-def _disks(run: Weighed, _shared: Sequence[str]) -> Facts:
+def _disks(run: ComparedRun, _shared: Sequence[str]) -> Facts:
     return {
         name: ", ".join(
             f"{'any rate' if disk.bandwidth is None else f'{show_figure(disk.bandwidth / 1e6)} MB/s'}"
@@ -189,7 +189,7 @@ def _disks(run: Weighed, _shared: Sequence[str]) -> Facts:
     }
 
 
-def _workloads(run: Weighed, shared: Sequence[str]) -> Facts:
+def _workloads(run: ComparedRun, shared: Sequence[str]) -> Facts:
     """What the workloads are that both runs have, but for their worker counts: those that both have are compared."""
     told = {
         one.name: one.model_dump(mode="json", exclude={"name", "workers"}, exclude_none=True)
@@ -199,13 +199,13 @@ def _workloads(run: Weighed, shared: Sequence[str]) -> Facts:
     return {f"{workload}, {key}": text for workload, key, text in _flat(told)}
 
 
-def _driver(run: Weighed, _shared: Sequence[str]) -> Facts:
+def _driver(run: ComparedRun, _shared: Sequence[str]) -> Facts:
     suite = run.plan.suite
     return {"": suite.driver, "users": suite.users, "processes": str(suite.processes)}
 
 
-def _suite(name: str) -> Callable[[Weighed, Sequence[str]], Facts]:
-    def read(run: Weighed, _shared: Sequence[str]) -> Facts:
+def _suite(name: str) -> Callable[[ComparedRun, Sequence[str]], Facts]:
+    def read(run: ComparedRun, _shared: Sequence[str]) -> Facts:
         value = run.plan.suite.model_dump(mode="json")[name]
         text = value if isinstance(value, str) else "none" if value is None else json.dumps(value).replace('"', "")
         return {"": text}
@@ -213,7 +213,7 @@ def _suite(name: str) -> Callable[[Weighed, Sequence[str]], Facts]:
     return read
 
 
-_OF_RUNS: Final[Mapping[str, Callable[[Weighed, Sequence[str]], Facts]]] = MappingProxyType(
+_OF_RUNS: Final[Mapping[str, Callable[[ComparedRun, Sequence[str]], Facts]]] = MappingProxyType(
     {
         "cpu": _machine("cpu"),
         "cpus": _machine("cpus"),
@@ -238,12 +238,12 @@ _OF_RUNS: Final[Mapping[str, Callable[[Weighed, Sequence[str]], Facts]]] = Mappi
 # ---- guard facts of a layout
 
 
-def _replicas(run: Weighed, layout: str) -> str | None:
+def _replicas(run: ComparedRun, layout: str) -> str | None:
     structure = run.plan.structures.get(layout)
     return str(structure.replicas) if structure is not None else run.facts(layout).get("replicas")
 
 
-_OF_LAYOUTS: Final[Mapping[str, Callable[[Weighed, str], str | None]]] = MappingProxyType(
+_OF_LAYOUTS: Final[Mapping[str, Callable[[ComparedRun, str], str | None]]] = MappingProxyType(
     {
         "replicas": _replicas,
         "acknowledgement": lambda run, layout: run.facts(layout).get("acknowledgement"),
@@ -262,7 +262,7 @@ _PASSING: Final = ("load before", "hardware", "cpu", "cpus", "memory", "kernel")
 """Facts of the machine that are guarded, or that are of the moment."""
 
 
-def _settings(a: Weighed, b: Weighed, pairs: Sequence[tuple[str, str]]) -> list[Difference]:
+def _settings(a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]) -> list[Difference]:
     """Everything else that is known of both and not the same."""
     general = [
         ("weighbridge", a.manifest.weighbridge_version, b.manifest.weighbridge_version),
@@ -284,12 +284,12 @@ def _settings(a: Weighed, b: Weighed, pairs: Sequence[tuple[str, str]]) -> list[
     return found
 
 
-def _passing(run: Weighed) -> Facts:
+def _passing(run: ComparedRun) -> Facts:
     facts = run.facts(title="machine").items()
     return {name: text for name, text in facts if name not in _PASSING and not name.startswith("sysctl ")}
 
 
-def _planned(run: Weighed, name: str) -> Facts:
+def _planned(run: ComparedRun, name: str) -> Facts:
     layout = run.layouts[name]
     told = {"release": layout.release} if layout.release else {}
     return {**told, **{f"{part}.{key}": text for part, key, text in _flat({"place": layout.place, **layout.settings})}}
@@ -303,6 +303,6 @@ def _flat(settings: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     ]
 
 
-def _deployed(run: Weighed, name: str) -> Facts:
+def _deployed(run: ComparedRun, name: str) -> Facts:
     facts = run.facts(name).items()
     return {fact: text for fact, text in facts if fact not in _GUARDED_BELOW and not fact.startswith(("limits ", "image "))}

@@ -16,10 +16,10 @@ from typing import Final
 
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import UsageError
+from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
 from weighbridge.results.analysis.across_runs.guard import Guarded, planned_differences
 from weighbridge.results.analysis.across_runs.guard import guard as hold
 from weighbridge.results.analysis.across_runs.run_scatter import RUNS, across_runs
-from weighbridge.results.analysis.across_runs.weighed import Weighed
 from weighbridge.results.analysis.comparing import contrasts, effect, judge
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
 from weighbridge.results.analysis.contrast import ALWAYS, Contrast, at_workers, comparable, reason, workers_words
@@ -37,7 +37,7 @@ OPEN: Final[tuple[Verdict, ...]] = ("provisional", "not comparable")
 """Verdicts with which nothing is claimed and nothing ruled out."""
 
 
-def match(a: Weighed, b: Weighed, asked: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
+def match(a: ComparedRun, b: ComparedRun, asked: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
     """Pairs of layouts, of A and of B: those asked for as `A=B` or as one name, else all that are in both by name.
 
     Raises UsageError when there is none, or one is not in its run.
@@ -66,7 +66,7 @@ def match(a: Weighed, b: Weighed, asked: Sequence[str] = ()) -> tuple[tuple[str,
 
 
 def hold_history(
-    a: Weighed, b: Weighed, history: Sequence[Weighed], pairs: Sequence[tuple[str, str]], despite: Sequence[str] = ()
+    a: ComparedRun, b: ComparedRun, history: Sequence[ComparedRun], pairs: Sequence[tuple[str, str]], despite: Sequence[str] = ()
 ) -> None:
     """Hold earlier runs against A: they must be of the same thing, alike in guard facts, in what its layouts are set to and in what
     their hosts could do.
@@ -105,7 +105,7 @@ def hold_history(
 
 
 def compare_runs(
-    a: Weighed, b: Weighed, pairs: Sequence[tuple[str, str]], guarded: Guarded, history: Sequence[Weighed] = ()
+    a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]], guarded: Guarded, history: Sequence[ComparedRun] = ()
 ) -> Comparison:
     """Each layout of B against its own of A, in what both measured; thresholds are those of the suite of A.
 
@@ -131,13 +131,13 @@ def compare_runs(
     )
 
 
-def _rows(run: Weighed, side: str) -> Iterator[Row]:
+def _rows(run: ComparedRun, side: str) -> Iterator[Row]:
     for row in run.rows:
         if row.layout not in run.plan.twins:
             yield row.model_copy(update={"layout": called(row.layout, side)})
 
 
-def _hosts(a: Weighed, other: Weighed, side: str, pairs: Sequence[tuple[str, str]]) -> tuple[PairDoubt, ...]:
+def _hosts(a: ComparedRun, other: ComparedRun, side: str, pairs: Sequence[tuple[str, str]]) -> tuple[PairDoubt, ...]:
     """What there is to doubt of pairs of layouts, of A and of the run on the other side, for what their hosts could do."""
     sides = [(called(one, "A"), called(another, side)) for one, another in pairs]
     attested = [
@@ -151,7 +151,7 @@ def _hosts(a: Weighed, other: Weighed, side: str, pairs: Sequence[tuple[str, str
     return tuple(doubt for doubt in found if any(doubt.about(*names) for names in sides))
 
 
-def _figures(a: Weighed, history: Sequence[Weighed], layouts: Sequence[str]) -> Mapping[Place, Sequence[float]]:
+def _figures(a: ComparedRun, history: Sequence[ComparedRun], layouts: Sequence[str]) -> Mapping[Place, Sequence[float]]:
     """Of everything that is compared, the logarithms of how many times each run's figure is A's: of A, 0; of each of `history`."""
     found: dict[Place, list[float]] = {}
     for run in history:
@@ -192,7 +192,7 @@ def claims(comparison: Comparison) -> bool:
     return any(one.verdict not in OPEN for one in comparison.effects)
 
 
-def lost(a: Weighed, b: Weighed, pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+def lost(a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     """What can be compared in A and was measured in B as well, but cannot be compared there: where, and why not."""
     of_b = {(row.layout, kind_of(row), row.workers): row for row in b.rows}
     found = []
@@ -204,7 +204,7 @@ def lost(a: Weighed, b: Weighed, pairs: Sequence[tuple[str, str]]) -> tuple[str,
     return tuple(dict.fromkeys(found))
 
 
-def unjudged(a: Weighed, comparison: Comparison) -> tuple[Effect, ...]:
+def unjudged(a: ComparedRun, comparison: Comparison) -> tuple[Effect, ...]:
     """Cells of throughput and p90 in which A has a figure to compare with, and in which no regression could have been shown."""
     rows: dict[tuple[str, Kind, int | None], Row] = {(row.layout, kind_of(row), row.workers): row for row in _rows(a, "A")}
     left = [one for one in comparison.effects if one.verdict in OPEN and one.metric in ALWAYS and one.workers is not None]

@@ -35,7 +35,7 @@ HardwareKind = Literal["disk", "osd", "network"]
 Transfer = Literal["read", "write"]
 
 
-class Asked(Record):
+class CeilingQuery(Record):
     """What a ceiling is asked of: requests of one kind on one layout, from these client hosts."""
 
     operation: Transfer
@@ -59,13 +59,13 @@ class Ceiling(Record):
     """What it is made of, in words."""
 
 
-class Gap(Record):
+class CeilingGap(Record):
     """Why a figure is not there, and what to do, in words."""
 
     why: str
 
 
-class Found(Record):
+class DeploymentCeiling(Record):
     """What one deployment gave."""
 
     bytes_s: float
@@ -73,18 +73,20 @@ class Found(Record):
     how: str
 
 
-def ceiling(kind: HardwareKind, attested: Iterable[Attested], structure: PlannedStructure | None, asked: Asked) -> Ceiling | Gap:
+def ceiling(
+    kind: HardwareKind, attested: Iterable[Attested], structure: PlannedStructure | None, asked: CeilingQuery
+) -> Ceiling | CeilingGap:
     """The ceiling of a layout's deployments, from the `attested` that are its own."""
     if structure is None:
-        return Gap(why="not known: nobody here knows what it is made of")
+        return CeilingGap(why="not known: nobody here knows what it is made of")
     if kind == "disk" and not structure.disks:
-        return Gap(why="objects are kept in memory, on no disk")
+        return CeilingGap(why="objects are kept in memory, on no disk")
     told = sorted((one for one in attested if one.kind == kind), key=lambda one: one.repeat)
     deployments = [list(mine) for _, mine in groupby(told, key=lambda one: one.repeat)]
     parts = [_MEASURES[kind](mine, structure, asked) for mine in deployments]
-    known = [part for part in parts if isinstance(part, Found)]
+    known = [part for part in parts if isinstance(part, DeploymentCeiling)]
     if not known:
-        return next((part for part in parts if isinstance(part, Gap)), Gap(why=f"not measured: --layers {kind}"))
+        return next((part for part in parts if isinstance(part, CeilingGap)), CeilingGap(why=f"not measured: --layers {kind}"))
     over = f", median of {len(known)} deployments" if len(known) > 1 else ""
     bound = BOUNDS[kind] if all(part.limited for part in known) else FREE_BOUND
     return Ceiling(kind=kind, bytes_s=median(part.bytes_s for part in known), bound=bound, how=f"{known[0].how}{over}")
@@ -93,7 +95,7 @@ def ceiling(kind: HardwareKind, attested: Iterable[Attested], structure: Planned
 # disks and OSDs --------------------------------------------------------------------------------------------------------------
 
 
-def _disks(told: Sequence[Attested], structure: PlannedStructure, asked: Asked) -> Found | Gap:
+def _disks(told: Sequence[Attested], structure: PlannedStructure, asked: CeilingQuery) -> DeploymentCeiling | CeilingGap:
     names: dict[str, list[str]] = {}
     for one in told:
         mine = names.setdefault(one.host, [])
@@ -103,7 +105,7 @@ def _disks(told: Sequence[Attested], structure: PlannedStructure, asked: Asked) 
     fit = [one for one in told if one.operation == asked.operation and one.pick in picks and one.unit == "B/s"]
     nearest = _nearest(fit, asked.size_bytes)
     if nearest is None:
-        return Gap(why="not measured: --layers disk")
+        return CeilingGap(why="not measured: --layers disk")
     # The better last, so that it is the one that stays.
     ranked = sorted((one for one in fit if one.request_bytes == nearest), key=lambda one: one.value)
     figures = {(one.host, _disk_of(one)): one for one in ranked}
@@ -123,7 +125,7 @@ def _disks(told: Sequence[Attested], structure: PlannedStructure, asked: Asked) 
     kept = total(structure.disks)
     journals = total(structure.journals) if structure.journals else []
     if kept is None or journals is None:
-        return Gap(why="not measured on every disk that objects are kept on")
+        return CeilingGap(why="not measured on every disk that objects are kept on")
     times = structure.replicas * structure.writes if asked.operation == "write" else 1
     rate, of = sum(one.value for one in kept), kept
     if asked.operation == "write" and journals and sum(one.value for one in journals) < rate:
@@ -133,7 +135,7 @@ def _disks(told: Sequence[Attested], structure: PlannedStructure, asked: Asked) 
     words += "" if nearest == asked.size_bytes else f", the nearest measured to {_size(asked.size_bytes)}"
     words += f", by {structure.replicas} replicas" if asked.operation == "write" and structure.replicas > 1 else ""
     words += ", each written twice (journal and data)" if asked.operation == "write" and structure.writes > 1 else ""
-    return Found(bytes_s=rate / times, limited=all(one.promised is not None for one in of), how=words)
+    return DeploymentCeiling(bytes_s=rate / times, limited=all(one.promised is not None for one in of), how=words)
 
 
 def _disk_of(one: Attested) -> str:
@@ -141,18 +143,18 @@ def _disk_of(one: Attested) -> str:
     return one.what.split()[1]
 
 
-def _osds(told: Sequence[Attested], structure: PlannedStructure, asked: Asked) -> Found | Gap:
+def _osds(told: Sequence[Attested], structure: PlannedStructure, asked: CeilingQuery) -> DeploymentCeiling | CeilingGap:
     if asked.operation != "write":
-        return Gap(why="the OSDs' own bench writes only")
+        return CeilingGap(why="the OSDs' own bench writes only")
     fit = [one for one in told if one.operation == "write" and one.unit == "B/s"]
     nearest = _nearest(fit, asked.size_bytes)
     mine = [one for one in fit if one.request_bytes == nearest]
     if nearest is None or {one.host for one in mine} != set(structure.stores):
-        return Gap(why="not measured: --layers osd" if nearest is None else "not measured on every host of OSDs")
+        return CeilingGap(why="not measured: --layers osd" if nearest is None else "not measured on every host of OSDs")
     words = f"{len(mine)} OSDs, each alone, requests of {_size(nearest)}"
     words += "" if nearest == asked.size_bytes else f", the nearest measured to {_size(asked.size_bytes)}"
     words += f", by {structure.replicas} replicas" if structure.replicas > 1 else ""
-    return Found(bytes_s=sum(one.value for one in mine) / structure.replicas, limited=False, how=words)
+    return DeploymentCeiling(bytes_s=sum(one.value for one in mine) / structure.replicas, limited=False, how=words)
 
 
 def _nearest(told: Sequence[Attested], size_bytes: float) -> int | None:
@@ -182,18 +184,18 @@ class Crossing(Record):
         return f"what {', '.join(self.hosts)} {does}{f', {self.times} times' if self.times > 1 else ''}"
 
 
-def _network(told: Sequence[Attested], structure: PlannedStructure, asked: Asked) -> Found | Gap:
-    found: list[Found] = []
+def _network(told: Sequence[Attested], structure: PlannedStructure, asked: CeilingQuery) -> DeploymentCeiling | CeilingGap:
+    found: list[DeploymentCeiling] = []
     for crossing in _crossings(structure, asked):
         rates = [_carried(told, host, asked.nics_bit_s.get(host), sends=crossing.sends) for host in crossing.hosts]
         if None in rates:
             lacking = ", ".join(host for host, one in zip(crossing.hosts, rates, strict=True) if one is None)
-            return Gap(why=f"not measured: what {lacking} {'sends' if crossing.sends else 'is sent'} (--layers network)")
+            return CeilingGap(why=f"not measured: what {lacking} {'sends' if crossing.sends else 'is sent'} (--layers network)")
         known = [one for one in rates if one is not None]
         rate = sum(bit_s for bit_s, _ in known) / 8 / crossing.times
         if math.isfinite(rate):
-            found.append(Found(bytes_s=rate, limited=all(limited for _, limited in known), how=crossing.words))
-    return min(found, key=lambda part: part.bytes_s, default=Gap(why="not known: no host's own link was seen at its limit"))
+            found.append(DeploymentCeiling(bytes_s=rate, limited=all(limited for _, limited in known), how=crossing.words))
+    return min(found, key=lambda part: part.bytes_s, default=CeilingGap(why="not known: no host's own link was seen at its limit"))
 
 
 def _carried(told: Sequence[Attested], host: str, nic_bit_s: float | None, *, sends: bool) -> tuple[float, bool] | None:
@@ -211,7 +213,7 @@ def _carried(told: Sequence[Attested], host: str, nic_bit_s: float | None, *, se
     return best.value, best.promised is not None
 
 
-def _crossings(structure: PlannedStructure, asked: Asked) -> list[Crossing]:
+def _crossings(structure: PlannedStructure, asked: CeilingQuery) -> list[Crossing]:
     """Where bodies cross links, from the clients to the stores; hosts that are both ends of a leg have none there."""
     reads = asked.operation == "read"
     legs = [(asked.clients, structure.entrances, 1, 1)]
@@ -227,7 +229,9 @@ def _crossings(structure: PlannedStructure, asked: Asked) -> list[Crossing]:
     return found
 
 
-_MEASURES: Final[Mapping[HardwareKind, Callable[[Sequence[Attested], PlannedStructure, Asked], Found | Gap]]] = {
+_MEASURES: Final[
+    Mapping[HardwareKind, Callable[[Sequence[Attested], PlannedStructure, CeilingQuery], DeploymentCeiling | CeilingGap]]
+] = {
     "disk": _disks,
     "osd": _osds,
     "network": _network,

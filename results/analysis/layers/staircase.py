@@ -67,14 +67,14 @@ _VERDICTS: Final[tuple[Verdict, ...]] = ("not believable", "from memory", "held 
 """The gravest first."""
 
 
-class Doubt(Record):
+class LayerDoubt(Record):
     """What is to be said of a figure that is above one below it, or that its own load held back. `text` says why."""
 
     verdict: Verdict
     text: str
 
 
-class Step(Record):
+class LayerStep(Record):
     """One layer. Rates are None where there is a gap, and `note` says why; else it says how the figure came about."""
 
     level: Level
@@ -92,7 +92,7 @@ class Step(Record):
     saturated: str | None = None
     held: str = ""
     """What ran out on the host that made the load: then the layer can do at least this."""
-    doubt: Doubt | None = None
+    doubt: LayerDoubt | None = None
     note: str = ""
 
     @property
@@ -113,7 +113,7 @@ class Staircase(Record):
     """What the requests are called, such as `64 kB reads`."""
     object_size_bytes: float
     daemons: PositiveInt = 1
-    steps: tuple[Step, ...]
+    steps: tuple[LayerStep, ...]
 
     @property
     def kind(self) -> Kind:
@@ -121,16 +121,16 @@ class Staircase(Record):
         return self.workload, self.operation, self.api, self.driver
 
     @property
-    def top(self) -> Step:
+    def top(self) -> LayerStep:
         """What clients get."""
         return self.steps[-1]
 
     @property
-    def known(self) -> tuple[Step, ...]:
+    def known(self) -> tuple[LayerStep, ...]:
         """The steps without gaps."""
         return tuple(step for step in self.steps if step.throughput_ops_s is not None)
 
-    def step(self, level: Level) -> Step | None:
+    def step(self, level: Level) -> LayerStep | None:
         """The step of a layer, where it is known."""
         return next((step for step in self.known if step.level == level), None)
 
@@ -198,9 +198,9 @@ def percent(share: float | None) -> str:
     return f"{show_figure(share * 100, 2) if share < 0.1 else f'{share * 100:,.0f}'} %"
 
 
-def above(rate: float, below: Iterable[Step], operation: Operation, daemons: int) -> Doubt | None:
+def above(rate: float, below: Iterable[LayerStep], operation: Operation, daemons: int) -> LayerDoubt | None:
     """What is to be said of a rate that is above a layer below it, the gravest first; None where it is above none."""
-    said: list[Doubt] = []
+    said: list[LayerDoubt] = []
     for one in below:
         ops_s = one.throughput_ops_s
         if ops_s is None or rate <= ops_s * (1 + one.bound):
@@ -209,12 +209,12 @@ def above(rate: float, below: Iterable[Step], operation: Operation, daemons: int
         if one.level == "gateway" and daemons > 1:
             continue
         if one.level in ("disk", "osd") and operation == "read":
-            said.append(Doubt(verdict="from memory", text=times))
+            said.append(LayerDoubt(verdict="from memory", text=times))
         elif one.held:
             why = "whose figure is a least, since its load ran out of CPU"
-            said.append(Doubt(verdict="held below", text=f"{times}, {why}"))
+            said.append(LayerDoubt(verdict="held below", text=f"{times}, {why}"))
         else:
-            said.append(Doubt(verdict="not believable", text=f"{times}: {_causes(one.level)}"))
+            said.append(LayerDoubt(verdict="not believable", text=f"{times}: {_causes(one.level)}"))
     return min(said, key=lambda doubt: _VERDICTS.index(doubt.verdict), default=None)
 
 

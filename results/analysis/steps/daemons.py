@@ -17,7 +17,7 @@ from weighbridge.results.figures import show_figure
 from weighbridge.results.record.telemetry import ProbeSecond, Telemetry
 
 
-class Figure(Record):
+class DaemonFigure(Record):
     """One figure of all daemons of a kind: `radosgw`, `osd` ..., with what it is in words."""
 
     daemon: str
@@ -103,7 +103,7 @@ FIGURES: Final[tuple[tuple[str, str, _Reckon], ...]] = (
 )
 
 
-def figures(telemetry: Telemetry, window_s: float) -> tuple[Figure, ...]:
+def figures(telemetry: Telemetry, window_s: float) -> tuple[DaemonFigure, ...]:
     """The figures of daemons that told at least twice inside the window; those that none of them can give are left out."""
     by_probe: dict[str, list[ProbeSecond]] = {}
     for line in telemetry.told_within(window_s):
@@ -116,11 +116,11 @@ def figures(telemetry: Telemetry, window_s: float) -> tuple[Figure, ...]:
     for daemon, label, reckon in FIGURES:
         value = reckon(spells[daemon]) if daemon in spells else None
         if value is not None:
-            found.append(Figure(daemon=daemon, label=label, value=value))
+            found.append(DaemonFigure(daemon=daemon, label=label, value=value))
     return tuple(found)
 
 
-def figure_words(repeats: Sequence[Sequence[Figure]]) -> str:
+def figure_words(repeats: Sequence[Sequence[DaemonFigure]]) -> str:
     """Medians over the repeats, in words: `radosgw: 15.8 requests in work, ...; osd: 812 op/s, ...`."""
     values: dict[tuple[str, str], list[float]] = {}
     for one in (figure for repeat in repeats for figure in repeat):

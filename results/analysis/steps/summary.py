@@ -36,7 +36,7 @@ from weighbridge.results.analysis.steps.use import (
     queue_words,
     quota_touches,
 )
-from weighbridge.results.analysis.steps.visit import WITH_BODIES, Point, Visit, closed_loops, visit
+from weighbridge.results.analysis.steps.visit import WITH_BODIES, JudgedStep, Point, closed_loops, visit
 from weighbridge.results.doubt import Doubt, Grade, beside, graves
 from weighbridge.results.metrics import METRICS, Metric, Spread
 from weighbridge.results.record.resolved import ResolvedPlan
@@ -175,13 +175,13 @@ def summarize_layers(
 
 def visits(
     plan: ResolvedPlan, steps: Iterable[StepResult], uses: Mapping[StepKey, StepUse] = MappingProxyType({})
-) -> dict[StepKey, Visit]:
+) -> dict[StepKey, JudgedStep]:
     """What is kept of each step when it has been read; the steps themselves are let go one by one, for runs of many."""
     closed = closed_loops(plan)
     return {step.key: visit(step, uses.get(step.key), closed_loop=step.key.workload in closed) for step in steps}
 
 
-def rows_of(plan: ResolvedPlan, found: Mapping[StepKey, Visit], *, layers: bool = False) -> tuple[Row, ...]:
+def rows_of(plan: ResolvedPlan, found: Mapping[StepKey, JudgedStep], *, layers: bool = False) -> tuple[Row, ...]:
     """The table, as `summarize` (or, of `layers`, `summarize_layers`) gives it, of what `visits` gives."""
     places = {workload.name: number for number, workload in enumerate(plan.suite.workloads)}
     sizes = {workload.name: workload.objects.mean_bytes for workload in plan.suite.workloads}
@@ -220,7 +220,7 @@ def _row(
     operation: Operation,
     size: float,
     repeats: int,
-    visited: Mapping[StepKey, Visit],
+    visited: Mapping[StepKey, JudgedStep],
     moves: Mapping[StepKey, float | None],
 ) -> Row:
     """`moves` are those of all steps of the layout, by which few repeats of short windows are judged."""
@@ -297,7 +297,7 @@ def _steady(shown: Sequence[Point], beside: Sequence[float | None]) -> Steadines
     return found if len(shown) >= REPEATS_FOR_A_CLAIM else Steadiness(steady=None)
 
 
-def _missing(found: Sequence[Visit], repeats: int) -> Iterator[str]:
+def _missing(found: Sequence[JudgedStep], repeats: int) -> Iterator[str]:
     """What is said first of a row: that repeats were not measured or were left out."""
     if not found:
         yield "not measured"
@@ -312,7 +312,7 @@ def _missing(found: Sequence[Visit], repeats: int) -> Iterator[str]:
         yield NOT_STEADY if moving == len(found) - spoilt else f"{moving} of {len(found)} repeats left out as not steady"
 
 
-def _notes(found: Sequence[Visit]) -> Iterator[str]:
+def _notes(found: Sequence[JudgedStep]) -> Iterator[str]:
     """What the repeats say, each thing once, with the repeats that say it where not all do."""
     sayers: dict[str, list[str]] = {}
     for one in found:
@@ -355,7 +355,7 @@ def _spreads(shown: Sequence[Point]) -> Iterator[Spread]:
 
 
 def _doubts(
-    found: Sequence[Visit], points: Sequence[Point], shown: Sequence[Point], known: Sequence[StepUse | None], told: Steadiness
+    found: Sequence[JudgedStep], points: Sequence[Point], shown: Sequence[Point], known: Sequence[StepUse | None], told: Steadiness
 ) -> Iterator[Doubt]:
     """What there is to doubt of the figures of a row, by what was measured beside them and by what was left out."""
     if any(point.valid for point in points):

@@ -27,7 +27,7 @@ from pydantic import NonNegativeFloat, PositiveFloat
 
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.steps.daemons import Figure, figures
+from weighbridge.results.analysis.steps.daemons import DaemonFigure, figures
 from weighbridge.results.analysis.steps.throttling import Throttled, touching
 from weighbridge.results.figures import show_figure
 from weighbridge.results.record.telemetry import DiskLimit, DiskSecond, HostLimits, HostSecond, ProbeSecond, Telemetry, Tier
@@ -108,7 +108,7 @@ class Queue(Record):
         return ""
 
 
-class Beside(Record):
+class OtherPrograms(Record):
     """CPUs of the machine that hosts are containers of, used by anything but them and the process that conducts the run.
 
     The kernel's own interrupts and threads work for the hosts' disks and network more than for anything else: what they used is
@@ -138,13 +138,13 @@ class StepUse(Record):
     queues: tuple[Queue, ...] = ()
     throttled: tuple[Throttled, ...] = ()
     """Of each host with a CPU quota whose periods were counted, also where it was never throttled."""
-    beside: Beside | None = None
+    beside: OtherPrograms | None = None
     others: NonNegativeFloat | None = None
     """Share of the machine, 0 to 1, that others used: neither our hosts nor the conductor, nor the kernel by itself where that
     was recorded. None: not known, or not a lab."""
     lab: bool = False
     """Whether its hosts are containers of a machine that was to be sampled: then `others` should be known."""
-    told: tuple[Figure, ...] = ()
+    told: tuple[DaemonFigure, ...] = ()
     """What daemons told of themselves."""
     gaps: tuple[str, ...] = ()
 
@@ -311,7 +311,7 @@ def _throttled(limits: HostLimits, seconds: Sequence[HostSecond], window_s: floa
     )
 
 
-def _beside(limits: Sequence[HostLimits], seconds: Mapping[str, Sequence[HostSecond]], window_s: float) -> Beside | None:
+def _beside(limits: Sequence[HostLimits], seconds: Mapping[str, Sequence[HostSecond]], window_s: float) -> OtherPrograms | None:
     """Of the seconds in which every host and the machine were sampled; None where those are less than COVERED of the window."""
     machine = next((one for one in limits if one.tier == "machine"), None)
     if machine is None or machine.cpus is None:
@@ -324,7 +324,7 @@ def _beside(limits: Sequence[HostLimits], seconds: Mapping[str, Sequence[HostSec
     rates = {host: _mean_rate(lines, "cpu_s") or 0.0 for host, lines in kept.items()}
     conductor, kernel = (_mean_rate(kept[machine.host], name) for name in ("conductor_cpu_s", "kernel_cpu_s"))
     inside = sum(rates[one.host] for one in limits if one is not machine) + (conductor or 0.0) + (kernel or 0.0)
-    return Beside(cpus=max(0.0, rates[machine.host] - inside), of_cpus=machine.cpus, kernel=kernel)
+    return OtherPrograms(cpus=max(0.0, rates[machine.host] - inside), of_cpus=machine.cpus, kernel=kernel)
 
 
 def _resources(limits: HostLimits, seconds: Sequence[HostSecond]) -> Iterable[Resource]:

@@ -81,7 +81,7 @@ class Point(Record):
         return self.valid and self.steady is not False
 
 
-class Visit(Record):
+class JudgedStep(Record):
     """One step of one repeat. `notes` are its own and those that were made here, the gravest first."""
 
     key: StepKey
@@ -99,20 +99,20 @@ class Visit(Record):
         return self.valid and self.steady is not False
 
 
-def read_visits(store: RunStore, plan: ResolvedPlan) -> dict[StepKey, Visit]:
+def read_visits(store: RunStore, plan: ResolvedPlan) -> dict[StepKey, JudgedStep]:
     """All steps of a run folder with what the hosts used in them, read one by one; of a step that was measured again the last.
 
     Telemetry that cannot be read is a gap of its step. Raises InvalidMeasurement with file:line about a line of `steps.jsonl`
     that is no step, and UsageError when the file cannot be read.
     """
     closed = closed_loops(plan)
-    found: dict[StepKey, Visit] = {}
+    found: dict[StepKey, JudgedStep] = {}
     for number, step in enumerate(store.each_step(), start=1):
         found[step.key] = read_visit(store, step, closed, place=f"steps.jsonl:{number}")
     return found
 
 
-def read_visit(store: RunStore, step: StepResult, closed: Collection[str], *, place: str = "steps.jsonl") -> Visit:
+def read_visit(store: RunStore, step: StepResult, closed: Collection[str], *, place: str = "steps.jsonl") -> JudgedStep:
     """One step with what the hosts used in it; `closed` are the workloads that name no rate."""
     use, gaps = _read_use(store, step)
     return visit(step, use, closed_loop=step.key.workload in closed, place=place, gaps=gaps)
@@ -141,14 +141,14 @@ def visit(
     closed_loop: bool = True,
     place: str = "steps.jsonl",
     gaps: tuple[str, ...] = (),
-) -> Visit:
+) -> JudgedStep:
     """What is kept of a step. `closed_loop`: its workload names no rate. `place`: where it is read from, for what is said of it.
 
     `gaps` are what could not be read beside it.
     """
     measurement = step.measurement
     if measurement is None:
-        return Visit(key=step.key, valid=False, notes=step.notes, use=use, points={})
+        return JudgedStep(key=step.key, valid=False, notes=step.notes, use=use, points={})
     latencies: dict[Operation, _Latencies] = {}
     faults: list[str] = []
     for tally in measurement.tallies:
@@ -187,7 +187,9 @@ def visit(
         )
         for tally in measurement.tallies
     }
-    return Visit(key=step.key, valid=valid, steady=found.steady, notes=notes, remarks=measurement.notes, use=use, points=points)
+    return JudgedStep(
+        key=step.key, valid=valid, steady=found.steady, notes=notes, remarks=measurement.notes, use=use, points=points
+    )
 
 
 def _per_1000(value: float | None, done: int) -> float | None:

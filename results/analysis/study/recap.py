@@ -22,7 +22,7 @@ from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import doubt_words, touching
 from weighbridge.results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, Ratio, corrected, ratio, welch
 from weighbridge.suites import Workload
-from weighbridge.suites.studies import Comparison, Study, Variant
+from weighbridge.suites.studies import FactorComparison, Study, Variant
 
 SAME: Final = "~"
 """No change that matters: below the practical threshold, or not shown by the repeats."""
@@ -114,7 +114,7 @@ def corrected_cells(cells: Sequence[RecapCell]) -> tuple[RecapCell, ...]:
 
 
 def _recap(
-    study: Study, one: Comparison, level: str, variants: Sequence[Variant], rows: Sequence[Row], picks: dict[str, str]
+    study: Study, one: FactorComparison, level: str, variants: Sequence[Variant], rows: Sequence[Row], picks: dict[str, str]
 ) -> Recap:
     pairs = [(a, b) for a in variants for b in variants if _differ(a, b, one.factor, one.baseline, level)]
     varying = [factor for factor in study.factors if factor != one.factor and len({a.factors.get(factor) for a, _ in pairs}) > 1]

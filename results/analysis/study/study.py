@@ -22,7 +22,7 @@ from weighbridge.results.doubt import PairDoubt
 from weighbridge.results.figures import UNKNOWN, show_figure
 from weighbridge.results.record.reading import read_whole
 from weighbridge.results.record.resolved import ResolvedPlan
-from weighbridge.suites.studies import Published, Scale, ScaleName, Shape, Study, Told
+from weighbridge.suites.studies import Published, PublishedColumn, ScaleName, Study, StudyScale, TableShape
 
 FILE: Final = "study.json"
 """Name of the file of a run folder that says which study it replays."""
@@ -43,12 +43,12 @@ class StudyRun(Record):
     scale: ScaleName
 
     @property
-    def chosen(self) -> Scale:
+    def chosen(self) -> StudyScale:
         """What the scale says."""
         return self.study.scales[self.scale]
 
 
-class Grid(Record):
+class StudyTable(Record):
     """A table of words and figures; the first `labels` cells of each line say what the others are of."""
 
     title: str
@@ -67,22 +67,22 @@ class Grid(Record):
         return csv_lines(self.head, self.lines)
 
 
-class Outcome(Record):
+class StudyOutcome(Record):
     """All of it."""
 
     run: StudyRun
-    tables: tuple[Grid, ...]
+    tables: tuple[StudyTable, ...]
     recaps: tuple[Recap, ...]
-    published: tuple[Grid, ...]
+    published: tuple[StudyTable, ...]
     conclusions: tuple[Held, ...] = ()
     """The study's own conclusions, and what this run says to each."""
 
     @property
-    def concluded(self) -> Grid | None:
+    def concluded(self) -> StudyTable | None:
         """The conclusions as a table; None of a study that has none."""
         if not self.conclusions:
             return None
-        return Grid(
+        return StudyTable(
             title="What the study concluded, and what this run says to it",
             head=("The study", "This run", "Why"),
             labels=3,
@@ -110,13 +110,13 @@ def study_of(run_folder: Path) -> StudyRun | None:
         raise UsageError(f"{path}: cannot be read: {error}") from error
 
 
-def outcome(run: StudyRun, plan: ResolvedPlan, rows: Sequence[Row], between: Sequence[PairDoubt] = ()) -> Outcome:
+def outcome(run: StudyRun, plan: ResolvedPlan, rows: Sequence[Row], between: Sequence[PairDoubt] = ()) -> StudyOutcome:
     """What a study came to. `rows` are those of the table and those of the layers beneath, `between` what there is to doubt of
     layouts beside each other. Raises UsageError.
     """
     workloads = plan.suite.workloads
     table = _Levels(run, [workload.name for workload in workloads])
-    return Outcome(
+    return StudyOutcome(
         run=run,
         tables=tuple(_table(shape, table, rows) for shape in run.study.tables),
         recaps=recaps(run.study, rows, workloads),
@@ -168,7 +168,7 @@ class _Levels:
         return self.run.study.label(level)
 
 
-def _table(shape: Shape, levels: _Levels, rows: Sequence[Row]) -> Grid:
+def _table(shape: TableShape, levels: _Levels, rows: Sequence[Row]) -> StudyTable:
     mine = [row for row in rows if all(levels.level(row, name) in wanted for name, wanted in shape.where.items())]
     down = _keys(shape.down, levels, mine)
     across = _keys(shape.across, levels, mine) if shape.across else {(): ()}
@@ -182,7 +182,7 @@ def _table(shape: Shape, levels: _Levels, rows: Sequence[Row]) -> Grid:
         (*names, *(_figure(cells.get((key, column), []), figure) for column in across for figure in shape.cells))
         for key, names in down.items()
     ]
-    return Grid(title=shape.title, head=tuple(head), labels=len(shape.down), lines=tuple(lines))
+    return StudyTable(title=shape.title, head=tuple(head), labels=len(shape.down), lines=tuple(lines))
 
 
 def _keys(dimensions: Sequence[str], levels: _Levels, rows: Sequence[Row]) -> dict[tuple[str, ...], tuple[str, ...]]:
@@ -216,7 +216,7 @@ def published_lines(file: str) -> tuple[dict[str, str], ...]:
     return tuple(csv.DictReader(io.StringIO(path.read_text("utf-8"))))
 
 
-def _published(one: Published, run: StudyRun, rows: Sequence[Row]) -> Grid:
+def _published(one: Published, run: StudyRun, rows: Sequence[Row]) -> StudyTable:
     """Every published line, with ours where the replay has the like of it."""
     lines = published_lines(one.file)
     told = {figure.column for figure in one.figures}
@@ -229,7 +229,7 @@ def _published(one: Published, run: StudyRun, rows: Sequence[Row]) -> Grid:
         figures = [value for figure in one.figures for value in _both(figure, line, found)]
         body.append((*(line[column] or None for column in own), *figures, beside))
     note = f"{run.study.source}. Other hardware and other releases: not comparable. {one.note}".strip()
-    return Grid(title=one.title, note=note, head=(*head, "beside"), labels=len(own), lines=tuple(body))
+    return StudyTable(title=one.title, note=note, head=(*head, "beside"), labels=len(own), lines=tuple(body))
 
 
 def _beside(one: Published, run: StudyRun, rows: Sequence[Row], line: dict[str, str]) -> tuple[str, list[Row]]:
@@ -244,11 +244,11 @@ def _beside(one: Published, run: StudyRun, rows: Sequence[Row], line: dict[str, 
     return (words if found else f"{NOT_REPLAYED} in this run ({words})"), found
 
 
-def _titles(figure: Told) -> tuple[str, ...]:
+def _titles(figure: PublishedColumn) -> tuple[str, ...]:
     return (f"{figure.title}: published",) if figure.ours is None else (f"{figure.title}: published", "here")
 
 
-def _both(figure: Told, line: dict[str, str], found: Sequence[Row]) -> tuple[Value, ...]:
+def _both(figure: PublishedColumn, line: dict[str, str], found: Sequence[Row]) -> tuple[Value, ...]:
     text = line.get(figure.column)
     theirs = float(text) * figure.scale if text else None
     return (theirs,) if figure.ours is None else (theirs, _figure(found, figure.ours))

@@ -21,7 +21,7 @@ from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import PairDoubt
 from weighbridge.results.figures import show_ratio
 from weighbridge.suites import Bounds
-from weighbridge.suites.studies import Cells, Check, Conclusion, Scale, Study
+from weighbridge.suites.studies import Cells, Conclusion, ConclusionCheck, Study, StudyScale
 
 Verdict = Literal["supports", "contradicts", "cannot tell"]
 """What a replay says to a conclusion."""
@@ -32,7 +32,7 @@ _OF: Final = "of"
 _THAN: Final = "than"
 
 
-class Seen(Record):
+class ConclusionCell(Record):
     """A cell that a conclusion is about. `agrees` is None where it cannot be told; `text` says what was seen, or why not."""
 
     agrees: bool | None
@@ -49,7 +49,7 @@ class Held(Record):
     verdict: Verdict
     why: str
     """In one sentence."""
-    cells: tuple[Seen, ...]
+    cells: tuple[ConclusionCell, ...]
 
 
 class _Place(NamedTuple):
@@ -67,7 +67,7 @@ class _Pair(NamedTuple):
 
 
 def conclusions(
-    study: Study, scale: Scale, rows: Sequence[Row], bounds: Bounds, between: Sequence[PairDoubt] = ()
+    study: Study, scale: StudyScale, rows: Sequence[Row], bounds: Bounds, between: Sequence[PairDoubt] = ()
 ) -> tuple[Held, ...]:
     """What a replay says to each of a study's conclusions. `rows` are those of gateways and of layers; `bounds` the suite's;
     `between` what there is to doubt of layouts beside each other.
@@ -81,7 +81,7 @@ def conclusions(
 class _Cells:
     """The cells of a replay by their places."""
 
-    def __init__(self, study: Study, scale: Scale, rows: Sequence[Row], between: Sequence[PairDoubt]) -> None:
+    def __init__(self, study: Study, scale: StudyScale, rows: Sequence[Row], between: Sequence[PairDoubt]) -> None:
         self._study = study
         self._between = between
         self._scale = scale
@@ -89,7 +89,7 @@ class _Cells:
         for row in rows:
             self._rows.setdefault(_Place(row.layout, row.workload, row.workers), []).append(row)
 
-    def pairs(self, check: Check) -> Iterator[_Pair]:
+    def pairs(self, check: ConclusionCheck) -> Iterator[_Pair]:
         """Every two cells that a check sets against each other."""
         for variant, workload, workers in product(check.of.variants, check.of.workloads, check.of.workers):
             than = Cells(
@@ -187,7 +187,7 @@ def _share(count: int, all_of: int) -> str:
     return f"{count} of {all_of} cells say{'s' * (count == 1)}"
 
 
-def _seen(check: Check, pair: _Pair, cells: _Cells, effects: Mapping[tuple[_Pair, str], Effect]) -> Seen:
+def _seen(check: ConclusionCheck, pair: _Pair, cells: _Cells, effects: Mapping[tuple[_Pair, str], Effect]) -> ConclusionCell:
     of, than = cells.words(pair)
     lack = cells.lacks(pair)
     metric = "throughput" if check.metric == "bandwidth" else check.metric
@@ -201,14 +201,14 @@ def _seen(check: Check, pair: _Pair, cells: _Cells, effects: Mapping[tuple[_Pair
     agrees = _agrees(check, effect)
     if agrees is None:
         return _untold(text, f"the interval has {show_ratio(check.factor)} in it")
-    return Seen(agrees=agrees, text=text)
+    return ConclusionCell(agrees=agrees, text=text)
 
 
-def _untold(text: str, why: str) -> Seen:
-    return Seen(agrees=None, text=f"{text}: {why}", why=why)
+def _untold(text: str, why: str) -> ConclusionCell:
+    return ConclusionCell(agrees=None, text=f"{text}: {why}", why=why)
 
 
-def _agrees(check: Check, effect: Effect) -> bool | None:
+def _agrees(check: ConclusionCheck, effect: Effect) -> bool | None:
     """Whether a claim is what a check expects; None where the interval of the ratio leaves that open."""
     if check.expect == "better":
         return effect.verdict == "better"

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from weighbridge.results.analysis.contrast import workers_words
-from weighbridge.results.analysis.steps.visit import Point, Visit
+from weighbridge.results.analysis.steps.visit import JudgedStep, Point
 from weighbridge.results.analysis.tuning.readings import step_of, steps
 from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.trial import Trial, TuningRun
 
 
-def breaches(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, Visit]) -> tuple[str, ...]:
+def breaches(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep]) -> tuple[str, ...]:
     """What an arm breaks by its trials, in words, step by step; empty where it keeps to all. Steps that are not valid count too.
 
     Of failures the share is that of all operations of a step over all trials; of p90 it is the median over the trials.

@@ -12,7 +12,7 @@ from pydantic import NonNegativeInt
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparison import Effect, Verdict
-from weighbridge.results.analysis.steps.visit import Visit
+from weighbridge.results.analysis.steps.visit import JudgedStep
 from weighbridge.results.analysis.tuning.constraints import breaches
 from weighbridge.results.analysis.tuning.drift import Drift, drifts
 from weighbridge.results.analysis.tuning.readings import Reading, readings
@@ -24,12 +24,12 @@ from weighbridge.results.record.trial import Arm, EntryVerdict, Trial, TuningRun
 from weighbridge.results.statistics import Ratio, one_sample
 from weighbridge.suites.tuning import Objective
 
-__all__ = ["Drift", "Entry", "Ledger", "Reading", "ledger"]
+__all__ = ["Drift", "Ledger", "LedgerEntry", "Reading", "ledger"]
 
 _NUMBER: Final = re.compile(r"\d+(\.\d+)?")
 
 
-class Entry(Record):
+class LedgerEntry(Record):
     """One arm: what it sets, its trials, and what they came to. `effects` are in the order of the objectives."""
 
     arm: Arm
@@ -58,7 +58,7 @@ class Ledger(Record):
 
     baseline: Arm
     objectives: tuple[Objective, ...]
-    entries: tuple[Entry, ...]
+    entries: tuple[LedgerEntry, ...]
     readings: tuple[Reading, ...]
     drift: tuple[Drift, ...]
     trials: NonNegativeInt
@@ -67,16 +67,16 @@ class Ledger(Record):
     """How often a setting was judged at the most; intervals are corrected for it."""
 
     @property
-    def without_effect(self) -> tuple[Entry, ...]:
+    def without_effect(self) -> tuple[LedgerEntry, ...]:
         """Settings that were tried often enough and show no effect that matters."""
         return tuple(one for one in self.entries if one.verdict in ("no effect shown", "too small to matter"))
 
-    def entry(self, arm: Arm) -> Entry | None:
+    def entry(self, arm: Arm) -> LedgerEntry | None:
         """The entry of an arm; None where it has no trial."""
         return next((one for one in self.entries if one.arm.name == arm.name), None)
 
 
-def ledger(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, Visit]) -> Ledger:
+def ledger(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep]) -> Ledger:
     """The ledger of the trials so far. `visits` are what is kept of their steps. A pure function: also called after each round.
 
     Settings whose gain is not known come last, in the order in which they were first tried.
@@ -111,7 +111,7 @@ def ledger(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, Vis
 
 def _entry(
     run: TuningRun, trials: Sequence[Trial], paired: Sequence[Pairs], own: tuple[Effect, ...], broken: tuple[str, ...]
-) -> Entry:
+) -> LedgerEntry:
     arm = trials[0].arm
     counted = [trial for trial in trials if not trial.failed]
     better = gains(run, {one.objective: one.found for one in paired})
@@ -126,7 +126,7 @@ def _entry(
     verdict = _verdict([effect.verdict for effect in own], counted=bool(counted), allowed=not broken)
     if verdict == "not comparable" and len(unknown) < len(own):
         notes.append("an objective cannot be judged, so nothing is claimed by the others")
-    return Entry(
+    return LedgerEntry(
         arm=arm,
         name=arm_words(run, arm),
         trials=len(counted),
@@ -166,6 +166,6 @@ def _verdict(found: Sequence[Verdict], *, counted: bool, allowed: bool) -> Entry
     return "no effect shown" if "not shown" in has else "too small to matter"
 
 
-def _rank(one: Entry) -> tuple[bool, float]:
+def _rank(one: LedgerEntry) -> tuple[bool, float]:
     """What may be chosen first, then the largest gain: one objective's loss may be hidden in another's gain."""
     return one.verdict == "better", -math.inf if one.gain is None else one.gain

@@ -9,7 +9,7 @@ from typing import Final
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
 from weighbridge.results.analysis.comparison import Effect
-from weighbridge.results.analysis.tuning.ledger import Entry
+from weighbridge.results.analysis.tuning.ledger import LedgerEntry
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult, interval_words, value_words
 from weighbridge.results.figures import UNKNOWN
 from weighbridge.results.percent import show_percent
@@ -43,7 +43,7 @@ _BEFORE: Final = re.compile(r"(?<![^ (])(?:[A-Za-z_][\w:-]*\.)+(?=[A-Za-z_])")
 """What stands before the last part of a key, before its value."""
 
 
-class Change(Record):
+class ObjectiveChange(Record):
     """What a setting does to one objective. `tone` is what may be said of it; `value` is what to sort by, the larger the better."""
 
     change: str
@@ -60,7 +60,7 @@ class LedgerLine(Record):
     arm: str
     name: str
     trials: int
-    changes: tuple[Change, ...]
+    changes: tuple[ObjectiveChange, ...]
     verdict: EntryVerdict
     sign: str
     gateway_cpu: str
@@ -97,7 +97,7 @@ def change_figure(effect: Effect) -> str:
     return f"({change})" if effect.verdict == "provisional" else f"{change} ~" if effect.verdict == "not shown" else change
 
 
-def _line(result: TuningResult, entry: Entry) -> LedgerLine:
+def _line(result: TuningResult, entry: LedgerEntry) -> LedgerLine:
     scope = result.scope(entry.arm)
     return LedgerLine(
         arm=entry.arm.name,
@@ -115,10 +115,10 @@ def _line(result: TuningResult, entry: Entry) -> LedgerLine:
     )
 
 
-def _change(effect: Effect) -> Change:
+def _change(effect: Effect) -> ObjectiveChange:
     ratio = effect.ratio
     good = None if ratio is None else ratio.value if effect.metric == "throughput" else 1 / ratio.value
-    return Change(
+    return ObjectiveChange(
         change=change_figure(effect),
         interval=interval_words(effect),
         figures=value_words(effect),

@@ -15,7 +15,7 @@ from pydantic import NonNegativeInt, PositiveFloat
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.contrast import workers_words
-from weighbridge.results.analysis.steps.visit import Point, Visit
+from weighbridge.results.analysis.steps.visit import JudgedStep, Point
 from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.trial import Trial, TuningRun
 from weighbridge.suites.tuning import Objective
@@ -46,7 +46,7 @@ class Reading(Record):
         return round(math.log(self.value / self.reference), _DIGITS)
 
 
-def readings(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, Visit]) -> tuple[Reading, ...]:
+def readings(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep]) -> tuple[Reading, ...]:
     """All readings, by objective and then by trial. A trial that failed has none; `visits` are those of the trials."""
     return tuple(one for number in range(len(run.objectives)) for one in _of(number, run, trials, visits))
 
@@ -101,7 +101,7 @@ def _between(trial: Trial, beside: Sequence[Trial], figures: Mapping[int, float]
     return math.exp((1 - share) * math.log(figures[before.number]) + share * math.log(figures[after.number]))
 
 
-def _of(number: int, run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, Visit]) -> list[Reading]:
+def _of(number: int, run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep]) -> list[Reading]:
     objective = run.objectives[number]
     counts = [workers for _, workers in steps(run, [objective])]
     read = {
@@ -122,7 +122,7 @@ def _of(number: int, run: TuningRun, trials: Sequence[Trial], visits: Mapping[St
     return made
 
 
-def _figure(objective: Objective, visits: Mapping[int, Visit | None]) -> tuple[float | None, str]:
+def _figure(objective: Objective, visits: Mapping[int, JudgedStep | None]) -> tuple[float | None, str]:
     """The figure of one trial from its steps by worker count, and why there is none."""
     if objective.p90_within is not None:
         return _within(objective, objective.p90_within * 1000, visits)
@@ -135,7 +135,7 @@ def _figure(objective: Objective, visits: Mapping[int, Visit | None]) -> tuple[f
     return (point.p90_ms, "") if point.p90_ms else (None, f"{_at(objective, workers)}: too few samples for a p90")
 
 
-def _within(objective: Objective, bound_ms: float, visits: Mapping[int, Visit | None]) -> tuple[float | None, str]:
+def _within(objective: Objective, bound_ms: float, visits: Mapping[int, JudgedStep | None]) -> tuple[float | None, str]:
     """The largest throughput with p90 within a bound. A step that is not ranked and might have been the one leaves it unknown."""
     found: list[float] = []
     for workers, visit in visits.items():
@@ -150,7 +150,7 @@ def _within(objective: Objective, bound_ms: float, visits: Mapping[int, Visit | 
     return None, f"{objective.workload}: p90 is known to be within {bound_ms:g} ms at none of its worker counts"
 
 
-def _point(objective: Objective, workers: int, visit: Visit | None) -> tuple[Point | None, str]:
+def _point(objective: Objective, workers: int, visit: JudgedStep | None) -> tuple[Point | None, str]:
     """An operation's point, and why nothing may be concluded from it."""
     at = _at(objective, workers)
     if visit is None:

@@ -16,7 +16,7 @@ from statistics import median
 
 from weighbridge.results.analysis.comparison import Effect, Verdict
 from weighbridge.results.analysis.tuning.readings import Reading
-from weighbridge.results.analysis.tuning.setting_words import Told, about, arm_words, effect_words
+from weighbridge.results.analysis.tuning.setting_words import EffectWords, about, arm_words, effect_words
 from weighbridge.results.record.trial import Arm, Trial, TuningRun
 from weighbridge.results.statistics import (
     LEVEL,
@@ -131,7 +131,7 @@ def _effect(run: TuningRun, one: Pairs, q: float | None, shown: int, tests: int)
         smallest = tested.smallest(LEVEL * rank / tests / one.looks)
     q = q if enough else None
     name = about(run, objective)
-    told = Told(
+    told = EffectWords(
         name=arm_words(run, one.arm),
         about=name,
         objective=objective,

@@ -24,7 +24,7 @@ _MANY: Final = 1000.0
 
 
 @dataclass(frozen=True)
-class Told:
+class EffectWords:
     """What a sentence about one effect is made from. `bound` and `smallest` are ratios above 1; `why` is of one without a ratio."""
 
     name: str
@@ -64,7 +64,7 @@ def objective_words(run: TuningRun, objective: Objective) -> str:
     return f"{objective.of} of {about(run, objective)} {_where(objective)}"
 
 
-def effect_words(told: Told) -> str:
+def effect_words(told: EffectWords) -> str:
     """`radosgw.threads 512 → 64: 12 % more 64 kB reads at 16 workers (8 % to 16 % more), n = 6`."""
     where = _where(told.objective)
     if told.ratio is None:
@@ -115,7 +115,7 @@ def _where(objective: Objective) -> str:
     return f"at {workers_words(objective.workers)}" if objective.workers is not None else "at its worker counts"
 
 
-def _why(told: Told) -> str:
+def _why(told: EffectWords) -> str:
     if told.p is not None and told.p <= LEVEL and told.q is not None and told.q > LEVEL:
         return f" after correction for {told.tests} tests"
     if told.smallest is None:

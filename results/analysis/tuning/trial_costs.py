@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from weighbridge.results.analysis.steps.visit import Visit
+from weighbridge.results.analysis.steps.visit import JudgedStep
 from weighbridge.results.analysis.tuning.readings import references, step_of, steps
 from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.trial import Arm, Trial, TuningRun
@@ -15,7 +15,7 @@ from weighbridge.results.statistics import Ratio, one_sample
 Tier = Literal["gateway", "storage"]
 
 
-def costs(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, Visit], tier: Tier) -> dict[int, float]:
+def costs(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep], tier: Tier) -> dict[int, float]:
     """Logarithm of how many times the baseline's CPU each trial took, by its number: the mean over the objectives' steps.
 
     Only trials that have it of every step, and a baseline beside each.
@@ -42,7 +42,7 @@ def cost_ratio(arm: Arm, trials: Sequence[Trial], found: Mapping[int, float]) ->
     return one_sample(logs).ratio()
 
 
-def _figure(visit: Visit | None, tier: Tier) -> float | None:
+def _figure(visit: JudgedStep | None, tier: Tier) -> float | None:
     if visit is None or not visit.ranked:
         return None
     known = [

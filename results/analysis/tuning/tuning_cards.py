@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from weighbridge.results.analysis.card import Card
+from weighbridge.results.analysis.card import FigureCard
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult, interval_words
 from weighbridge.results.figures import UNKNOWN
 from weighbridge.results.percent import show_percent
@@ -15,19 +15,19 @@ ORANGE: Final = "#D55E00"
 GREY: Final = "#9aa0ab"
 
 
-def cards(result: TuningResult) -> tuple[Card, ...]:
+def cards(result: TuningResult) -> tuple[FigureCard, ...]:
     """Those of which there is something to say."""
     return (*_best(result), *_confirmed(result), *_without(result), *_harmful(result))
 
 
-def _best(result: TuningResult) -> Iterator[Card]:
+def _best(result: TuningResult) -> Iterator[FigureCard]:
     best = next(iter(result.better), None)
     if best is None:
         return
     found = [(number, one, one.ratio) for number, one in enumerate(best.effects) if one.verdict == "better"]
     for number, effect, ratio in found[:1]:
         if ratio is not None:
-            yield Card(
+            yield FigureCard(
                 figure=show_percent(ratio.value),
                 about=_upper(result.called(number)),
                 text=best.name,
@@ -36,18 +36,18 @@ def _best(result: TuningResult) -> Iterator[Card]:
             )
 
 
-def _confirmed(result: TuningResult) -> Iterator[Card]:
+def _confirmed(result: TuningResult) -> Iterator[FigureCard]:
     if result.winner is None:
         return
     found, names = result.confirmation, result.named(result.winner.arm)
     chosen = names[0] if len(names) == 1 else f"{len(names)} settings together"
     if found is None or not found.known:
         why = "no run on fresh deployments" if found is None else f"its run is {found.state}"
-        yield Card(figure=UNKNOWN, about="Not confirmed yet", text=chosen, detail=why, colour=GREY)
+        yield FigureCard(figure=UNKNOWN, about="Not confirmed yet", text=chosen, detail=why, colour=GREY)
         return
     first = next((one for one in found.known if one.verdict == "better"), found.known[0])
     ends = interval_words(first)
-    yield Card(
+    yield FigureCard(
         figure=UNKNOWN if first.ratio is None else show_percent(first.ratio.value),
         about="Confirmed on fresh deployments" if found.confirmed else "Not confirmed on fresh deployments",
         text=f"{first.metric}: {chosen}",
@@ -56,10 +56,10 @@ def _confirmed(result: TuningResult) -> Iterator[Card]:
     )
 
 
-def _without(result: TuningResult) -> Iterator[Card]:
+def _without(result: TuningResult) -> Iterator[FigureCard]:
     entries, none = result.ledger.entries, result.ledger.without_effect
     if entries:
-        yield Card(
+        yield FigureCard(
             figure=f"{len(none)} of {len(entries)}",
             about="Settings without an effect",
             text="not shown, or too small to matter",
@@ -68,11 +68,11 @@ def _without(result: TuningResult) -> Iterator[Card]:
         )
 
 
-def _harmful(result: TuningResult) -> Iterator[Card]:
+def _harmful(result: TuningResult) -> Iterator[FigureCard]:
     verdicts = [one.verdict for one in result.ledger.entries]
     counts = {kind: verdicts.count(kind) for kind in ("worse", "trade-off", "not allowed", "failed")}
     if any(counts.values()):
-        yield Card(
+        yield FigureCard(
             figure=str(sum(counts.values())),
             about="Settings to stay away from",
             text=", ".join(f"{count} {kind}" for kind, count in counts.items() if count),

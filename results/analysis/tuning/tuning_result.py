@@ -9,7 +9,7 @@ from weighbridge.common.scope import Scope, widest
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.sentence import listed
 from weighbridge.results.analysis.tuning.confirmation import Confirmation
-from weighbridge.results.analysis.tuning.ledger import Entry, Ledger
+from weighbridge.results.analysis.tuning.ledger import Ledger, LedgerEntry
 from weighbridge.results.analysis.tuning.setting_words import objective_words
 from weighbridge.results.figures import show_figure
 from weighbridge.results.percent import TIMES, show_percent
@@ -32,12 +32,12 @@ class TuningResult(Record):
     # ---- parts
 
     @property
-    def better(self) -> tuple[Entry, ...]:
+    def better(self) -> tuple[LedgerEntry, ...]:
         """Settings that are better, the largest gain first."""
         return tuple(one for one in self.ledger.entries if one.verdict == "better")
 
     @property
-    def refused(self) -> tuple[Entry, ...]:
+    def refused(self) -> tuple[LedgerEntry, ...]:
         """Settings that are not allowed or could not be tried."""
         return tuple(one for one in self.ledger.entries if one.verdict in ("not allowed", "failed"))
 
@@ -160,7 +160,7 @@ class TuningResult(Record):
         verb = "gives" if self.winner is not None and len(self.named(self.winner.arm)) == 1 else "give"
         return f"{verb} {gain_words(effects)}"
 
-    def _shown(self, entry: Entry) -> str:
+    def _shown(self, entry: LedgerEntry) -> str:
         return gain_words([one for one in entry.effects if one.ratio is not None])
 
 

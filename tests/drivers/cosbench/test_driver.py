@@ -16,7 +16,7 @@ from pydantic import SecretStr
 
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.driver import GaveUp
-from weighbridge.drivers.order import Age, Cleanup, CosbenchSite, Kept, Prepare, Progress, Setup, Step, Target
+from weighbridge.drivers.order import AgeBuckets, Cleanup, CosbenchSite, KeptFile, Prepare, Progress, Setup, Step, Target
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.suites import Bounds, Workload
@@ -27,7 +27,7 @@ from recorded_controller import UNKNOWN_STORAGE, Recorded, Take
 KEY = "a-planted-secret"
 
 
-def text(kept: Kept) -> str:
+def text(kept: KeptFile) -> str:
     return kept.text if kept.packed is None else gzip.decompress(base64.b64decode(kept.packed)).decode()
 
 
@@ -266,4 +266,4 @@ def test_a_line_that_is_no_order_is_answered_and_ends_the_driver(driver: DriverP
 def test_a_store_is_not_aged_by_cosbench(driver: DriverProcess, setup: Callable[..., Setup]) -> None:
     driver.setup(setup())
     with pytest.raises(DriverError, match="COSBench ages no store"):
-        driver.age(Age.model_validate({"objects": 5, "age": {"fill": 0.1, "size": 4096}}))
+        driver.age(AgeBuckets.model_validate({"objects": 5, "age": {"fill": 0.1, "size": 4096}}))

@@ -14,7 +14,7 @@ from weighbridge.drivers.cosbench import archive
 from weighbridge.drivers.cosbench.archive import Archived, collect
 from weighbridge.drivers.cosbench.controller import Controller, java_date
 from weighbridge.drivers.cosbench.figures import bins, rows
-from weighbridge.drivers.cosbench.weighing import Circumstances, measured
+from weighbridge.drivers.cosbench.from_archive import Circumstances, measured
 from weighbridge.drivers.order import Step
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.suites import Objects, Workload

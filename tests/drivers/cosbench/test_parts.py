@@ -17,26 +17,26 @@ from pydantic import SecretStr
 
 import weighbridge.drivers.cosbench.archive
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.cosbench.access import Access, access, config
+from weighbridge.drivers.cosbench.access import StorageAccess, access, config
 from weighbridge.drivers.cosbench.archive import Archived, LocalFolder, collect, folder_at
 from weighbridge.drivers.cosbench.controller import Controller, Unanswered, java_date
-from weighbridge.drivers.cosbench.ending import Ended, Ending
-from weighbridge.drivers.cosbench.errand import Errand
+from weighbridge.drivers.cosbench.ending import AskedToEnd, EndRequest
 from weighbridge.drivers.cosbench.figures import bins, codes, log_of_stage, reasons, rows
 from weighbridge.drivers.cosbench.fitness import unfit
+from weighbridge.drivers.cosbench.from_archive import Circumstances, measured
 from weighbridge.drivers.cosbench.script import Script, prepare_script, step_script
 from weighbridge.drivers.cosbench.selectors import HISTOGRAM_WEIGHT, sizes
-from weighbridge.drivers.cosbench.weighing import Circumstances, measured
+from weighbridge.drivers.cosbench.submission import Submission
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.order import Step, Target
 from weighbridge.results.record.measurement import Load
 from weighbridge.suites import Api, Workload
-from weighbridge.suites.workload import Bar, Histogram, Uniform
+from weighbridge.suites.workload import SizeBar, SizeHistogram, Uniform
 
 sys.path.insert(0, str(Path(__file__).parent))
 from recorded_controller import DATA, Recorded, Take, recorded, text_of
 
-REACH = Access("none", "", "swift", "token=AUTH_tk1;storage_url=http://10.0.0.2:8080/v1/AUTH_a;logging=false", ("AUTH_tk1",))
+REACH = StorageAccess("none", "", "swift", "token=AUTH_tk1;storage_url=http://10.0.0.2:8080/v1/AUTH_a;logging=false", ("AUTH_tk1",))
 AROUND = Circumstances(api="swift", started_at="2026-11-21T00:40:00Z", load=None, started_by_us=True, drivers=1)
 
 
@@ -116,8 +116,8 @@ def test_sizes_are_in_bytes_wherever_they_can_be(size: Any, selector: str) -> No
 
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=8))
 def test_bars_of_a_histogram_come_to_their_shares_although_cosbench_is_one_off(weights: list[int]) -> None:
-    bars = tuple(Bar(size=(1000 * number, 1000 * number + 9), weight=weight) for number, weight in enumerate(weights, 1))
-    text = sizes(Histogram(histogram=bars)).removeprefix("h(").removesuffix(")B")
+    bars = tuple(SizeBar(size=(1000 * number, 1000 * number + 9), weight=weight) for number, weight in enumerate(weights, 1))
+    text = sizes(SizeHistogram(histogram=bars)).removeprefix("h(").removesuffix(")B")
     given_weights = [int(bar.split("|")[2]) for bar in text.split(",")]
     for weight, said in zip(weights, given_weights, strict=True):
         assert abs((said + 1) / HISTOGRAM_WEIGHT - weight / sum(weights)) < 0.00001
@@ -243,9 +243,9 @@ def test_a_workload_that_never_ends_is_cancelled_at_its_deadline_with_its_driver
     controller: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     controller.step = Take("jdk8/w36-cancel-me", ["s2-main-b"], "FINISHED", looks=-1)
-    monkeypatch.setattr("weighbridge.drivers.cosbench.errand.STAGE_S", 0.0)
-    monkeypatch.setattr("weighbridge.drivers.cosbench.errand.MARGIN_S", 0.1)
-    errand = Errand(Controller(controller.url, "u", "p"), LocalFolder(str(controller.archive)), Ending())
+    monkeypatch.setattr("weighbridge.drivers.cosbench.submission.STAGE_S", 0.0)
+    monkeypatch.setattr("weighbridge.drivers.cosbench.submission.MARGIN_S", 0.1)
+    errand = Submission(Controller(controller.url, "u", "p"), LocalFolder(str(controller.archive)), EndRequest())
     script = Script("n", "<workload name='n'><workflow><workstage name='main'/></workflow></workload>", ("s1-main",))
     with pytest.raises(DriverError, match="has not ended w1-n within 0 s") as error:
         errand.run(script, 0.0, lambda _stage: None)
@@ -255,11 +255,11 @@ def test_a_workload_that_never_ends_is_cancelled_at_its_deadline_with_its_driver
 
 def test_a_controller_that_is_silent_for_long_is_given_up(controller: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Controller(controller.url, "u", "p")
-    monkeypatch.setattr("weighbridge.drivers.cosbench.errand.SILENCE_S", 0.1)
+    monkeypatch.setattr("weighbridge.drivers.cosbench.submission.SILENCE_S", 0.1)
     monkeypatch.setattr(Controller, "index", _unanswered)
     script = Script("n", "<workload name='n'><workflow/></workload>", ())
     with pytest.raises(Unanswered, match="gone"):
-        Errand(asked, LocalFolder(str(controller.archive)), Ending()).run(script, 0.0, lambda _stage: None)
+        Submission(asked, LocalFolder(str(controller.archive)), EndRequest()).run(script, 0.0, lambda _stage: None)
     assert controller.cancelled == ["w1"]
 
 
@@ -268,11 +268,11 @@ def _unanswered(_self: object) -> None:
 
 
 def test_waiting_ends_as_soon_as_the_end_is_asked_for() -> None:
-    ending = Ending()
+    ending = EndRequest()
     ending.check()
     ending.ask(5)
     ending.ask(6)
-    with pytest.raises(Ended):
+    with pytest.raises(AskedToEnd):
         ending.wait(1000)
     assert ending.code == 5
 

@@ -8,7 +8,7 @@ from tests.drivers.rados.conftest import DATA, StubMachine
 from weighbridge.drivers.driver import GaveUp
 from weighbridge.drivers.fio import FioCephFs, FioRbd
 from weighbridge.drivers.order import Cleanup, Prepare, Progress, Step
-from weighbridge.drivers.rados import Cluster
+from weighbridge.drivers.rados import RadosCluster
 from weighbridge.suites import Workload
 
 ACTIVE = {"filesystems": [{"mdsmap": {"fs_name": "wb-1-fs", "info": {"gid_1": {"state": "up:active"}}}}]}
@@ -43,11 +43,11 @@ def tools(machine: StubMachine) -> None:
 
 
 @pytest.fixture
-def cephfs(machine: StubMachine, cluster: Cluster, tmp_path: Path) -> FioCephFs:
+def cephfs(machine: StubMachine, cluster: RadosCluster, tmp_path: Path) -> FioCephFs:
     return FioCephFs(cluster, machine, prefix="wb-1", log=tmp_path / "log", pg_num=16)
 
 
-def test_rbd_is_read_with_a_request_in_hand_for_each_worker(machine: StubMachine, cluster: Cluster, tmp_path: Path) -> None:
+def test_rbd_is_read_with_a_request_in_hand_for_each_worker(machine: StubMachine, cluster: RadosCluster, tmp_path: Path) -> None:
     with FioRbd(cluster, prefix="wb-1", log=tmp_path / "log", pg_num=16, cpus=1.0) as driver:
         driver.prepare(Prepare(workload=workload()))
         assert machine.pools == {"wb-1-fio": 16}

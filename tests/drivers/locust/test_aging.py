@@ -15,7 +15,7 @@ from weighbridge import suites
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.engine._native import object_sizes
 from weighbridge.drivers.locust.aging import churned, fingerprint
-from weighbridge.drivers.order import Age, Aged, Progress
+from weighbridge.drivers.order import AgeBuckets, Aged, Progress
 
 __all__ = ["null"]
 
@@ -26,7 +26,7 @@ def aged(target: Null, folder: Path, age: suites.Age = AGE, objects: int = 40) -
     heard: list[Progress] = []
     with driver(folder) as running:
         running.setup(setup_for(target.target("s3")))
-        answer = running.age(Age(age=age, objects=objects), heard.append)
+        answer = running.age(AgeBuckets(age=age, objects=objects), heard.append)
         running.quit()
     return answer, heard
 
@@ -74,7 +74,7 @@ def test_what_cannot_be_written_fails_the_aging(null: Callable[..., Null], tmp_p
 
 def test_who_goes_in_a_round_was_there_before_it_and_is_not_after_it() -> None:
     alive = set(range(40))
-    for gone, new, after in churned(Age(age=AGE, objects=40), 11):
+    for gone, new, after in churned(AgeBuckets(age=AGE, objects=40), 11):
         assert set(gone) <= alive
         assert not alive & set(new)
         alive = (alive - set(gone)) | set(new)

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from tests.mutation import Dice, cases, tried, wrong_bytes, wrong_json, wrong_text
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.locust.account import Account, Answer
+from weighbridge.drivers.locust.account import Account, LoginAnswer
 from weighbridge.drivers.order import Target
 
 S3: Final = Target(api="s3", url="http://10.0.0.1:8080", user="me", key=SecretStr("planted"))
@@ -31,7 +31,7 @@ MOST_PAGES: Final = 3
 def test_a_name_that_is_half_a_character_is_an_error_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     account = Account(SWIFT, 1.0)
     body = b'[{"name": "\\ud800"}]'
-    monkeypatch.setattr(account, "_request", lambda *_, **__: Answer(200, http.client.HTTPMessage(), body))
+    monkeypatch.setattr(account, "_request", lambda *_, **__: LoginAnswer(200, http.client.HTTPMessage(), body))
     with pytest.raises(DriverError, match="the list of bucket wb-a-0 cannot be read"):
         list(account.objects("wb-a-0"))
 
@@ -44,7 +44,7 @@ def test_whatever_a_bucket_s_list_is_it_is_names_or_an_error_of_the_driver(dice:
     else:
         body = wrong_bytes(dice, XML.encode()) if dice.random() < 0.5 else wrong_text(dice, XML).encode(errors="replace")
     account = Account(target, 1.0)
-    pages = [Answer(200, http.client.HTTPMessage(), body), Answer(404, http.client.HTTPMessage(), b"")]
+    pages = [LoginAnswer(200, http.client.HTTPMessage(), body), LoginAnswer(404, http.client.HTTPMessage(), b"")]
     with pytest.MonkeyPatch.context() as patch:
         # What follows a page that says that there is more is asked for by the last name of it: that can be sent, too.
         patch.setattr(account, "_request", lambda *_, **__: pages.pop(0))

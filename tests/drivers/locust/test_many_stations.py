@@ -11,11 +11,11 @@ from locust import User, task
 from locust.dispatch import UsersDispatcher
 from locust.runners import WorkerNode
 
-from weighbridge.drivers.locust.crew import Window
 from weighbridge.drivers.locust.floor import dealing_order
 from weighbridge.drivers.locust.merge import merged
 from weighbridge.drivers.locust.recorder import Recorder
 from weighbridge.drivers.locust.station import Begin
+from weighbridge.drivers.locust.worker_group import Window
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Tally
 from weighbridge.suites import Objects, Operation, Workload

@@ -19,15 +19,15 @@ from pydantic import SecretStr, ValidationError
 
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.engine._native import content
-from weighbridge.drivers.locust.account import Account, Place, signature
-from weighbridge.drivers.locust.allowance import allowance
+from weighbridge.drivers.locust.account import Account, UrlParts, signature
 from weighbridge.drivers.locust.client import Body
-from weighbridge.drivers.locust.crew import Pulse, Window
+from weighbridge.drivers.locust.cpu_allowance import allowance
 from weighbridge.drivers.locust.figures import feed, summary
 from weighbridge.drivers.locust.merge import merged, merged_pulses
 from weighbridge.drivers.locust.recorder import Recorder
 from weighbridge.drivers.locust.sdk import way_class
 from weighbridge.drivers.locust.station import Begin
+from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
 from weighbridge.drivers.order import Target
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.suites import Objects, Workload
@@ -119,8 +119,8 @@ def test_at_a_rate_what_processes_began_is_added_up_and_the_latest_is_kept() -> 
 
 
 def test_merged_pulses_add_up_and_keep_a_last_error() -> None:
-    one = Pulse(started=1, running=2, done=3, failed=1, bytes=5, errors={"reset": 1}, last_error="it broke")
-    both = merged_pulses([one, Pulse(started=2, running=1, done=1, failed=2, bytes=1, errors={"reset": 1, "connect": 1})])
+    one = WorkerProgress(started=1, running=2, done=3, failed=1, bytes=5, errors={"reset": 1}, last_error="it broke")
+    both = merged_pulses([one, WorkerProgress(started=2, running=1, done=1, failed=2, bytes=1, errors={"reset": 1, "connect": 1})])
     assert (both.started, both.running, both.done, both.failed, both.bytes) == (3, 3, 4, 3, 6)
     assert both.errors == {"reset": 2, "connect": 1}
     assert both.last_error == "it broke"
@@ -162,19 +162,19 @@ def test_s3_requests_are_signed_as_botocore_signs_them(query: str, token: str | 
 @pytest.mark.parametrize(
     ("url", "place"),
     [
-        ("http://10.0.0.1:8080/auth/v1.0", Place("10.0.0.1", 8080, tls=False, path="/auth/v1.0")),
-        ("https://store.example/", Place("store.example", 443, tls=True, path="")),
-        ("http://[::1]:80", Place("::1", 80, tls=False, path="")),
+        ("http://10.0.0.1:8080/auth/v1.0", UrlParts("10.0.0.1", 8080, tls=False, path="/auth/v1.0")),
+        ("https://store.example/", UrlParts("store.example", 443, tls=True, path="")),
+        ("http://[::1]:80", UrlParts("::1", 80, tls=False, path="")),
     ],
 )
-def test_urls_are_taken_apart(url: str, place: Place) -> None:
-    assert Place.of(url) == place
+def test_urls_are_taken_apart(url: str, place: UrlParts) -> None:
+    assert UrlParts.of(url) == place
 
 
 @pytest.mark.parametrize("url", ["http://host:99999", "ftp://host", "http://"])
 def test_urls_that_are_none_are_refused(url: str) -> None:
     with pytest.raises(DriverError):
-        Place.of(url)
+        UrlParts.of(url)
 
 
 def test_ranks_share_the_workers_evenly_and_wholly() -> None:

@@ -10,12 +10,12 @@ from pydantic import SecretStr
 
 import weighbridge.drivers.locust.step
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.locust.allowance import Allowance
-from weighbridge.drivers.locust.crew import Pulse, Window
+from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
 from weighbridge.drivers.locust.floor import Floor
 from weighbridge.drivers.locust.recorder import Recorder
 from weighbridge.drivers.locust.station import Begin, Cut, Nothing
 from weighbridge.drivers.locust.step import StepRun
+from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
 from weighbridge.drivers.order import Progress, Setup, Step, Target
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.suites import Objects, Workload
@@ -34,7 +34,7 @@ READS = Workload(
 class Pretended(Floor):
     """Two stations that pulse as they are told and record one read each."""
 
-    def __init__(self, pulse: Callable[[int], Pulse], *, cut: int = 0, cpu_s: float = 0.01) -> None:
+    def __init__(self, pulse: Callable[[int], WorkerProgress], *, cut: int = 0, cpu_s: float = 0.01) -> None:
         self.environment = Environment()
         self.asked: list[str] = []
         self.clients = ("", "")
@@ -71,11 +71,11 @@ class Pretended(Floor):
 
 def measure(floor: Floor, workload: Workload = READS, heard: list[Progress] | None = None) -> Measurement:
     say = (heard if heard is not None else []).append
-    return StepRun(SETUP, floor, Allowance(cpus=1.0), Step(workload=workload, workers=2), say).run()[0]
+    return StepRun(SETUP, floor, CpuAllowance(cpus=1.0), Step(workload=workload, workers=2), say).run()[0]
 
 
-def working(_turn: int) -> Pulse:
-    return Pulse(started=1, running=1, done=10)
+def working(_turn: int) -> WorkerProgress:
+    return WorkerProgress(started=1, running=1, done=10)
 
 
 def test_a_step_goes_from_warm_up_to_window_to_drain_and_merges_what_the_stations_saw() -> None:
@@ -93,14 +93,14 @@ def test_a_step_goes_from_warm_up_to_window_to_drain_and_merges_what_the_station
 
 
 def test_the_window_opens_only_when_every_worker_has_finished_a_request() -> None:
-    floor = Pretended(lambda turn: Pulse(started=1 if turn > 4 else 0, running=1))
+    floor = Pretended(lambda turn: WorkerProgress(started=1 if turn > 4 else 0, running=1))
     measure(floor)
     assert floor.asked[: floor.asked.index("open")].count("pulse") == 5
 
 
 def test_a_worker_that_never_finishes_a_request_fails_the_step_with_the_last_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weighbridge.drivers.locust.step, "GRACE_S", 0.1)
-    floor = Pretended(lambda _: Pulse(started=0, running=1, last_error="read of 127.0.0.1:1: no answer"))
+    floor = Pretended(lambda _: WorkerProgress(started=0, running=1, last_error="read of 127.0.0.1:1: no answer"))
     with pytest.raises(DriverError, match=r"2 of 2 workers had not finished a request .*no answer"):
         measure(floor)
     assert floor.asked[-2:] == ["stop", "end"]
@@ -109,7 +109,9 @@ def test_a_worker_that_never_finishes_a_request_fails_the_step_with_the_last_err
 
 def test_the_window_ends_when_nobody_has_anything_left_to_delete() -> None:
     deletes = READS.model_copy(update={"operations": {"delete": 1.0}, "runtime": 30.0, "warmup": 0.0})
-    floor = Pretended(lambda turn: Pulse(started=1, running=0, exhausted=1 if turn > 1 else 0) if turn > 1 else working(turn))
+    floor = Pretended(
+        lambda turn: WorkerProgress(started=1, running=0, exhausted=1 if turn > 1 else 0) if turn > 1 else working(turn)
+    )
     measurement = measure(floor, deletes)
     assert any("ran out after" in note for note in measurement.notes)
     # What is used up is counted from the very first.
@@ -117,7 +119,7 @@ def test_the_window_ends_when_nobody_has_anything_left_to_delete() -> None:
 
 
 def test_workers_that_all_end_by_themselves_fail_the_step() -> None:
-    floor = Pretended(lambda turn: Pulse(started=1, running=0 if turn > 2 else 1, last_error="gone"))
+    floor = Pretended(lambda turn: WorkerProgress(started=1, running=0 if turn > 2 else 1, last_error="gone"))
     with pytest.raises(DriverError, match="all workers ended by themselves; last error: gone"):
         measure(floor, READS.model_copy(update={"runtime": 5.0}))
 

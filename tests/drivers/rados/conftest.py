@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.drivers.rados.cluster import Cluster
+from weighbridge.drivers.rados.cluster import RadosCluster
 from weighbridge.gateways.host import Completed
 
 DATA = Path(__file__).parents[2] / "data"
@@ -101,5 +101,5 @@ def machine(tmp_path: Path) -> StubMachine:
 
 
 @pytest.fixture
-def cluster(machine: StubMachine) -> Cluster:
-    return Cluster(machine, replicas=3)
+def cluster(machine: StubMachine) -> RadosCluster:
+    return RadosCluster(machine, replicas=3)

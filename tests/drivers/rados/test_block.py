@@ -7,9 +7,9 @@ import pytest
 from tests.drivers.rados.conftest import DATA, StubMachine
 from weighbridge.drivers.driver import GaveUp
 from weighbridge.drivers.order import Cleanup, Prepare, Progress, Step
-from weighbridge.drivers.rados import Cluster, RbdBench
-from weighbridge.drivers.rados.block import Mark, marks, window
-from weighbridge.drivers.rados.crew import Ran
+from weighbridge.drivers.rados import RadosCluster, RbdBench
+from weighbridge.drivers.rados.block import BlockProgress, marks, window
+from weighbridge.drivers.rados.host_commands import CommandOutput
 from weighbridge.drivers.rados.image import image_of
 from weighbridge.suites import Workload
 
@@ -39,7 +39,7 @@ def workload(operation: str = "read", runtime: str = "0.5s") -> Workload:
 
 
 @pytest.fixture
-def driver(machine: StubMachine, cluster: Cluster, tmp_path: Path) -> RbdBench:
+def driver(machine: StubMachine, cluster: RadosCluster, tmp_path: Path) -> RbdBench:
     machine.script("rbd", LOOP)
     return RbdBench(cluster, prefix="wb-1", log=tmp_path / "log", pg_num=16, cpus=1.0)
 
@@ -47,15 +47,21 @@ def driver(machine: StubMachine, cluster: Cluster, tmp_path: Path) -> RbdBench:
 @pytest.mark.parametrize("release", ["ceph-14", "ceph-16", "ceph-18"])
 def test_operations_are_read_from_the_lines_that_each_release_prints_every_second(release: str) -> None:
     lines = (DATA / "rados" / release / "rbd-write.txt").read_text().splitlines()
-    found = marks(Ran((), [(float(number), line) for number, line in enumerate(lines)]))
+    found = marks(CommandOutput((), [(float(number), line) for number, line in enumerate(lines)]))
     assert len(found) >= 4
     assert found == sorted(found, key=lambda mark: mark.count)
     assert found[0].count > 0
 
 
 def test_the_window_is_from_the_first_mark_after_the_warm_up_for_at_least_the_runtime() -> None:
-    marked = [Mark(1.1, 10), Mark(2.1, 30), Mark(3.0, 50), Mark(4.2, 80), Mark(5.2, 100)]
-    assert window(marked, 2.0, 2.0) == (Mark(2.1, 30), Mark(4.2, 80))
+    marked = [
+        BlockProgress(1.1, 10),
+        BlockProgress(2.1, 30),
+        BlockProgress(3.0, 50),
+        BlockProgress(4.2, 80),
+        BlockProgress(5.2, 100),
+    ]
+    assert window(marked, 2.0, 2.0) == (BlockProgress(2.1, 30), BlockProgress(4.2, 80))
     assert window(marked[:3], 2.0, 2.0) is None
     assert window([], 0.0, 1.0) is None
 

@@ -9,10 +9,10 @@ from tests.drivers.rados.conftest import DATA, StubMachine
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.driver import GaveUp
 from weighbridge.drivers.order import Cleanup, Prepare, Progress, Step
-from weighbridge.drivers.rados import Cluster, RadosBench
+from weighbridge.drivers.rados import RadosBench, RadosCluster
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.suites import Bounds, Workload
-from weighbridge.suites import RadosBench as Settings
+from weighbridge.suites import RadosBenchOptions as Settings
 
 ANSWERS = DATA / "rados" / "ceph-16"
 RADOS = rf"""
@@ -41,7 +41,7 @@ def workload(operation: str = "read", pick: str = "uniform", count: int = 7, war
 
 
 @pytest.fixture
-def driver(machine: StubMachine, cluster: Cluster, tmp_path: Path) -> RadosBench:
+def driver(machine: StubMachine, cluster: RadosCluster, tmp_path: Path) -> RadosBench:
     machine.script("rados", RADOS)
     return RadosBench(cluster, prefix="wb-1", log=tmp_path / "log", settings=Settings(instances=2, pg_num=16), cpus=2.0)
 

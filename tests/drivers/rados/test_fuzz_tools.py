@@ -10,10 +10,10 @@ import pytest
 
 from tests.mutation import Dice, cases, tried, wrong_json, wrong_text
 from weighbridge.common.errors import DriverError, TargetError
-from weighbridge.drivers.rados.bench import Answer, Mode, together
+from weighbridge.drivers.rados.bench import Mode, RadosBenchResult, together
 from weighbridge.drivers.rados.block import marks, window
-from weighbridge.drivers.rados.cluster import Cluster
-from weighbridge.drivers.rados.crew import Ran, _hear
+from weighbridge.drivers.rados.cluster import RadosCluster
+from weighbridge.drivers.rados.host_commands import CommandOutput, _hear
 from weighbridge.drivers.rados.osd_bench import osd_figures
 
 TIMES = {"average_latency": "0.001482", "max_latency": "0.068732", "min_latency": "0.000164"}
@@ -40,14 +40,14 @@ EVENTS = [["line", 0, 0.51, "    1      1248      1251    78 MiB/s"], ["end", 0,
 def test_whatever_rados_bench_prints_is_an_answer_or_an_error_of_ours(dice: Dice) -> None:
     mode = cast("Mode", dice.choice(("write", "seq", "rand")))
     told = "hints = 1\n" + wrong_json(dice, BENCH).decode(errors="replace")
-    answer = tried(lambda: Answer.of(mode, told), DriverError, saying="rados bench")
+    answer = tried(lambda: RadosBenchResult.of(mode, told), DriverError, saying="rados bench")
     if answer is None:
         return
     made = tried(lambda: together([answer, answer], "write" if mode == "write" else "read"), DriverError, saying="rados bench")
     if made is None:
         return
     tally, window_s = made
-    assert Answer.model_validate_json(answer.model_dump_json()) == answer
+    assert RadosBenchResult.model_validate_json(answer.model_dump_json()) == answer
     assert type(tally).model_validate_json(tally.model_dump_json()) == tally
     assert window_s > 0
 
@@ -55,7 +55,7 @@ def test_whatever_rados_bench_prints_is_an_answer_or_an_error_of_ours(dice: Dice
 @cases
 def test_whatever_rbd_bench_prints_is_marks_that_rise(dice: Dice) -> None:
     lines = wrong_text(dice, RBD).splitlines()
-    ran = Ran(("rbd", "bench"), [(number + 0.5, line) for number, line in enumerate(lines)])
+    ran = CommandOutput(("rbd", "bench"), [(number + 0.5, line) for number, line in enumerate(lines)])
     ends = tried(lambda: window(marks(ran), 1.0, 2.0), DriverError, saying="rbd bench")
     if ends is not None:
         assert ends[1].seconds - ends[0].seconds >= 2.0
@@ -63,7 +63,9 @@ def test_whatever_rbd_bench_prints_is_marks_that_rise(dice: Dice) -> None:
 
 
 def test_an_rbd_bench_that_counts_backwards_is_an_error_and_no_measurement() -> None:
-    ran = Ran(("rbd", "bench"), [(1.0, "    1      2560      1251    78 MiB/s"), (3.0, "    3      1248      1251    78 MiB/s")])
+    ran = CommandOutput(
+        ("rbd", "bench"), [(1.0, "    1      2560      1251    78 MiB/s"), (3.0, "    3      1248      1251    78 MiB/s")]
+    )
     with pytest.raises(DriverError, match="had done 2560 operations, and 1248 later"):
         window(marks(ran), 1.0, 2.0)
 
@@ -89,14 +91,14 @@ def test_whatever_an_osd_answers_is_a_figure_or_an_error_of_ours(dice: Dice) -> 
     answer = wrong_json(dice, told[which]).decode(errors="replace")
     answers = {name: json.dumps(one) for name, one in told.items()} | {which: answer}
     machine = Told({"get": answers["config get"], "bench": answers["bench"]})
-    cluster = Cluster(cast("Any", machine), replicas=1)
+    cluster = RadosCluster(cast("Any", machine), replicas=1)
     found = tried(lambda: osd_figures(cluster, {0: "store-1"}, (4096, 2**22)), TargetError, saying="osd.0")
     assert all(math.isfinite(one.bytes_per_s) and one.bytes_per_s > 0 for one in found or ())
 
 
 @cases
 def test_whatever_the_program_that_starts_benches_prints_is_heard_or_an_error_of_ours(dice: Dice) -> None:
-    ran = [Ran(("rbd", "bench"))]
+    ran = [CommandOutput(("rbd", "bench"))]
     line = wrong_json(dice, dice.choice(EVENTS))
     tried(lambda: _hear(ran, line), DriverError, saying="at_once.py")
     assert math.isfinite(ran[0].seconds)
@@ -105,13 +107,13 @@ def test_whatever_the_program_that_starts_benches_prints_is_heard_or_an_error_of
 
 def test_answers_nested_without_end_and_figures_without_bound_are_errors() -> None:
     with pytest.raises(DriverError, match="not JSON"):
-        Answer.of("write", '{"datas":' * 100_000)
+        RadosBenchResult.of("write", '{"datas":' * 100_000)
     with pytest.raises(DriverError, match="rados bench write"):
-        Answer.of("write", json.dumps({**BENCH, "total_writes_made": float("inf")}))
+        RadosBenchResult.of("write", json.dumps({**BENCH, "total_writes_made": float("inf")}))
 
 
 def test_an_osd_that_takes_no_bytes_at_once_is_an_error_that_names_its_option() -> None:
-    cluster = Cluster(cast("Any", Told({"get": '{"osd_bench_duration": 0}', "bench": "{}"})), replicas=1)
+    cluster = RadosCluster(cast("Any", Told({"get": '{"osd_bench_duration": 0}', "bench": "{}"})), replicas=1)
     with pytest.raises(TargetError, match="osd_bench_duration is 0"):
         osd_figures(cluster, {0: "store-1"}, (4096,))
 
@@ -119,4 +121,4 @@ def test_an_osd_that_takes_no_bytes_at_once_is_an_error_that_names_its_option() 
 @pytest.mark.parametrize("line", [b"[]", b'["end", 0]', b'["line", 7, 0.1, "of nobody"]', b"42", b"[" * 100_000])
 def test_what_is_no_line_of_at_once_is_an_error_that_shows_it(line: bytes) -> None:
     with pytest.raises(DriverError, match=r"at_once\.py"):
-        _hear([Ran(("rbd", "bench"))], line)
+        _hear([CommandOutput(("rbd", "bench"))], line)

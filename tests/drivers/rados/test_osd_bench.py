@@ -4,7 +4,7 @@ import pytest
 
 from tests.drivers.rados.conftest import StubMachine
 from weighbridge.common.errors import TargetError
-from weighbridge.drivers.rados import Cluster, OsdFigure, osd_figures
+from weighbridge.drivers.rados import OsdFigure, RadosCluster, osd_figures
 from weighbridge.drivers.rados.osd_bench import total_bytes
 
 LIMITS = {
@@ -23,7 +23,7 @@ def asked(machine: StubMachine) -> StubMachine:
     return machine
 
 
-def test_every_osd_is_asked_at_every_size_within_what_it_takes(asked: StubMachine, cluster: Cluster) -> None:
+def test_every_osd_is_asked_at_every_size_within_what_it_takes(asked: StubMachine, cluster: RadosCluster) -> None:
     figures = osd_figures(cluster, {0: "store-1", 1: "store-2"}, [4096, 2**20, 2**30])
     assert figures[0] == OsdFigure(host="store-1", number=0, request_bytes=4096, bytes_per_s=1e6)
     assert [one.request_bytes for one in figures] == [4096, 2**20, 2**26] * 2
@@ -31,7 +31,7 @@ def test_every_osd_is_asked_at_every_size_within_what_it_takes(asked: StubMachin
     assert "ceph tell osd.1 bench 12288000 4096 --format json" in asked.asked
 
 
-def test_a_limit_that_is_told_without_its_name_is_one_too(asked: StubMachine, cluster: Cluster) -> None:
+def test_a_limit_that_is_told_without_its_name_is_one_too(asked: StubMachine, cluster: RadosCluster) -> None:
     asked.answers |= {f"tell osd.0 config get {option}": int(value) for option, value in LIMITS.items()}
     assert osd_figures(cluster, {0: "store-1"}, [4096])[0].bytes_per_s == 1e6
 
@@ -44,7 +44,7 @@ def test_an_osd_is_asked_for_whole_requests_within_its_limits_and_ours(size: int
     assert total_bytes(size, {name: int(value) for name, value in LIMITS.items()}) == total
 
 
-def test_an_answer_without_a_figure_is_an_error(asked: StubMachine, cluster: Cluster) -> None:
+def test_an_answer_without_a_figure_is_an_error(asked: StubMachine, cluster: RadosCluster) -> None:
     asked.answers["tell osd.0 bench"] = {"bytes_written": 1}
     with pytest.raises(TargetError, match=r"osd\.0 on store-1: .* in the answer to bench"):
         osd_figures(cluster, {0: "store-1"}, [4096])

@@ -10,31 +10,31 @@ from typing import Any
 import pytest
 
 from weighbridge.common.errors import InvalidMeasurement
-from weighbridge.results.analysis.baseline import Baseline, Figure, baseline_csv, oddities, read_baseline
+from weighbridge.results.analysis.baseline import Baseline, HostFigure, baseline_csv, oddities, read_baseline
 from weighbridge.results.charts.baseline_chart import MOST_BARS, baseline_chart
 from weighbridge.results.charts.charts import write_charts
 
 MB = 1e6
 
 
-def disk(host: str, value: float, **changes: Any) -> Figure:
+def disk(host: str, value: float, **changes: Any) -> HostFigure:
     job = "random read of 64 kB"
     fixed = {"kind": "disk", "group": "disk", "what": f"disk wb0 {job}", "job": job, "like": "20 GiB", "unit": "B/s"}
     size = {"operation": "read", "pick": "random", "request_bytes": 64_000}
-    return Figure(host=host, value=value, **{**fixed, **size, **changes})
+    return HostFigure(host=host, value=value, **{**fixed, **size, **changes})
 
 
-def link(sender: str, receiver: str, value: float, promised: float | None = 1e9) -> Figure:
+def link(sender: str, receiver: str, value: float, promised: float | None = 1e9) -> HostFigure:
     ends = {"sender": sender, "receiver": receiver, "host": receiver, "what": f"network from {sender}"}
-    return Figure(kind="network", group="network", job="network", unit="bit/s", value=value, promised=promised, **ends)
+    return HostFigure(kind="network", group="network", job="network", unit="bit/s", value=value, promised=promised, **ends)
 
 
-def sent(host: str, value: float, promised: float | None = 1e9) -> Figure:
+def sent(host: str, value: float, promised: float | None = 1e9) -> HostFigure:
     fixed = {"kind": "network", "group": "fabric", "job": "sent", "what": "sent while all hosts send to 2", "unit": "bit/s"}
-    return Figure(host=host, value=value, promised=promised, **fixed)
+    return HostFigure(host=host, value=value, promised=promised, **fixed)
 
 
-def made(*figures: Figure) -> Baseline:
+def made(*figures: HostFigure) -> Baseline:
     facts = {"hardware": "three", "about": "", "measured_at": "2026-01-01T00:00:00+00:00", "took_s": 1.0, "tools": {}}
     return Baseline(**facts, machine={}, figures=figures)
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from weighbridge.results.analysis.findings import find
-from weighbridge.results.analysis.layers.staircase import Level, Staircase, Step
+from weighbridge.results.analysis.layers.staircase import LayerStep, Level, Staircase
 from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.charts.ceiling_lines import ceiling_lines, stretched
 from weighbridge.results.charts.chart_data import CeilingLine
@@ -14,7 +14,7 @@ from weighbridge.results.record.store import RunStore
 
 def stair(layout: str, top: Level = "gateway", **rates: float) -> Staircase:
     steps = [
-        Step.model_validate({"level": level.replace("_", "-"), "name": level, "throughput_ops_s": rate})
+        LayerStep.model_validate({"level": level.replace("_", "-"), "name": level, "throughput_ops_s": rate})
         for level, rate in rates.items()
     ]
     about = {
@@ -25,7 +25,9 @@ def stair(layout: str, top: Level = "gateway", **rates: float) -> Staircase:
         "about": "1 MB reads",
         "object_size_bytes": 1e6,
     }
-    return Staircase.model_validate({**about, "layout": layout, "steps": [*steps, Step(level=top, name="top", throughput_ops_s=1)]})
+    return Staircase.model_validate(
+        {**about, "layout": layout, "steps": [*steps, LayerStep(level=top, name="top", throughput_ops_s=1)]}
+    )
 
 
 def line(value: float, layer: str = "disks") -> CeilingLine:
@@ -45,8 +47,8 @@ def test_layouts_with_the_same_ceiling_have_one_line_and_others_have_their_own()
 
 
 def test_gaps_and_what_is_on_top_have_no_line() -> None:
-    gap = Step(level="disk", name="disks", note="not measured")
-    bare = stair("a", top="rados").model_copy(update={"steps": (gap, Step(level="rados", name="RADOS", throughput_ops_s=9))})
+    gap = LayerStep(level="disk", name="disks", note="not measured")
+    bare = stair("a", top="rados").model_copy(update={"steps": (gap, LayerStep(level="rados", name="RADOS", throughput_ops_s=9))})
     assert ceiling_lines([bare]) == {"w-read-swift-locust": ()}
 
 

@@ -13,8 +13,8 @@ from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, styles
 from weighbridge.results.charts.figure import Figure
 from weighbridge.results.charts.hockey_stick import hockey_stick
+from weighbridge.results.charts.hockey_stick_data import sticks
 from weighbridge.results.charts.latencies import read_latencies
-from weighbridge.results.charts.stick import sticks
 from weighbridge.results.record.store import RunStore
 
 READS = WORKLOADS[0].model_copy(update={"runtime": 3.0})

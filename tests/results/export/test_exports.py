@@ -11,7 +11,7 @@ from fake_run import WORKLOADS, fake_run
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.csv_format import csv_file
-from weighbridge.results.export.data_table import Cell, Column, DataTable, Shape, utc
+from weighbridge.results.export.data_table import Cell, DataColumn, DataTable, TableSchema, utc
 from weighbridge.results.export.database import opened
 from weighbridge.results.export.effects_table import EFFECTS
 from weighbridge.results.export.export import export, produce
@@ -51,15 +51,15 @@ def hostile() -> DataTable:
         (None, None, None, None, None, ()),
         ("", -1, -1e-300, False, datetime(1970, 1, 1), ("a",)),  # noqa: DTZ001
     ]
-    columns: tuple[Column[int], ...] = (
-        Column("select", "text", "a", lambda line: lines[line][0]),
-        Column('quo"ted', "whole", "b", lambda line: lines[line][1]),
-        Column("number", "number", "c", lambda line: lines[line][2]),
-        Column("truth", "truth", "d", lambda line: lines[line][3]),
-        Column("time", "time", "e", lambda line: lines[line][4]),
-        Column("texts", "texts", "f", lambda line: lines[line][5]),
+    columns: tuple[DataColumn[int], ...] = (
+        DataColumn("select", "text", "a", lambda line: lines[line][0]),
+        DataColumn('quo"ted', "whole", "b", lambda line: lines[line][1]),
+        DataColumn("number", "number", "c", lambda line: lines[line][2]),
+        DataColumn("truth", "truth", "d", lambda line: lines[line][3]),
+        DataColumn("time", "time", "e", lambda line: lines[line][4]),
+        DataColumn("texts", "texts", "f", lambda line: lines[line][5]),
     )
-    return Shape("hostile", "Whatever can stand in a cell.", columns).fill(range(len(lines)))
+    return TableSchema("hostile", "Whatever can stand in a cell.", columns).fill(range(len(lines)))
 
 
 def read_parquet(content: bytes, folder: Path) -> tuple[list[str], list[str], list[tuple[object, ...]]]:

@@ -8,7 +8,7 @@ from weighbridge.common.errors import TargetError
 from weighbridge.results.influx import export as influx_export
 from weighbridge.results.influx.export import send_run
 from weighbridge.results.influx.points import RunPoints
-from weighbridge.results.influx.server import Away, InfluxServer, Refused
+from weighbridge.results.influx.server import Away, InfluxServer, WriteRefused
 from weighbridge.results.influx.spool import REFUSED, SPOOL
 from weighbridge.results.record.store import RunStore
 
@@ -83,7 +83,7 @@ def test_a_refusal_is_an_error_at_once(store: RunStore) -> None:
     waits = Waits()
     with (
         FakeInflux(Answer(401, '{"error":"authorization failed"}')) as influx,
-        pytest.raises(Refused, match="authorization failed"),
+        pytest.raises(WriteRefused, match="authorization failed"),
     ):
         send_run(store, server(influx), wait=waits)
     assert len(influx.writes) == 1

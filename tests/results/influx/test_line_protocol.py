@@ -6,11 +6,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from weighbridge.common.errors import InvalidMeasurement
-from weighbridge.results.influx.line_protocol import Point
+from weighbridge.results.influx.line_protocol import InfluxPoint
 
 
-def point(**changed: object) -> Point:
-    return Point.model_validate({"measurement": "m", "tags": {"run": "r"}, "fields": {"ops": 3}, "at_ms": 1415102400000, **changed})
+def point(**changed: object) -> InfluxPoint:
+    return InfluxPoint.model_validate(
+        {"measurement": "m", "tags": {"run": "r"}, "fields": {"ops": 3}, "at_ms": 1415102400000, **changed}
+    )
 
 
 def test_counts_are_integers_and_measures_are_floats() -> None:

@@ -9,14 +9,14 @@ import pytest
 
 from fake_influx import Answer, FakeInflux
 from weighbridge.common.errors import UsageError
-from weighbridge.results.influx.server import Away, Connection, InfluxServer, Refused
+from weighbridge.results.influx.server import Away, InfluxConnection, InfluxServer, WriteRefused
 
 TOKEN = "user:planted-secret"
 ENVIRONMENT = {"WEIGHBRIDGE_INFLUX_TOKEN": TOKEN}
 LINES = ["m,run=r ops=3i 1415102400000", "m,run=r ops=4i 1415102401000"]
 
 
-def connect(url: str, deadline_s: float = 5.0) -> Connection:
+def connect(url: str, deadline_s: float = 5.0) -> InfluxConnection:
     return InfluxServer.parse(url, ENVIRONMENT).connect(deadline_s)
 
 
@@ -71,7 +71,7 @@ def test_a_date_to_come_back_at_is_as_if_the_server_had_not_said() -> None:
 )
 def test_a_server_that_will_not_write_refuses_and_says_what_to_do(status: int, advice: str) -> None:
     answer = Answer(status, '{"error":"no"}')
-    with FakeInflux(answer) as influx, connect(influx.url) as connection, pytest.raises(Refused, match=advice) as at:
+    with FakeInflux(answer) as influx, connect(influx.url) as connection, pytest.raises(WriteRefused, match=advice) as at:
         connection.write(LINES)
     assert f"answered {status}: no" in at.value.message
     assert not at.value.batch
@@ -80,7 +80,7 @@ def test_a_server_that_will_not_write_refuses_and_says_what_to_do(status: int, a
 @pytest.mark.parametrize("status", [400, 413, 422])
 def test_lines_that_a_server_will_not_have_are_refused_with_its_reason(status: int) -> None:
     answer = Answer(status, '{"error":"partial write: field type conflict: input field \\"ops\\" dropped=1"}')
-    with FakeInflux(answer) as influx, connect(influx.url) as connection, pytest.raises(Refused, match="partial write") as at:
+    with FakeInflux(answer) as influx, connect(influx.url) as connection, pytest.raises(WriteRefused, match="partial write") as at:
         connection.write(LINES)
     assert at.value.batch
 
@@ -88,7 +88,7 @@ def test_lines_that_a_server_will_not_have_are_refused_with_its_reason(status: i
 @pytest.mark.parametrize("status", [200, 301])
 def test_an_answer_that_is_no_answer_to_a_write_is_no_success(status: int) -> None:
     page = Answer(status, "<html>welcome</html>", (("Location", "http://127.0.0.1:1/"),))
-    with FakeInflux(page) as influx, connect(influx.url) as connection, pytest.raises(Refused, match=f"answered {status}"):
+    with FakeInflux(page) as influx, connect(influx.url) as connection, pytest.raises(WriteRefused, match=f"answered {status}"):
         connection.write(LINES)
 
 
@@ -123,7 +123,7 @@ def test_a_server_whose_certificate_nobody_vouches_for_is_sent_nothing_until_som
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     with FakeInflux(tls=context) as influx:
-        with connect(influx.url) as connection, pytest.raises(Refused, match="CERTIFICATE_VERIFY_FAILED") as at:
+        with connect(influx.url) as connection, pytest.raises(WriteRefused, match="CERTIFICATE_VERIFY_FAILED") as at:
             connection.write(LINES)
         assert "SSL_CERT_FILE" in at.value.advice
         assert not influx.writes
@@ -140,7 +140,7 @@ def test_a_token_is_in_no_error_no_text_and_no_log(caplog: pytest.LogCaptureFixt
     with FakeInflux(*answers) as influx, connect(influx.url) as connection:
         said += [str(connection), repr(vars(connection)["_server"]), repr(InfluxServer.parse(influx.url, ENVIRONMENT))]
         for _ in answers[:-1]:
-            with pytest.raises((Away, Refused)) as at:
+            with pytest.raises((Away, WriteRefused)) as at:
                 connection.write(LINES)
             said += [str(at.value), repr(at.value), str(at.value.__cause__)]
         connection.write(LINES)

@@ -13,7 +13,7 @@ from weighbridge.results.record.block_trace import disk_csv, parse
 from weighbridge.results.record.profile import (
     PYTHON,
     Profile,
-    Program,
+    ProfiledProgram,
     Stack,
     choose,
     fold,
@@ -26,9 +26,9 @@ from weighbridge.results.report.profile_page import shown
 from weighbridge.suites import Suite
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "perf"
-OSD = Program(kind="storage", host="store-1", name="ceph-osd")
-PROGRAMS = {9455: Program(kind="gateway", host="gateway-1", name="radosgw"), 7502: OSD, 7503: OSD, 7504: OSD}
-PROXY = {5: Program(kind="gateway", host="gateway-1", name="swift-proxy-ser")}
+OSD = ProfiledProgram(kind="storage", host="store-1", name="ceph-osd")
+PROGRAMS = {9455: ProfiledProgram(kind="gateway", host="gateway-1", name="radosgw"), 7502: OSD, 7503: OSD, 7504: OSD}
+PROXY = {5: ProfiledProgram(kind="gateway", host="gateway-1", name="swift-proxy-ser")}
 SUITE = Suite.model_validate(
     {
         "name": "two",

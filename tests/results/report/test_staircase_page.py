@@ -8,7 +8,7 @@ import pytest
 
 from fake_run import WORKLOADS, fake_run
 from weighbridge.results import derive
-from weighbridge.results.analysis.layers.ascent import staircases
+from weighbridge.results.analysis.layers.staircases import staircases
 from weighbridge.results.analysis.steps.summary import summarize, summarize_layers
 from weighbridge.results.charts.staircase_chart import finding, staircase_chart
 from weighbridge.results.derivation import Derived

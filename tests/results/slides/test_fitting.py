@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from weighbridge.results.slides.fitting import height_pt, largest, width_pt, wrapped
 from weighbridge.results.slides.grid_fitting import lines_pt, size_for
 from weighbridge.results.slides.label_sides import sided
-from weighbridge.results.slides.slide import Axis, Cell, Grid, Series, Spot
+from weighbridge.results.slides.slide import Axis, ChartPoint, Series, SlideTable, TableCell
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=40)
 
@@ -35,16 +35,16 @@ def test_the_largest_size_at_which_a_text_takes_its_lines_is_chosen() -> None:
 
 
 def test_a_cell_over_several_lines_takes_room_of_all_of_them() -> None:
-    tall = Cell(text="one two three four five six", down=3)
-    covered = Cell(text="", covered=True)
-    one = Cell(text="x")
-    grid = Grid(widths=(1, 9), lines=((tall, one), (covered, one), (covered, one)))
-    alone = Grid(widths=(1, 9), lines=((tall.model_copy(update={"down": 1}), one),))
+    tall = TableCell(text="one two three four five six", down=3)
+    covered = TableCell(text="", covered=True)
+    one = TableCell(text="x")
+    grid = SlideTable(widths=(1, 9), lines=((tall, one), (covered, one), (covered, one)))
+    alone = SlideTable(widths=(1, 9), lines=((tall.model_copy(update={"down": 1}), one),))
     assert sum(lines_pt(grid, 600, 14)) >= sum(lines_pt(alone, 600, 14)) > 3 * 14
 
 
 def test_a_table_that_is_too_high_at_every_size_has_none() -> None:
-    grid = Grid(widths=(1,), lines=tuple((Cell(text="x"),) for _ in range(20)))
+    grid = SlideTable(widths=(1,), lines=tuple((TableCell(text="x"),) for _ in range(20)))
     assert size_for(grid, 600, 20 * 40) == 20
     assert size_for(grid, 600, 20 * 23) == 14
     assert size_for(grid, 600, 20 * 10) is None
@@ -52,12 +52,12 @@ def test_a_table_that_is_too_high_at_every_size_has_none() -> None:
 
 def test_a_table_has_as_many_cells_in_each_line_as_columns() -> None:
     with pytest.raises(ValueError, match="needs 2 cells"):
-        Grid(widths=(1, 1), lines=((Cell(text="x"),),))
+        SlideTable(widths=(1, 1), lines=((TableCell(text="x"),),))
 
 
 def test_labels_stand_beside_their_lines_and_not_on_them() -> None:
     axis = Axis(title="x", low=0, high=10)
-    flat = Series(name="a", colour="#000000", shape="circle", spots=tuple(Spot(x=x, y=5, label="1") for x in (1, 5, 9)))
-    steep = Series(name="b", colour="#111111", shape="circle", spots=tuple(Spot(x=5, y=y, label="1") for y in (1, 5, 9)))
+    flat = Series(name="a", colour="#000000", shape="circle", spots=tuple(ChartPoint(x=x, y=5, label="1") for x in (1, 5, 9)))
+    steep = Series(name="b", colour="#111111", shape="circle", spots=tuple(ChartPoint(x=5, y=y, label="1") for y in (1, 5, 9)))
     assert {spot.side for spot in sided([flat], axis, axis)[0].spots[1:2]} <= {"above", "below"}
     assert {spot.side for spot in sided([steep], axis, axis)[0].spots[1:2]} <= {"left", "right"}

@@ -10,7 +10,7 @@ from weighbridge.common.errors import UsageError
 from weighbridge.results.charts.chart_theme import DARK
 from weighbridge.results.slides.evidence import Evidence, evidence
 from weighbridge.results.slides.markdown import markdown, write_markdown
-from weighbridge.results.slides.slide import Cell, Deck, Grid, Slide
+from weighbridge.results.slides.slide import Deck, Slide, SlideTable, TableCell
 from weighbridge.results.slides.talk import talk
 
 SHORT = tuple(workload.model_copy(update={"runtime": 2.0, "workers": (1, 16)}) for workload in WORKLOADS[:1])
@@ -55,7 +55,7 @@ def test_charts_are_pictures_beside_the_text_that_are_there(told: Evidence, tmp_
 
 
 def test_what_names_hold_means_nothing_to_markdown() -> None:
-    grid = Grid(widths=(1,), lines=((Cell(text="head"),), (Cell(text=HOSTILE),)))
+    grid = SlideTable(widths=(1,), lines=((TableCell(text="head"),), (TableCell(text=HOSTILE),)))
     deck = only(Slide(key="one", title=HOSTILE, lead=HOSTILE, grid=grid, lines=(HOSTILE,), foot=HOSTILE, notes=(HOSTILE,)))
     text = markdown(deck)
     assert len(slides_of(text.split("<!--")[0])) == 1
@@ -66,11 +66,11 @@ def test_what_names_hold_means_nothing_to_markdown() -> None:
 
 
 def test_a_cell_over_several_columns_points_back_to_the_first(told: Evidence) -> None:
-    grid = Grid(
+    grid = SlideTable(
         widths=(1, 1, 1),
         lines=(
-            tuple(Cell(text=text) for text in ("", "a", "b")),
-            (Cell(text="x"), Cell(text="same", across=2), Cell(text="", covered=True)),
+            tuple(TableCell(text=text) for text in ("", "a", "b")),
+            (TableCell(text="x"), TableCell(text="same", across=2), TableCell(text="", covered=True)),
         ),
     )
     assert "| x | same | ← |" in markdown(only(Slide(key="one", title="t", grid=grid, notes=("n",))))

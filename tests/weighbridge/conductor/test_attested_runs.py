@@ -12,10 +12,10 @@ from weighbridge.drivers.order import Progress
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies import deployment as deployments
-from weighbridge.topologies.attestation import Asked, Attestation
-from weighbridge.topologies.ceilings import Ceiling
+from weighbridge.topologies.attestation import Attestation, AttestOptions
+from weighbridge.topologies.ceilings import HostCeiling
 
-CEILING = Ceiling(host="gateway-1", kind="cpu", what="cpu", value=300.0, unit="events/s", promised=330.0)
+CEILING = HostCeiling(host="gateway-1", kind="cpu", what="cpu", value=300.0, unit="events/s", promised=330.0)
 
 
 class Unseen:
@@ -37,11 +37,11 @@ def conduct(run: Run, *, attest: bool) -> RunStore:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[AttestOptions]:
     """What was asked of each deployment's hosts; those that were asked anything get a figure."""
-    asked: list[Asked] = []
+    asked: list[AttestOptions] = []
 
-    def deploy(*arguments: Any, attest: Asked, **named: Any) -> deployments.Deployment:
+    def deploy(*arguments: Any, attest: AttestOptions, **named: Any) -> deployments.Deployment:
         made = deployments.deploy(*arguments, attest=attest, **named)
         assert made.attestation is None  # its hosts are pretended
         asked.append(attest)
@@ -54,7 +54,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
 
 
 def test_what_hosts_could_do_is_measured_once_a_layout_and_kept_with_the_tools_that_told(
-    tmp_path: Path, asked: list[Asked]
+    tmp_path: Path, asked: list[AttestOptions]
 ) -> None:
     store = conduct(Run(tmp_path, repeats=2), attest=True)
     kept = store.attested()
@@ -66,6 +66,6 @@ def test_what_hosts_could_do_is_measured_once_a_layout_and_kept_with_the_tools_t
     assert [sheet.facts for sheet in store.manifest.sheets if sheet.title == "attestation"] == [{"fio": "fio-3.33"}]
 
 
-def test_a_run_that_is_not_to_be_attested_keeps_nothing(tmp_path: Path, asked: list[Asked]) -> None:
+def test_a_run_that_is_not_to_be_attested_keeps_nothing(tmp_path: Path, asked: list[AttestOptions]) -> None:
     assert conduct(Run(tmp_path), attest=False).attested() == ()
-    assert set(asked) == {Asked()}
+    assert set(asked) == {AttestOptions()}

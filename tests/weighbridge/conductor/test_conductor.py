@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+import fake_driver
 from stub_run import FAKE_DRIVER, SUITE, Run
 from weighbridge.common.errors import DriverError, ServiceFailed, TargetError
 from weighbridge.conductor import conductor
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.measuring import Measuring
 from weighbridge.conductor.opening import Opened
-from weighbridge.drivers import fake
 from weighbridge.drivers.order import Cleanup, Prepare, Progress, Setup, Step, Target
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.step import Pass, StepKey, StepResult
@@ -279,7 +279,7 @@ class OneOfTwo:
             if self.name == self.both.fails:
                 self.both.fails = ""
                 raise DriverError("the driver broke")
-        return fake.answer(self.setup, order, lambda event: None)
+        return fake_driver.answer(self.setup, order, lambda event: None)
 
     def prepare(self, order: Prepare, heard: object = None) -> Any:
         return self._answer(order)

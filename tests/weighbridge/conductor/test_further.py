@@ -11,7 +11,7 @@ from stub_run import FAKE_DRIVER, SUITE, Run
 from weighbridge.conductor import further
 from weighbridge.conductor.conductor import FURTHER, Conductor
 from weighbridge.conductor.further import STRICT, clear, unclear
-from weighbridge.conductor.pace import Allowance
+from weighbridge.conductor.pace import TimeAllowance
 from weighbridge.conductor.plan import Plan
 from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.run_data import RunData
@@ -72,7 +72,7 @@ def conduct(run: Run, within_s: float, tmp_path: Path) -> tuple[RunStore, Grown]
         seen,
         run.place,
         driver=FAKE_DRIVER,
-        further=Allowance(within_s),
+        further=TimeAllowance(within_s),
         grown=grown.plans.append,
     ).run()
     return store, grown

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+import fake_driver
 from made_up import fake_measurement
 from stub_run import SUITE, Run
 from weighbridge.conductor import conductor
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.opening import Opened
-from weighbridge.drivers import fake
 from weighbridge.drivers.order import Cleanup, Order, Prepare, Setup, Step, Target
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.step import Pass, StepResult
@@ -48,7 +48,7 @@ class Asked:
 
     def _answer(self, order: Prepare | Step | Cleanup) -> Any:
         self.orders.append(order)
-        made: Any = fake.answer(self._setup, order, lambda event: None)
+        made: Any = fake_driver.answer(self._setup, order, lambda event: None)
         if isinstance(order, Step) and self._give is not None:
             made = made.model_copy(update={"measurement": self._give(order)})
         return made

@@ -12,20 +12,22 @@ import pytest
 from stub_run import FAKE_DRIVER, Run
 from weighbridge.conductor import quiet
 from weighbridge.conductor.conductor import Conductor
-from weighbridge.conductor.quiet import Look, Program, Quiet, see
+from weighbridge.conductor.quiet import OtherProgram, OthersUse, Quiet, see
 
-IDLE = Look(share=0.02)
-BUSY = Look(share=0.53, programs=(Program(pid=4711, name="burner", cpus=0.99), Program(pid=12, name="other", cpus=0.07)))
+IDLE = OthersUse(share=0.02)
+BUSY = OthersUse(
+    share=0.53, programs=(OtherProgram(pid=4711, name="burner", cpus=0.99), OtherProgram(pid=12, name="other", cpus=0.07))
+)
 
 
 class Clock:
     """Goes on by a second at every look."""
 
-    def __init__(self, looks: Callable[[int], Look]) -> None:
+    def __init__(self, looks: Callable[[int], OthersUse]) -> None:
         self.now_s = 0.0
         self._looks = looks
 
-    def look(self) -> Look:
+    def look(self) -> OthersUse:
         self.now_s += 1.0
         return self._looks(int(self.now_s))
 
@@ -76,12 +78,12 @@ def test_what_was_waited_for_in_vain_is_not_waited_for_again_until_it_was_quiet(
 
 
 def test_a_tenth_of_the_machine_is_busy_and_less_is_not() -> None:
-    assert Look(share=0.1).busy
-    assert not Look(share=0.099).busy
+    assert OthersUse(share=0.1).busy
+    assert not OthersUse(share=0.099).busy
 
 
 def test_time_that_a_hypervisor_took_is_named() -> None:
-    assert Look(share=0.5, stolen=0.3).words == "others use 50 % of this machine's CPUs (taken by the hypervisor: 30 %)"
+    assert OthersUse(share=0.5, stolen=0.3).words == "others use 50 % of this machine's CPUs (taken by the hypervisor: 30 %)"
 
 
 def test_a_deployment_on_a_busy_machine_is_written_down_with_share_and_names(tmp_path: Path) -> None:

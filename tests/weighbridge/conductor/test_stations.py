@@ -20,7 +20,7 @@ from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.opening import Opened, opened
 from weighbridge.drivers.order import Cleanup, Prepare, Progress, Step
 from weighbridge.drivers.process import DriverProcess
-from weighbridge.gateways.null.null import Null, Place, Settings
+from weighbridge.gateways.null.null import Null, NullPlacement, NullSettings
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.record.step import Pass, StepKey, StepResult
 from weighbridge.topologies.deployment import Deployment, deploy
@@ -46,7 +46,7 @@ class TwoClients(Run):
         super().__init__(folder, workloads=list(workloads), processes=2, api=["s3"])
         hosts: dict[str, Any] = {name: {} for name in (*CLIENTS, "gateway-1")}
         self.hardware = Hardware.model_validate({"name": "two-clients", "kind": "fake", "clients": CLIENTS, "hosts": hosts})
-        gateway = Null("engine", Place(target="gateway-1"), Settings(delay_ms=5))
+        gateway = Null("engine", NullPlacement(target="gateway-1"), NullSettings(delay_ms=5))
         layout = Layout(name="null", about="null", gateway="null", release="engine", place={"target": "gateway-1"})
         self.planned = [Planned(layout, gateway, "")]
 

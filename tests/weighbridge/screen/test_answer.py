@@ -3,10 +3,10 @@ import json
 import pytest
 
 from weighbridge.common.errors import UsageError
-from weighbridge.results.export.query import Answer
+from weighbridge.results.export.query import QueryResult
 from weighbridge.screen.answer import answer_csv, answer_json, answer_text
 
-ANSWER = Answer(
+ANSWER = QueryResult(
     columns=("name", "share", "texts"),
     lines=(("a\x1b[31m\nb", 1234.56789, ["x", None]), (None, float("inf"), []), ("世界", -0.5, None)),
 )
@@ -26,15 +26,17 @@ def test_an_answer_for_programs_is_exact_and_null_where_there_is_no_number() -> 
     found = json.loads(answer_json(ANSWER))
     assert found[0] == {"name": "a\x1b[31m\nb", "share": 1234.56789, "texts": ["x", None]}
     assert found[1]["share"] is None
-    assert answer_csv(Answer(columns=("a", "b", "c"), lines=((0.1 + 0.2, None, True),))) == "a,b,c\n0.30000000000000004,,true\n"
+    assert (
+        answer_csv(QueryResult(columns=("a", "b", "c"), lines=((0.1 + 0.2, None, True),))) == "a,b,c\n0.30000000000000004,,true\n"
+    )
 
 
 def test_json_of_two_columns_of_one_name_is_refused() -> None:
     with pytest.raises(UsageError, match="two columns are named a"):
-        answer_json(Answer(columns=("a", "b", "a"), lines=((1, 2, 3),)))
+        answer_json(QueryResult(columns=("a", "b", "a"), lines=((1, 2, 3),)))
 
 
 def test_an_empty_answer_is_said_to_be_empty() -> None:
-    answer = Answer(columns=("layout",), lines=())
+    answer = QueryResult(columns=("layout",), lines=())
     assert answer_text(answer) == "layout\n------\n(0 lines)\n"
     assert answer_json(answer) == "[]\n"

@@ -17,21 +17,21 @@ from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.conductor import conductor
 from weighbridge.conductor.interruption import Interrupted
 from weighbridge.gateways.gateway import Gateway
-from weighbridge.results.analysis.tuning.ledger import Entry, Ledger
+from weighbridge.results.analysis.tuning.ledger import Ledger, LedgerEntry
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.trial import CONFIRMATION, Trial
 from weighbridge.results.record.trial_book import TrialBook
 from weighbridge.screen.display import PlainDisplay
 from weighbridge.topologies import loader
-from weighbridge.tuning import bench, session, tuner
-from weighbridge.tuning.bench import Bench
+from weighbridge.tuning import session, trial_deployment, tuner
 from weighbridge.tuning.course import Course
+from weighbridge.tuning.trial_deployment import TrialDeployment
 
 
 @pytest.fixture(autouse=True)
 def _made_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader, "KINDS", {"tunable": Tunable})
-    monkeypatch.setattr(bench, "opened", opened)
+    monkeypatch.setattr(trial_deployment, "opened", opened)
     monkeypatch.setattr(conductor, "opened", opened)
     monkeypatch.setattr(os, "fsync", lambda _: None)  # a process that is killed leaves its pages to the kernel
 
@@ -42,7 +42,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = itertools.count()
     ticking = SimpleNamespace(monotonic=lambda: float(next(ticks)))
     monkeypatch.setattr(tuner, "time", ticking)
-    monkeypatch.setattr(bench, "time", ticking)
+    monkeypatch.setattr(trial_deployment, "time", ticking)
 
 
 def done(bed: Bed) -> Ledger:
@@ -51,7 +51,7 @@ def done(bed: Bed) -> Ledger:
     return found
 
 
-def entry(ledger: Ledger, key: str, value: object) -> Entry:
+def entry(ledger: Ledger, key: str, value: object) -> LedgerEntry:
     [found] = [one for one in ledger.entries if one.arm.settings == {key: value}]
     return found
 
@@ -360,16 +360,16 @@ def test_a_tuning_that_is_interrupted_takes_everything_down_and_says_how_to_go_o
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bed = Bed(tmp_path)
-    measure = Bench.measure
+    measure = TrialDeployment.measure
     left = [3]
 
-    def interrupted(self: Bench, *words: Any) -> float:
+    def interrupted(self: TrialDeployment, *words: Any) -> float:
         left[0] -= 1
         if not left[0]:
             os.kill(os.getpid(), signal.SIGTERM)
         return measure(self, *words)
 
-    monkeypatch.setattr(Bench, "measure", interrupted)
+    monkeypatch.setattr(TrialDeployment, "measure", interrupted)
     with pytest.raises(Interrupted):
         bed.tune()
     assert RunStore.open(bed.run_folder()).manifest.state == "interrupted"

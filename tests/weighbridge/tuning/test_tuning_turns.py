@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from stub_tuning import TUNING
-from weighbridge.results.analysis.tuning.ledger import Entry, Ledger
+from weighbridge.results.analysis.tuning.ledger import Ledger, LedgerEntry
 from weighbridge.results.record.trial import Arm, EntryVerdict, Trial
 from weighbridge.suites.tuning import Tuning
-from weighbridge.tuning.turns import Judge, Tried, Turn, rounds
+from weighbridge.tuning.turns import Judge, TrialTurn, Tried, rounds
 
 BASELINE = Arm(name="base")
 
@@ -24,7 +24,7 @@ def tuning(seed: int = 2014, **trials: int) -> Tuning:
 def judged(clear: Sequence[str] = (), verdicts: dict[str, EntryVerdict] | None = None, *, known: int = 9) -> Judge:
     def judge() -> Ledger:
         entries = tuple(
-            Entry(
+            LedgerEntry(
                 arm=one,
                 name=one.name,
                 trials=5,
@@ -41,11 +41,11 @@ def judged(clear: Sequence[str] = (), verdicts: dict[str, EntryVerdict] | None =
 
 
 def played(
-    what: Tuning, many: int, judge: Judge, outcome: Callable[[Turn, int], dict[str, object]] = lambda turn, number: {}
-) -> list[Turn]:
+    what: Tuning, many: int, judge: Judge, outcome: Callable[[TrialTurn, int], dict[str, object]] = lambda turn, number: {}
+) -> list[TrialTurn]:
     """All turns, each of them made into a trial that `outcome` says something of."""
     turns = rounds([Tried(one) for one in arms(many)], what, BASELINE, judge)
-    found: list[Turn] = []
+    found: list[TrialTurn] = []
     turn = next(turns, None)
     while turn is not None:
         found.append(turn)
@@ -60,7 +60,7 @@ def played(
     return found
 
 
-def names(found: Sequence[Turn], number: int) -> list[str]:
+def names(found: Sequence[TrialTurn], number: int) -> list[str]:
     return [turn.arm.name for turn in found if turn.round == number]
 
 
@@ -91,13 +91,13 @@ def test_an_arm_that_is_clear_is_tried_as_often_as_a_claim_wants_and_others_unti
 
 def test_nobody_judges_before_the_least_number_of_trials() -> None:
     asked: list[int] = []
-    made: list[Turn] = []
+    made: list[TrialTurn] = []
 
     def judge() -> Ledger:
         asked.append(max(turn.round for turn in made) + 1)
         return judged()()
 
-    def outcome(turn: Turn, number: int) -> dict[str, object]:
+    def outcome(turn: TrialTurn, number: int) -> dict[str, object]:
         made.append(turn)
         return {}
 
@@ -112,7 +112,7 @@ def test_an_arm_that_may_not_be_chosen_drops_out(verdict: EntryVerdict) -> None:
 
 
 def test_an_arm_that_the_gateway_does_not_come_up_with_is_not_tried_again() -> None:
-    def outcome(turn: Turn, number: int) -> dict[str, object]:
+    def outcome(turn: TrialTurn, number: int) -> dict[str, object]:
         return {"stood": False, "failed": "did not come up"} if turn.arm.name == "arm-0" else {}
 
     tried = [turn.arm.name for turn in played(tuning(least=2, most=4), 2, judged(), outcome)]
@@ -120,7 +120,7 @@ def test_an_arm_that_the_gateway_does_not_come_up_with_is_not_tried_again() -> N
 
 
 def test_an_arm_whose_steps_fail_gets_a_second_chance_and_no_third() -> None:
-    def outcome(turn: Turn, number: int) -> dict[str, object]:
+    def outcome(turn: TrialTurn, number: int) -> dict[str, object]:
         return {"failed": "the driver gave up"} if turn.arm.name == "arm-0" else {}
 
     tried = [turn.arm.name for turn in played(tuning(least=2, most=4), 2, judged(), outcome)]

@@ -9,9 +9,9 @@ import pytest
 
 from fake_run import WORKLOADS, fake_run
 from weighbridge.common.errors import UsageError
+from weighbridge.results.analysis.across_runs.compared_run import ComparedRun, weighed
 from weighbridge.results.analysis.across_runs.guard import GUARD_FACTS, differences_csv, guard
 from weighbridge.results.analysis.across_runs.runs_comparison import match
-from weighbridge.results.analysis.across_runs.weighed import Weighed, weighed
 from weighbridge.results.record.manifest import Sheet
 
 MACHINE = {
@@ -27,7 +27,7 @@ PAIRS = (("rgw-beast", "rgw-beast"), ("swift", "swift"))
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Weighed:
+def run(tmp_path_factory: pytest.TempPathFactory) -> ComparedRun:
     small = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
     store = fake_run(tmp_path_factory.mktemp("runs"), workloads=[small], repeats=1, telemetry=False)
     store.add_facts([Sheet(title="machine", facts=MACHINE), Sheet(title="driver", facts={"locust": "2.47"})])
@@ -38,7 +38,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Weighed:
     return changed(found, hardware=found.plan.hardware.model_dump() | {"hosts": told})
 
 
-def changed(run: Weighed, *, sheet: Sheet | None = None, suite: dict[str, Any] | None = None, **plan: Any) -> Weighed:
+def changed(run: ComparedRun, *, sheet: Sheet | None = None, suite: dict[str, Any] | None = None, **plan: Any) -> ComparedRun:
     """The run with another sheet, suite or part of its plan."""
     sheets = {(one.title, one.layout): one for one in run.manifest.sheets} | ({(sheet.title, sheet.layout): sheet} if sheet else {})
     told = run.plan.model_dump()
@@ -54,18 +54,18 @@ def machine(**facts: str | None) -> Sheet:
     return Sheet(title="machine", facts={name: text for name, text in told.items() if text is not None})
 
 
-def hosts(run: Weighed, name: str, **limits: Any) -> dict[str, Any]:
+def hosts(run: ComparedRun, name: str, **limits: Any) -> dict[str, Any]:
     told = run.plan.hardware.model_dump()
     told["hosts"][name] |= limits
     return {"hardware": told}
 
 
-def workloads(run: Weighed, **fields: Any) -> dict[str, Any]:
+def workloads(run: ComparedRun, **fields: Any) -> dict[str, Any]:
     (one,) = run.plan.suite.model_dump()["workloads"]
     return {"suite": {"workloads": [{**one, **fields}]}}
 
 
-def test_runs_whose_quotas_have_other_periods_are_not_compared_and_neither_is_one_that_does_not_tell(run: Weighed) -> None:
+def test_runs_whose_quotas_have_other_periods_are_not_compared_and_neither_is_one_that_does_not_tell(run: ComparedRun) -> None:
     hardware = hosts(run, "gateway-1", cpus=0.6)["hardware"]
     kept = {name: changed(run, hardware=hardware | {"cpu_period": period_s}) for name, period_s in PERIODS.items()}
     assert guard(kept["short"], kept["short"], PAIRS).unlike == ()
@@ -74,7 +74,7 @@ def test_runs_whose_quotas_have_other_periods_are_not_compared_and_neither_is_on
             guard(kept["short"], kept[other], PAIRS)
 
 
-def test_a_run_is_like_itself_in_everything(run: Weighed) -> None:
+def test_a_run_is_like_itself_in_everything(run: ComparedRun) -> None:
     found = guard(run, run, PAIRS)
     assert found.same == GUARD_FACTS
     assert (found.unknown, found.unlike, found.differs) == ((), (), ())
@@ -104,7 +104,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("fact", GUARD_FACTS)
-def test_each_guard_fact_that_differs_is_refused_by_its_name_unless_told(fact: str, run: Weighed) -> None:
+def test_each_guard_fact_that_differs_is_refused_by_its_name_unless_told(fact: str, run: ComparedRun) -> None:
     other = changed(run, **CHANGES[fact](run))
     with pytest.raises(UsageError, match=rf"(?m)^  {fact}[: ]") as refused:
         guard(run, other, PAIRS)
@@ -115,14 +115,14 @@ def test_each_guard_fact_that_differs_is_refused_by_its_name_unless_told(fact: s
     assert guard(run, other, PAIRS, ["all"]).unlike == found.unlike
 
 
-def test_all_that_differs_is_listed_at_once_with_both_values(run: Weighed) -> None:
+def test_all_that_differs_is_listed_at_once_with_both_values(run: ComparedRun) -> None:
     other = changed(run, sheet=machine(cpu="another", cpus="4"), suite={"seed": 7})
     with pytest.raises(UsageError) as refused:
         guard(run, other, PAIRS, ["seed"])
     assert refused.value.message.splitlines()[1:] == ["  cpu: made up in A, another in B", "  cpus: 2 in A, 4 in B"]
 
 
-def test_a_fact_that_one_run_does_not_tell_differs_and_one_that_none_tells_is_unknown(run: Weighed) -> None:
+def test_a_fact_that_one_run_does_not_tell_differs_and_one_that_none_tells_is_unknown(run: ComparedRun) -> None:
     silent = changed(run, sheet=machine(cpu=None))
     with pytest.raises(UsageError, match="cpu: made up in A, not known in B"):
         guard(run, silent, PAIRS)
@@ -131,11 +131,11 @@ def test_a_fact_that_one_run_does_not_tell_differs_and_one_that_none_tells_is_un
     assert "cpu" not in found.same
 
 
-def test_memory_that_differs_by_what_a_kernel_keeps_is_the_same(run: Weighed) -> None:
+def test_memory_that_differs_by_what_a_kernel_keeps_is_the_same(run: ComparedRun) -> None:
     assert guard(run, changed(run, sheet=machine(memory="24684012 kB")), PAIRS).unlike == ()
 
 
-def test_a_workload_or_a_worker_count_that_one_run_has_more_is_no_difference(run: Weighed) -> None:
+def test_a_workload_or_a_worker_count_that_one_run_has_more_is_no_difference(run: ComparedRun) -> None:
     (one,) = run.plan.suite.model_dump()["workloads"]
     more = changed(run, suite={"workloads": [{**one, "workers": (1, 64)}, {**one, "name": "other", "runtime": 9.0}]})
     found = guard(run, more, PAIRS)
@@ -143,7 +143,7 @@ def test_a_workload_or_a_worker_count_that_one_run_has_more_is_no_difference(run
     assert [one.text for one in found.differs] == ["workloads: small-read at 1 in A, small-read at 1/64, other at 1 in B"]
 
 
-def test_what_is_the_point_of_comparing_is_listed_and_not_refused(run: Weighed) -> None:
+def test_what_is_the_point_of_comparing_is_listed_and_not_refused(run: ComparedRun) -> None:
     told = [one.model_dump() for one in run.plan.layouts]
     told[1] |= {"release": "swift-2.38", "settings": {"proxy": {"workers": 4}}}
     other = changed(run, layouts=told, sheet=machine(**{"package boto3": "1.45", "load before": "9 9 9"}))
@@ -157,19 +157,19 @@ def test_what_is_the_point_of_comparing_is_listed_and_not_refused(run: Weighed) 
     }
 
 
-def test_differences_are_written_with_the_guard_facts_first(run: Weighed) -> None:
+def test_differences_are_written_with_the_guard_facts_first(run: ComparedRun) -> None:
     other = changed(run, suite={"seed": 7})
     other = other.model_copy(update={"manifest": other.manifest.model_copy(update={"weighbridge_version": ""})})
     lines = differences_csv(guard(run, other, PAIRS, ["seed"])).splitlines()
     assert lines == ["guard,fact,of,a,b", "yes,seed,,2014,7", "no,weighbridge,,0.1.0,not known"]
 
 
-def test_a_name_that_is_no_guard_fact_is_answered_with_the_closest(run: Weighed) -> None:
+def test_a_name_that_is_no_guard_fact_is_answered_with_the_closest(run: ComparedRun) -> None:
     with pytest.raises(UsageError, match="no guard fact 'kernal' \\(did you mean 'kernel'\\?\\)"):
         guard(run, run, PAIRS, ["kernal"])
 
 
-def test_layouts_are_matched_by_name_or_as_asked(run: Weighed) -> None:
+def test_layouts_are_matched_by_name_or_as_asked(run: ComparedRun) -> None:
     assert match(run, run) == PAIRS
     assert match(run, run, ["swift"]) == (("swift", "swift"),)
     assert match(run, run, ["rgw-beast=swift"]) == (("rgw-beast", "swift"),)
@@ -183,13 +183,13 @@ def test_layouts_are_matched_by_name_or_as_asked(run: Weighed) -> None:
         (["swift", "swift=swift"], "named twice"),
     ],
 )
-def test_layouts_that_are_not_there_are_refused(asked: list[str], said: str, run: Weighed) -> None:
+def test_layouts_that_are_not_there_are_refused(asked: list[str], said: str, run: ComparedRun) -> None:
     with pytest.raises(UsageError) as refused:
         match(run, run, asked)
     assert said in str(refused.value)
 
 
-def test_runs_without_a_layout_in_common_are_refused_with_what_each_has(run: Weighed) -> None:
+def test_runs_without_a_layout_in_common_are_refused_with_what_each_has(run: ComparedRun) -> None:
     told = [{**one.model_dump(), "name": f"{one.name}-tuned"} for one in run.plan.layouts]
     with pytest.raises(UsageError, match="A has rgw-beast, swift; B has rgw-beast-tuned, swift-tuned"):
         match(run, changed(run, layouts=told))

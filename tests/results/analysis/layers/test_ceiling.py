@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from weighbridge.results.analysis.layers.ceiling import Asked, Ceiling, Gap, ceiling
+from weighbridge.results.analysis.layers.ceiling import Ceiling, CeilingGap, CeilingQuery, ceiling
 from weighbridge.results.analysis.sameness import BOUNDS, FREE_BOUND
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.resolved import PlannedStructure
@@ -25,8 +25,8 @@ def structure(**changes: Any) -> PlannedStructure:
     return PlannedStructure.model_validate({**known, **changes})
 
 
-def asked(operation: str = "read", size: float = 64_000, *, in_order: bool = False) -> Asked:
-    return Asked.model_validate({"operation": operation, "size_bytes": size, "in_order": in_order, "clients": ("client-1",)})
+def asked(operation: str = "read", size: float = 64_000, *, in_order: bool = False) -> CeilingQuery:
+    return CeilingQuery.model_validate({"operation": operation, "size_bytes": size, "in_order": in_order, "clients": ("client-1",)})
 
 
 def disk(host: str, name: str, operation: str, pick: str, value_mb: float, **more: Any) -> Attested:
@@ -58,7 +58,7 @@ DISKS = [
 ]
 
 
-def rate(found: Ceiling | Gap) -> float:
+def rate(found: Ceiling | CeilingGap) -> float:
     assert isinstance(found, Ceiling), found
     return found.bytes_s / MB
 
@@ -118,22 +118,22 @@ def test_over_deployments_it_is_the_median() -> None:
 
 def test_a_disk_that_was_not_measured_makes_a_gap_and_no_smaller_sum() -> None:
     found = ceiling("disk", [one for one in DISKS if one.host == "store-1"], structure(), asked("read"))
-    assert found == Gap(why="not measured on every disk that objects are kept on")
+    assert found == CeilingGap(why="not measured on every disk that objects are kept on")
 
 
 def test_without_figures_at_the_sizes_of_objects_there_is_a_gap_that_says_how_to_get_them() -> None:
     plain = [one.model_copy(update={"operation": None, "pick": None, "request_bytes": None}) for one in DISKS]
-    assert ceiling("disk", plain, structure(), asked("read")) == Gap(why="not measured: --layers disk")
-    assert ceiling("disk", [], structure(), asked("read")) == Gap(why="not measured: --layers disk")
+    assert ceiling("disk", plain, structure(), asked("read")) == CeilingGap(why="not measured: --layers disk")
+    assert ceiling("disk", [], structure(), asked("read")) == CeilingGap(why="not measured: --layers disk")
 
 
 def test_what_is_kept_in_memory_has_no_ceiling_of_disks() -> None:
-    assert ceiling("disk", DISKS, structure(disks={}), asked("read")) == Gap(why="objects are kept in memory, on no disk")
+    assert ceiling("disk", DISKS, structure(disks={}), asked("read")) == CeilingGap(why="objects are kept in memory, on no disk")
 
 
 def test_of_a_gateway_that_nobody_here_knows_nothing_is_told() -> None:
     for kind in ("disk", "osd", "network"):
-        assert isinstance(ceiling(kind, DISKS, None, asked("read")), Gap)
+        assert isinstance(ceiling(kind, DISKS, None, asked("read")), CeilingGap)
 
 
 def test_the_bound_is_wider_where_no_limit_holds_a_figure() -> None:
@@ -150,8 +150,8 @@ def test_osds_that_bench_themselves_write_by_the_replicas() -> None:
         for number, host in enumerate(STORES)
     ]
     assert rate(ceiling("osd", told, structure(), asked("write"))) == (30 + 30) / 2
-    assert ceiling("osd", told[:1], structure(), asked("write")) == Gap(why="not measured on every host of OSDs")
-    assert isinstance(ceiling("osd", told, structure(), asked("read")), Gap)
+    assert ceiling("osd", told[:1], structure(), asked("write")) == CeilingGap(why="not measured on every host of OSDs")
+    assert isinstance(ceiling("osd", told, structure(), asked("read")), CeilingGap)
 
 
 def nics(**mb_s: float) -> dict[str, float]:
@@ -166,7 +166,7 @@ def links(client: float, gateway: float, store: float) -> tuple[list[Attested], 
     return told, {name: value * MB * 8 for name, value in limits.items()}
 
 
-def network(hosts: tuple[list[Attested], dict[str, float]], operation: str, **changes: Any) -> Ceiling | Gap:
+def network(hosts: tuple[list[Attested], dict[str, float]], operation: str, **changes: Any) -> Ceiling | CeilingGap:
     told, limits = hosts
     return ceiling("network", told, structure(**changes), asked(operation).model_copy(update={"nics_bit_s": limits}))
 
@@ -187,7 +187,9 @@ def test_all_clients_that_make_the_load_carry_it_together() -> None:
     assert isinstance(found, Ceiling)
     assert found.how == "what client-1, client-2 receive"
     unknown = both.model_copy(update={"clients": ("client-1", "client-3")})
-    assert ceiling("network", told, structure(), unknown) == Gap(why="not measured: what client-3 is sent (--layers network)")
+    assert ceiling("network", told, structure(), unknown) == CeilingGap(
+        why="not measured: what client-3 is sent (--layers network)"
+    )
 
 
 def test_a_gateway_among_slower_stores_is_not_taken_for_as_slow_as_one_of_them() -> None:
@@ -228,7 +230,7 @@ def test_of_a_pair_that_was_measured_alone_and_among_others_the_better_is_what_i
 def test_a_link_that_was_not_measured_makes_a_gap_that_names_it() -> None:
     told, limits = links(100, 500, 500)
     lacking = [one for one in told if "store-2" not in (one.sender, one.receiver)]
-    assert network((lacking, limits), "read") == Gap(why="not measured: what store-2 sends (--layers network)")
+    assert network((lacking, limits), "read") == CeilingGap(why="not measured: what store-2 sends (--layers network)")
 
 
 def test_links_without_limits_are_as_fast_as_they_were_seen_to_be() -> None:

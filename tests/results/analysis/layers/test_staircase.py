@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from weighbridge.results.analysis.layers.ascent import beside, doubted, staircases
 from weighbridge.results.analysis.layers.staircase import Staircase, doubts, gaps, percent, staircase_csv
+from weighbridge.results.analysis.layers.staircases import beside, doubted, staircases
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import Resource
 from weighbridge.results.record.attestation import Attested

@@ -8,7 +8,7 @@ from fake_run import WORKLOADS, fake_run
 from made_up import fake_measurement
 from weighbridge.results.analysis.steps.summary import rows_of, summarize
 from weighbridge.results.analysis.steps.use import Resource, StepUse
-from weighbridge.results.analysis.steps.visit import Visit, read_visits, visit
+from weighbridge.results.analysis.steps.visit import JudgedStep, read_visits, visit
 from weighbridge.results.derivation import derive
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Measurement
@@ -75,7 +75,7 @@ def spoilt(runs: Path) -> RunStore:
     return run
 
 
-def by_layout(run: RunStore) -> dict[tuple[str, int], Visit]:
+def by_layout(run: RunStore) -> dict[tuple[str, int], JudgedStep]:
     return {(key.layout, key.repeat): one for key, one in read_visits(run, run.plan()).items()}
 
 

@@ -12,7 +12,7 @@ from fake_run import fake_run
 from weighbridge.common.errors import UsageError
 from weighbridge.results import derive
 from weighbridge.results.analysis.steps.summary import Point, Row
-from weighbridge.results.analysis.study.study import FILE, NOT_REPLAYED, Outcome, StudyRun, outcome, published_lines, study_of
+from weighbridge.results.analysis.study.study import FILE, NOT_REPLAYED, StudyOutcome, StudyRun, outcome, published_lines, study_of
 from weighbridge.results.record.resolved import PlannedHardware, PlannedLayout, ResolvedPlan
 from weighbridge.results.record.store import write_whole
 from weighbridge.suites import Suite
@@ -59,7 +59,7 @@ def rows_of(study: Study, plan: ResolvedPlan) -> list[Row]:
     return found
 
 
-def outcome_of(name: str, rows: Sequence[Row] | None = None) -> Outcome:
+def outcome_of(name: str, rows: Sequence[Row] | None = None) -> StudyOutcome:
     study = STUDIES[name]
     plan = plan_of(study)
     return outcome(StudyRun(study=study, scale="lab"), plan, rows_of(study, plan) if rows is None else rows)

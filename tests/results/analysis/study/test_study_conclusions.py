@@ -13,7 +13,7 @@ from weighbridge.results.analysis.study import study_conclusions
 from weighbridge.results.analysis.study.study_conclusions import Held, conclusions
 from weighbridge.results.doubt import Doubt, PairDoubt
 from weighbridge.suites import Bounds
-from weighbridge.suites.studies import Check, Study, loader
+from weighbridge.suites.studies import ConclusionCheck, Study, loader
 
 SHIPPED = {name: loader.load(path)[1] for name, path in loader.shipped().items()}
 STUDY_2014 = SHIPPED["swift-vs-rgw-read-2014"]
@@ -237,7 +237,7 @@ def test_the_study_of_2014_has_its_nine_conclusions_and_its_replay_measures_ever
 )
 def test_a_check_that_names_too_little_is_refused(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Check.model_validate(cells("better") | changed)
+        ConclusionCheck.model_validate(cells("better") | changed)
 
 
 def test_a_conclusion_about_a_variant_that_the_study_does_not_have_is_refused() -> None:

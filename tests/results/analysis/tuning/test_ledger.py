@@ -7,7 +7,7 @@ import math
 import pytest
 
 from fake_trials import THREADS, TRIAL_S, Rig, arm, tuning_run
-from weighbridge.results.analysis.tuning.ledger import Entry, Ledger, ledger
+from weighbridge.results.analysis.tuning.ledger import Ledger, LedgerEntry, ledger
 from weighbridge.results.analysis.tuning.readings import NO_BASELINE
 from weighbridge.results.record.trial import Arm, TuningRun
 from weighbridge.suites import Bounds
@@ -22,7 +22,7 @@ def book(rig: Rig) -> Ledger:
     return ledger(rig.run, rig.trials, rig.visits)
 
 
-def entry(rig: Rig, who: Arm = FEW) -> Entry:
+def entry(rig: Rig, who: Arm = FEW) -> LedgerEntry:
     found = book(rig).entry(who)
     assert found is not None
     return found

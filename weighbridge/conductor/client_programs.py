@@ -29,7 +29,7 @@ class _Program:
     told: threading.Thread
 
 
-class Beside:
+class ClientPrograms:
     """Such programs, each of which ends when its stdin closes; `end_s` is how long they may take for it, all together.
 
     A context manager whose end ends all of them. `check` and `close` may be called at any time.

@@ -11,9 +11,9 @@ import gevent
 
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.engine._native import object_name, object_size
-from weighbridge.drivers.locust.allowance import Allowance
-from weighbridge.drivers.locust.crew import NativeCrew, Pulse
+from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
 from weighbridge.drivers.locust.object_servers import account_at
+from weighbridge.drivers.locust.worker_group import NativeCrew, WorkerProgress
 from weighbridge.drivers.order import Prepare, Prepared, Progress, Setup
 from weighbridge.suites import Workload
 
@@ -23,10 +23,10 @@ log = logging.getLogger(__name__)
 SAY_S = 0.4
 
 
-class Stock:
+class PreparedObjects:
     """Knows which workloads' objects stand at the target. Written by the native engine, whoever makes the load."""
 
-    def __init__(self, setup: Setup, allowance: Allowance) -> None:
+    def __init__(self, setup: Setup, allowance: CpuAllowance) -> None:
         self._setup = setup
         self._allowance = allowance
         self._standing: dict[str, Workload] = {}
@@ -93,7 +93,9 @@ class Stock:
         if workload.needs_objects:
             crew = NativeCrew(self._setup, self._account, workload, self._allowance.cpus)
             crew.delete_prepared(parallel)
-            pulse = self._follow(crew, Pulse(), lambda now: say(_progress("cleanup", now.done, workload.objects.count, now)))
+            pulse = self._follow(
+                crew, WorkerProgress(), lambda now: say(_progress("cleanup", now.done, workload.objects.count, now))
+            )
             deleted = pulse.done // self._copies
             if self.lists_nothing:
                 return deleted, workload.objects.count - deleted
@@ -165,7 +167,7 @@ class Stock:
         crew = NativeCrew(self._setup, self._account, workload, self._allowance.cpus)
         try:
             start(crew)
-            pulse = self._follow(crew, Pulse(), lambda now: say(_progress(phase, now.done // self._copies, count, now)))
+            pulse = self._follow(crew, WorkerProgress(), lambda now: say(_progress(phase, now.done // self._copies, count, now)))
         finally:
             crew.stop(0.0)
         done = pulse.done // self._copies
@@ -176,7 +178,7 @@ class Stock:
                 f"last error: {pulse.last_error}"
             )
 
-    def _follow(self, crew: NativeCrew, before: Pulse, tell: Callable[[Pulse], None]) -> Pulse:
+    def _follow(self, crew: NativeCrew, before: WorkerProgress, tell: Callable[[WorkerProgress], None]) -> WorkerProgress:
         """Wait for the crew to be idle again; what no longer moves at all has a deadline."""
         moved_s = said_s = time.monotonic()
         last = before
@@ -194,5 +196,5 @@ class Stock:
         return now
 
 
-def _progress(phase: str, done: int, total: int, pulse: Pulse) -> Progress:
+def _progress(phase: str, done: int, total: int, pulse: WorkerProgress) -> Progress:
     return Progress.model_validate({"phase": phase, "done": done, "total": max(done, total), "errors": pulse.failed})

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from weighbridge.gateways.front import Backend
 from weighbridge.gateways.gateway import Site
 from weighbridge.gateways.swift import config
-from weighbridge.gateways.swift.settings import SERVERS, Place, Settings
+from weighbridge.gateways.swift.settings import SERVERS, SwiftPlacement, SwiftSettings
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class Device:
     name: str
 
 
-class Roster:
+class SwiftServers:
     """The servers that a placement and its settings make on hosts at these places."""
 
-    def __init__(self, place: Place, settings: Settings, sites: Mapping[str, Site]) -> None:
+    def __init__(self, place: SwiftPlacement, settings: SwiftSettings, sites: Mapping[str, Site]) -> None:
         self.sites: Mapping[str, Site] = {name: sites[name] for name in place.hosts}
         self.stores = tuple(sites[name] for name in place.storage)
         self.caches = tuple(sites[name] for name in place.proxy)

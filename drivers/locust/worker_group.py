@@ -18,7 +18,7 @@ from weighbridge.results.record.measurement import ErrorClass, Second, Tally
 from weighbridge.suites import Workload
 
 
-class Pulse(Record):
+class WorkerProgress(Record):
     """How a crew is getting on, since it was made, whether recorded or not."""
 
     started: NonNegativeInt = 0
@@ -53,7 +53,7 @@ class Window(Record):
     """Why that is not its host's quota, where it is not."""
 
 
-class Crew(Protocol):
+class WorkerGroup(Protocol):
     """The workers of one process. Each is a closed loop (or, at a constant rate, a clock) with one request outstanding."""
 
     def add_worker(self, index: int, of: int, repeat: int) -> None:
@@ -74,7 +74,7 @@ class Crew(Protocol):
     def renew(self, account: Account) -> None:
         """Send the token that the account has now with all that is asked from now on."""
 
-    def pulse(self) -> Pulse:
+    def pulse(self) -> WorkerProgress:
         """How it is getting on."""
 
     def snapshot(self) -> Window:
@@ -114,9 +114,9 @@ class NativeCrew:
         """See Crew."""
         self._engine.renew_token(account.token)
 
-    def pulse(self) -> Pulse:
+    def pulse(self) -> WorkerProgress:
         """See Crew."""
-        return Pulse.model_validate({**json.loads(self._engine.progress()), "started": self._engine.started()})
+        return WorkerProgress.model_validate({**json.loads(self._engine.progress()), "started": self._engine.started()})
 
     def snapshot(self) -> Window:
         """See Crew."""

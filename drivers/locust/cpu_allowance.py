@@ -9,24 +9,24 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Allowance:
+class CpuAllowance:
     """`cpus` it may use; `note` says why the quota is not known, where it is not."""
 
     cpus: float
     note: str = ""
 
 
-def allowance(proc: Path = Path("/proc/self")) -> Allowance:
+def allowance(proc: Path = Path("/proc/self")) -> CpuAllowance:
     """What this process may use. `proc` is its folder in a proc file system (another one in tests)."""
     affinity = float(len(os.sched_getaffinity(0)))
     try:
         folders = list(_folders((proc / "cgroup").read_text(), (proc / "mountinfo").read_text()))
         quotas = [quota for folder in folders if (quota := _quota(folder)) is not None]
     except (OSError, ValueError) as error:
-        return Allowance(affinity, f"the driver's CPU quota could not be read: {error}")
+        return CpuAllowance(affinity, f"the driver's CPU quota could not be read: {error}")
     if not folders:
-        return Allowance(affinity, "the driver's CPU quota is not known: no cgroup file system is mounted where it runs")
-    return Allowance(min([affinity, *quotas]))
+        return CpuAllowance(affinity, "the driver's CPU quota is not known: no cgroup file system is mounted where it runs")
+    return CpuAllowance(min([affinity, *quotas]))
 
 
 def _folders(cgroup: str, mountinfo: str) -> Iterator[Path]:

@@ -12,14 +12,14 @@ from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.gateway import Below, Endpoint, Say, Standing
 from weighbridge.gateways.host import Host, Service
 from weighbridge.gateways.ports import await_ports
-from weighbridge.gateways.swift import beneath, config
-from weighbridge.gateways.swift.change import Stood, told
-from weighbridge.gateways.swift.cluster import Cluster
+from weighbridge.gateways.swift import below, config
+from weighbridge.gateways.swift.change import SwiftDeployment, told
+from weighbridge.gateways.swift.cluster import SwiftCluster
 from weighbridge.gateways.swift.facts import LOG
 from weighbridge.gateways.swift.files import Secrets, files, put
-from weighbridge.gateways.swift.roster import Roster
 from weighbridge.gateways.swift.settings import SERVERS
 from weighbridge.gateways.swift.standing import SwiftStanding
+from weighbridge.gateways.swift.swift_servers import SwiftServers
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import verify
 
@@ -32,7 +32,7 @@ _HTTP_PORT = 80
 _ENVIRONMENT = {"EVENTLET_NO_GREENDNS": "yes"}
 
 
-class Rise:
+class SwiftBringUp:
     """One bring-up.
 
     Rings are computed while disks are formatted and before any server starts: ten Python programs starting at once leave no
@@ -40,13 +40,13 @@ class Rise:
     minute. The front starts when the proxies answer: its first health checks find them.
     """
 
-    def __init__(self, cluster: Cluster, hosts: Mapping[str, Host], client: Host, say: Say) -> None:
+    def __init__(self, cluster: SwiftCluster, hosts: Mapping[str, Host], client: Host, say: Say) -> None:
         self.cluster = cluster
         self.settings = cluster.settings
         self.hosts = hosts
         self.client = client
         self.say = say
-        self.roster = Roster(cluster.place, cluster.settings, hosts)
+        self.roster = SwiftServers(cluster.place, cluster.settings, hosts)
         self.stores = [hosts[name] for name in cluster.place.storage]
         self.caches = [hosts[name] for name in cluster.place.proxy]
         self.front = cluster.front()
@@ -69,7 +69,7 @@ class Rise:
         self.say(f"verified: {verified}")
         if self.settings.background:
             self._start_background()
-        stood = Stood(
+        stood = SwiftDeployment(
             cluster=self.cluster,
             hosts=self.hosts,
             client=self.client,
@@ -171,14 +171,14 @@ class Rise:
             base = f"http://{self.roster.front.address}" + (f":{self.front.port}" if self.front.port != _HTTP_PORT else "")
         else:
             base = f"http://{self.roster.proxies[0].address}:{self.roster.proxies[0].port}"
-        return beneath.endpoints(base, self.secret.key, self.settings)
+        return below.endpoints(base, self.secret.key, self.settings)
 
     def _below(self) -> Below:
         """Asked when a layer is measured: reading the ring costs a start of Python."""
         gateway: tuple[Endpoint, ...] = ()
         if self.front is not None:
-            gateway = beneath.direct(self.roster.proxies[0], self.secret.key, self.settings, fronted=True)
-        servers = beneath.object_servers(self.caches[0], self.stores, self.secret, self.settings.replicas)
+            gateway = below.direct(self.roster.proxies[0], self.secret.key, self.settings, fronted=True)
+        servers = below.object_servers(self.caches[0], self.stores, self.secret, self.settings.replicas)
         return Below(gateway=gateway, swift=servers)
 
     def _start_background(self) -> None:

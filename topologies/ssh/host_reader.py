@@ -26,7 +26,7 @@ from weighbridge.gateways.host import Counters, DiskCounters
 from weighbridge.topologies.kept_logs import MOST_BYTES, MOST_FILES
 from weighbridge.topologies.ssh import tell_host
 from weighbridge.topologies.ssh.program import RemoteProgram
-from weighbridge.topologies.ssh.services import Process
+from weighbridge.topologies.ssh.services import HostProcess
 
 END_S: Final = 5.0
 LONGEST_ANSWER_BYTES: Final = 64 * 2**20
@@ -48,7 +48,7 @@ class News(Record):
     more: bool
 
 
-class Teller:
+class HostReader:
     """The program, for as long as the deployment stands. Questions of several threads are asked one after the other."""
 
     def __init__(self, program: RemoteProgram, name: str, *, errors: Path) -> None:
@@ -67,7 +67,7 @@ class Teller:
             raise TargetError(f"{self._name}: what it says it has used are no counters: {printable(told)}")
         return told
 
-    def there(self, processes: Sequence[Process]) -> list[bool]:
+    def there(self, processes: Sequence[HostProcess]) -> list[bool]:
         """Which of these very processes are there. Raises TargetError."""
         told = self._ask({"ask": "there", "processes": [[one.pid, one.started] for one in processes]})
         if not isinstance(told, list) or len(told) != len(processes):

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from weighbridge.gateways.gateway import Endpoint
-from weighbridge.topologies.deployment import Place, Stands, standing
+from weighbridge.topologies.deployment import Stands, StatePlace, standing
 
 if TYPE_CHECKING:
     from weighbridge.topologies.hardware import Hardware
-    from weighbridge.topologies.ssh.leftovers import Stood, Swept
+    from weighbridge.topologies.ssh.leftovers import ClaimedDeployment, Swept
 
 
-def print_standing(place: Place, console: Console) -> None:
+def print_standing(place: StatePlace, console: Console) -> None:
     """Print every deployment that stands, and which of its daemons have died. Raises TargetError where nobody can tell."""
     found = standing(place)
     if not found:
@@ -26,7 +26,7 @@ def print_standing(place: Place, console: Console) -> None:
             console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def lifeless(stands: Stands, place: Place) -> list[str]:
+def lifeless(stands: Stands, place: StatePlace) -> list[str]:
     """The lines about what has died of a deployment on hosts of the lab; none where all of it runs.
 
     What runs on real hosts they alone can tell, and the file that says how they are reached is not known here.
@@ -45,7 +45,7 @@ def lifeless(stands: Stands, place: Place) -> list[str]:
     return _changed([_dead(one.service, one.host, f"{folder / 'logs' / one.host / one.service}.out") for one in dead])
 
 
-def lifeless_there(stood: Stood, stands: Stands | None, there: Swept, hardware: Hardware) -> list[str]:
+def lifeless_there(stood: ClaimedDeployment, stands: Stands | None, there: Swept, hardware: Hardware) -> list[str]:
     """The same of a deployment on real hosts, as they told it, and which of its hosts did not tell.
 
     `stands`: what this machine knows of it. Where it knows nothing, any host that did not answer may be one of its own.

@@ -10,8 +10,8 @@ from typing import Final
 
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.cosbench.archive import Archived, Folder, collect
-from weighbridge.drivers.cosbench.controller import FINAL, Controller, Seen, Unanswered
-from weighbridge.drivers.cosbench.ending import Ending
+from weighbridge.drivers.cosbench.controller import FINAL, Controller, Unanswered, WorkloadState
+from weighbridge.drivers.cosbench.ending import EndRequest
 from weighbridge.drivers.cosbench.script import INTERVAL_S, Script
 
 POLL_S: Final = 0.4
@@ -27,10 +27,10 @@ CANCEL_S: Final = 5.0
 log = logging.getLogger(__name__)
 
 
-class Errand:
+class Submission:
     """Does scripts at one controller, one after the other."""
 
-    def __init__(self, controller: Controller, folder: Folder, ending: Ending) -> None:
+    def __init__(self, controller: Controller, folder: Folder, ending: EndRequest) -> None:
         self._controller = controller
         self._folder = folder
         self._ending = ending
@@ -51,7 +51,7 @@ class Errand:
         log.info("%s ended as %s", number, seen.state)
         return collect(self._folder, number, script.name, seen.submitted, seen.state, self._ending.wait)
 
-    def _follow(self, number: str, script: Script, patience_s: float, began: Callable[[str], None]) -> Seen:
+    def _follow(self, number: str, script: Script, patience_s: float, began: Callable[[str], None]) -> WorkloadState:
         submitted_s = heard_s = time.monotonic()
         running_s: float | None = None
         told: set[str] = set()
@@ -84,7 +84,7 @@ class Errand:
                 )
             self._ending.wait(POLL_S)
 
-    def _look(self, number: str) -> Seen:
+    def _look(self, number: str) -> WorkloadState:
         for one in self._controller.index().active:
             if one.id == number:
                 return one

@@ -1,6 +1,6 @@
 """A driver that makes no load: it answers every order at once with made-up measurements, the same ones for the same seed.
 
-`python -m weighbridge.drivers.fake [--fail ORDER] [--end ORDER] [--hang ORDER]`: answer that kind of order by Failed,
+`python -m tests.support.fake_driver [--fail ORDER] [--end ORDER] [--hang ORDER]`: answer that kind of order by Failed,
 by ending, or never.
 The figures hang together: counts, sums and per-second series add up, and Little's law holds.
 """
@@ -17,7 +17,7 @@ from hdrh.histogram import HdrHistogram
 
 from weighbridge.drivers.order import (
     ORDER,
-    Age,
+    AgeBuckets,
     Aged,
     Cleaned,
     Cleanup,
@@ -43,8 +43,8 @@ COST = {"read": 1.0, "write": 1.6, "delete": 0.7, "list": 1.2, "head": 0.5}
 
 def latencies_us(setup: Setup, step: Step, operation: Operation) -> list[int]:
     """`VALUES` latencies in us: lognormal, slower above 8 workers, a tenth or so apart between targets and repeats."""
-    place = random.Random(f"{setup.seed} {setup.target.api} {setup.target.url}")  # noqa: S311 - not for secrets
-    dice = random.Random(f"{setup.seed} {setup.target.url} {step.workload.name} {step.workers} {step.repeat} {operation}")  # noqa: S311
+    place = random.Random(f"{setup.seed} {setup.target.api} {setup.target.url}")
+    dice = random.Random(f"{setup.seed} {setup.target.url} {step.workload.name} {step.workers} {step.repeat} {operation}")
     size_bytes = step.workload.objects.mean_bytes if operation in ("read", "write") else 0
     base_us = (2000 + size_bytes / 100) * COST[operation] * max(1, step.workers / 8) * place.uniform(0.9, 1.1)
     return [max(1, round(base_us * dice.lognormvariate(0, 0.25))) for _ in range(VALUES)]
@@ -106,7 +106,7 @@ def answer(setup: Setup | None, order: Order, say: Callable[[Event], None]) -> E
         for done in (0.25, 0.5, 1.0):
             say(Progress(phase="measure", done=done * order.workload.runtime, total=order.workload.runtime, operations_per_s=100))
         return Measured(measurement=measure(setup, order))
-    if isinstance(order, Age):
+    if isinstance(order, AgeBuckets):
         bytes_ = round(order.objects * order.age.objects(1).mean_bytes)
         return Aged(objects=order.objects, bytes=bytes_, filled_bytes=bytes_, rounds=(), seconds=0.001, fingerprint="made up")
     return Cleaned(deleted=order.workload.objects.count if isinstance(order, Cleanup) and order.what == "all" else 0)
@@ -114,7 +114,7 @@ def answer(setup: Setup | None, order: Order, say: Callable[[Event], None]) -> E
 
 def main() -> int:
     """Answer orders on stdin until Quit or its end."""
-    parser = argparse.ArgumentParser(prog="python -m weighbridge.drivers.fake", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.support.fake_driver", description=__doc__)
     for flaw in ("--fail", "--end", "--hang"):
         parser.add_argument(flaw, metavar="ORDER", help="kind of order, such as step")
     flaws = parser.parse_args()

@@ -12,7 +12,7 @@ from weighbridge.results.record.manifest import Manifest
 from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan
 
 
-class Weighed(Record):
+class ComparedRun(Record):
     """A run that was read. `rows` are those of the gateways as the report has them, twins with them."""
 
     folder: Path
@@ -33,7 +33,7 @@ class Weighed(Record):
         return {name: text for sheet in sheets for name, text in sheet.facts.items()}
 
 
-def weighed(folder: Path) -> Weighed:
+def weighed(folder: Path) -> ComparedRun:
     """Read a run, finished or not. Raises UsageError when it is none, InvalidMeasurement when something of it cannot be read."""
     data = RunData(folder)
-    return Weighed(folder=folder, manifest=data.manifest, plan=data.plan, rows=data.rows, attested=data.attested)
+    return ComparedRun(folder=folder, manifest=data.manifest, plan=data.plan, rows=data.rows, attested=data.attested)

@@ -20,13 +20,13 @@ from weighbridge.gateways.gateway import Below, CephBelow, Endpoint, Say, Standi
 from weighbridge.gateways.host import Host, Service
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.rgw import objectstore
-from weighbridge.gateways.rgw.cluster import Cluster
+from weighbridge.gateways.rgw.ceph_daemons import MON_PORTS, CephDaemons, Osd, Radosgw
+from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import DATA_POOL, KEYRING, pools, url
 from weighbridge.gateways.rgw.facts import Media
 from weighbridge.gateways.rgw.monitor import Ceph, Monitor, ask
 from weighbridge.gateways.rgw.releases import RELEASES
-from weighbridge.gateways.rgw.roster import MON_PORTS, Osd, Radosgw, Roster
-from weighbridge.gateways.rgw.running import Running, conf_of, front_files_of
+from weighbridge.gateways.rgw.running import RunningCluster, conf_of, front_files_of
 from weighbridge.gateways.rgw.standing import RgwStanding
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import verify
@@ -38,7 +38,7 @@ _CLEAN_WITHIN_S = 180.0
 _POLL_S = 0.05
 
 
-class Rise:
+class CephBringUp:
     """One bring-up, from empty hosts to a verified gateway on a healthy cluster.
 
     The order is what makes it short: the keyring is written here, not asked for; all pools are made while OSDs boot, so that
@@ -46,11 +46,11 @@ class Rise:
     neither PUT nor GET needs, comes last.
     """
 
-    def __init__(self, cluster: Cluster, hosts: Mapping[str, Host], client: Host, say: Say) -> None:
+    def __init__(self, cluster: CephCluster, hosts: Mapping[str, Host], client: Host, say: Say) -> None:
         self.cluster = cluster
         self.settings = cluster.settings
         self.release = RELEASES[cluster.release]
-        self.roster = Roster(cluster.place, cluster.settings, hosts)
+        self.roster = CephDaemons(cluster.place, cluster.settings, hosts)
         self.hosts = {name: hosts[name] for name in cluster.place.hosts}
         self.client = client
         self.say = say
@@ -98,7 +98,7 @@ class Rise:
         if self.settings.osd.objectstore == "bluestore":
             self._set_back(stores)
         radosgws = dict(zip(gateways, self.gateways, strict=True))
-        running = Running(
+        running = RunningCluster(
             cluster=self.cluster,
             hosts=self.hosts,
             client=self.client,

@@ -22,8 +22,8 @@ from weighbridge.results.record.step import Pass, StepKey
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.trial import Arm
 from weighbridge.suites import Workload
-from weighbridge.topologies.deployment import Deployment, Place, deploy
-from weighbridge.tuning.preparation import Ready
+from weighbridge.topologies.deployment import Deployment, StatePlace, deploy
+from weighbridge.tuning.preparation import PreparedTuning
 from weighbridge.tuning.space import Candidate, scope_between
 
 
@@ -35,7 +35,7 @@ class Brought:
     done: tuple[str, ...] = ()
 
 
-class Bench:
+class TrialDeployment:
     """Has one arm stand at a time; a context manager that takes everything away. Nothing stands before the first arm is wanted.
 
     `number` is what the first deployment is called, counted from 0 over all of the run. `driver` is the command line of Locust's.
@@ -43,10 +43,10 @@ class Bench:
 
     def __init__(
         self,
-        ready: Ready,
+        ready: PreparedTuning,
         store: RunStore,
         display: Display,
-        place: Place,
+        place: StatePlace,
         measuring: Measuring,
         *,
         number: int = 0,

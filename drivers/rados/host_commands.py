@@ -19,8 +19,8 @@ from weighbridge.common.errors import DriverError
 from weighbridge.common.piped import Piped
 from weighbridge.common.printed import json_value
 from weighbridge.common.record import Record
-from weighbridge.drivers.driver import GaveUp, Machine
-from weighbridge.drivers.order import Kept
+from weighbridge.drivers.driver import GaveUp, ToolHost
+from weighbridge.drivers.order import KeptFile
 
 PROGRAM: Final = "/usr/local/lib/weighbridge/at_once.py"
 TICK_S: Final = 0.4
@@ -33,7 +33,7 @@ QUIET: Final[Mapping[str, str]] = {"CEPH_ARGS": "--admin_socket="}
 
 
 @dataclass
-class Ran:
+class CommandOutput:
     """One command. `lines` are what it printed, with seconds after the start of all of them."""
 
     argv: tuple[str, ...]
@@ -55,19 +55,19 @@ class Ran:
         return "\n".join(line for _, line in self.lines)
 
 
-Tick = Callable[[float, Sequence[Ran]], bool]
+Tick = Callable[[float, Sequence[CommandOutput]], bool]
 """Told the seconds since the start and what has been printed so far; true means that they shall stop."""
 
 
-class Crew:
+class HostCommands:
     """Runs commands on one host; `log` gets what the program that starts them there says to people."""
 
-    def __init__(self, machine: Machine, log: Path) -> None:
+    def __init__(self, machine: ToolHost, log: Path) -> None:
         self._machine = machine
         self._log = log
         self._program: Piped | None = None
 
-    def run(self, commands: Sequence[Sequence[str]], tick: Tick, *, within_s: float) -> list[Ran]:
+    def run(self, commands: Sequence[Sequence[str]], tick: Tick, *, within_s: float) -> list[CommandOutput]:
         """Start all commands at once and wait for their ends; a stopped one may end as it likes, any other with 0.
 
         Raises GaveUp with what was printed when one fails, or when they have not ended after `within_s`.
@@ -76,7 +76,7 @@ class Crew:
         self._machine.put(PROGRAM, source)
         program = self._machine.spawn(["python3", "-I", PROGRAM], stderr=self._log, env=QUIET)
         self._program = program
-        ran = [Ran(tuple(argv)) for argv in commands]
+        ran = [CommandOutput(tuple(argv)) for argv in commands]
         try:
             self._send(program, json.dumps([list(one.argv) for one in ran]))
             self._follow(program, ran, tick, within_s)
@@ -100,7 +100,7 @@ class Crew:
         if program.stdout is not None:
             program.stdout.close()
 
-    def _follow(self, program: Piped, ran: list[Ran], tick: Tick, within_s: float) -> None:
+    def _follow(self, program: Piped, ran: list[CommandOutput], tick: Tick, within_s: float) -> None:
         assert program.stdout is not None  # noqa: S101 - spawn promises pipes
         pipe = program.stdout.fileno()
         began = told = time.monotonic()
@@ -135,7 +135,7 @@ class Crew:
         except OSError as error:
             raise DriverError(f"{self._machine.name}: {PROGRAM} ended before it had read what to run: {error}") from error
 
-    def _gave_up(self, ran: Sequence[Ran], what: str) -> GaveUp:
+    def _gave_up(self, ran: Sequence[CommandOutput], what: str) -> GaveUp:
         # Those that were killed because another one failed say nothing about why.
         failed = sorted((one.seconds, number) for number, one in enumerate(ran) if one.code not in (None, 0))
         running = [(0.0, number) for number, one in enumerate(ran) if one.code is None]
@@ -151,13 +151,13 @@ class Crew:
         return GaveUp(what, advice=f"what started it: {self._log}", kept=kept_of(ran))
 
 
-def kept_of(ran: Sequence[Ran], name: str = "") -> tuple[Kept, ...]:
+def kept_of(ran: Sequence[CommandOutput], name: str = "") -> tuple[KeptFile, ...]:
     """What commands printed, each as a file."""
     files = []
     for number, one in enumerate(ran):
         head = f"$ {' '.join(one.argv)}\n"
         tail = f"\n--- besides\n{one.errors}" if one.errors.strip() else ""
-        files.append(Kept(name=f"{name or one.name}-{number}.txt", text=f"{head}{one.text}\n{tail}"))
+        files.append(KeptFile(name=f"{name or one.name}-{number}.txt", text=f"{head}{one.text}\n{tail}"))
     return tuple(files)
 
 
@@ -181,7 +181,7 @@ class _End(Record):
     errors: str
 
 
-def _hear(ran: list[Ran], line: bytes) -> None:
+def _hear(ran: list[CommandOutput], line: bytes) -> None:
     """Take in what at_once.py told. Raises DriverError when it is none of its lines."""
     told = json_value(PROGRAM, line, DriverError)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weighbridge.common.quantities import show_bytes
-from weighbridge.drivers.rados import Cluster, osd_figures
+from weighbridge.drivers.rados import RadosCluster, osd_figures
 from weighbridge.results.record.attestation import Attested
 from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment
@@ -17,7 +17,7 @@ def ask_osds(deployment: Deployment, suite: Suite, repeat: int) -> list[Attested
     below = deployment.standing.below().ceph
     if "osd" not in suite.layers or below is None:
         return []
-    cluster = Cluster(below.host, replicas=below.replicas)
+    cluster = RadosCluster(below.host, replicas=below.replicas)
     return [
         Attested(
             layout=deployment.layout.name,

@@ -7,8 +7,8 @@ from typing import Final, cast
 
 from weighbridge.results import doubt as doubts
 from weighbridge.results.analysis.findings import kind_of, subjects
-from weighbridge.results.analysis.layers.ceiling import Asked, Ceiling, Gap, HardwareKind, Transfer, ceiling
-from weighbridge.results.analysis.layers.staircase import HARDWARE, NAMES, Doubt, Level, Staircase, Step, above
+from weighbridge.results.analysis.layers.ceiling import Ceiling, CeilingGap, CeilingQuery, HardwareKind, Transfer, ceiling
+from weighbridge.results.analysis.layers.staircase import HARDWARE, NAMES, LayerDoubt, LayerStep, Level, Staircase, above
 from weighbridge.results.analysis.steps.summary import NOT_STEADY, NOT_VALID, WITH_BODIES, Row
 from weighbridge.results.analysis.steps.use import limit_brief
 from weighbridge.results.figures import show_figure
@@ -75,7 +75,7 @@ def _staircase(
     (workload,) = (one for one in plan.suite.workloads if one.name == head.workload)
     structure = plan.structures.get(layout.name)
     size = head.object_size_bytes or 0.0
-    asked = Asked(
+    asked = CeilingQuery(
         operation=cast("Transfer", head.operation),
         size_bytes=size,
         in_order=workload.pick == "sequential",
@@ -123,16 +123,16 @@ def _levels(layout: PlannedLayout, structure: PlannedStructure | None, api: Api)
     return [*levels, top]
 
 
-def _hardware(kind: HardwareKind, found: Ceiling | Gap, size_bytes: float, plan: ResolvedPlan) -> Step:
-    if isinstance(found, Gap):
+def _hardware(kind: HardwareKind, found: Ceiling | CeilingGap, size_bytes: float, plan: ResolvedPlan) -> LayerStep:
+    if isinstance(found, CeilingGap):
         # The network is attested in any case, with one figure of each pair of hosts that talk.
         why = found.why if kind == "network" or kind not in plan.suite.layers else found.why.replace(f": --layers {kind}", "")
-        return Step(level=kind, name=NAMES[kind], note=why)
+        return LayerStep(level=kind, name=NAMES[kind], note=why)
     return _rated(kind, found, size_bytes)
 
 
-def _rated(kind: HardwareKind, found: Ceiling, size_bytes: float) -> Step:
-    return Step(
+def _rated(kind: HardwareKind, found: Ceiling, size_bytes: float) -> LayerStep:
+    return LayerStep(
         level=kind,
         name=NAMES[kind],
         throughput_ops_s=found.bytes_s / size_bytes,
@@ -142,27 +142,27 @@ def _rated(kind: HardwareKind, found: Ceiling, size_bytes: float) -> Step:
     )
 
 
-def _best(rows: Sequence[Row], level: Level, structure: PlannedStructure | None) -> Step:
+def _best(rows: Sequence[Row], level: Level, structure: PlannedStructure | None) -> LayerStep:
     """The best of the worker counts of what the suite itself is about."""
     name = structure.front if level == "front" and structure is not None and structure.front else NAMES[level]
     ranked = [row for row in rows if row.ranked and row.throughput_ops_s]
     if not ranked:
-        return Step(level=level, name=name, note=_why_not(rows))
+        return LayerStep(level=level, name=name, note=_why_not(rows))
     best = max(ranked, key=lambda row: row.throughput_ops_s or 0.0)
     return _measured(best, level, name, structure, 1)
 
 
-def _layer(plan: ResolvedPlan, rows: Sequence[Row], level: Level, structure: PlannedStructure | None) -> Step:
+def _layer(plan: ResolvedPlan, rows: Sequence[Row], level: Level, structure: PlannedStructure | None) -> LayerStep:
     """A layer that was replayed by itself."""
     ranked = [row for row in rows if row.ranked and row.throughput_ops_s]
     if not ranked:
         unasked = "cannot be asked this" if level in plan.suite.layers else f"not measured: --layers {level}"
         why = _why_not(rows) if rows else unasked
-        return Step(level=level, name=NAMES[level], note=why)
+        return LayerStep(level=level, name=NAMES[level], note=why)
     times = 1
     if level == "object-server" and ranked[0].operation == "write":
         if structure is None:
-            return Step(level=level, name=NAMES[level], note="how often a write is kept is not known")
+            return LayerStep(level=level, name=NAMES[level], note="how often a write is kept is not known")
         times = structure.replicas
     step = _measured(ranked[0], level, NAMES[level], structure, times)
     if level == "gateway" and structure is not None and structure.daemons > 1:
@@ -170,11 +170,11 @@ def _layer(plan: ResolvedPlan, rows: Sequence[Row], level: Level, structure: Pla
     return step
 
 
-def _measured(row: Row, level: Level, name: str, structure: PlannedStructure | None, times: int) -> Step:
+def _measured(row: Row, level: Level, name: str, structure: PlannedStructure | None, times: int) -> LayerStep:
     assert row.throughput_ops_s is not None  # noqa: S101 - rows without it are gaps
     mb_s = row.bandwidth_mb_s
     replicas = f"{show_figure(row.throughput_ops_s)} writes to single disks a second, by {times} replicas" if times > 1 else ""
-    return Step(
+    return LayerStep(
         level=level,
         name=name,
         throughput_ops_s=row.throughput_ops_s / times,
@@ -199,7 +199,7 @@ def _why_not(rows: Sequence[Row]) -> str:
     return notes[0] if notes else "not measured"
 
 
-def _beneath(structure: PlannedStructure | None, attested: Sequence[Attested], asked: Asked) -> dict[Level, Step]:
+def _beneath(structure: PlannedStructure | None, attested: Sequence[Attested], asked: CeilingQuery) -> dict[Level, LayerStep]:
     """The network as those layers have it whose load is not made where the gateway's is, by layer; none where it is not known."""
     if structure is None:
         return {}
@@ -211,9 +211,11 @@ def _beneath(structure: PlannedStructure | None, attested: Sequence[Attested], a
     return {level: _rated("network", one, asked.size_bytes) for level, one in found.items() if isinstance(one, Ceiling)}
 
 
-def _shared(steps: Sequence[Step], operation: Operation, daemons: int, beneath: Mapping[Level, Step]) -> tuple[Step, ...]:
+def _shared(
+    steps: Sequence[LayerStep], operation: Operation, daemons: int, beneath: Mapping[Level, LayerStep]
+) -> tuple[LayerStep, ...]:
     """The steps with their shares of what is below them, and what is to be said of them."""
-    made: list[Step] = []
+    made: list[LayerStep] = []
     for step in steps:
         rate = step.throughput_ops_s
         if rate is not None:
@@ -226,7 +228,7 @@ def _shared(steps: Sequence[Step], operation: Operation, daemons: int, beneath: 
             doubt = None if step.level == "network" else above(rate, below, operation, daemons)
             if step.held and (doubt is None or doubt.verdict != "not believable"):
                 where = f"{step.held} ran out where its load is made: it can do more"
-                doubt = doubt or Doubt(verdict="at least", text=where)
+                doubt = doubt or LayerDoubt(verdict="at least", text=where)
             step = step.model_copy(  # noqa: PLW2901 - the same step, more of it known
                 update={
                     "below": None if lower is None else lower.level,
@@ -239,7 +241,7 @@ def _shared(steps: Sequence[Step], operation: Operation, daemons: int, beneath: 
     return tuple(made)
 
 
-def _under(step: Step, made: Sequence[Step]) -> Step | None:
+def _under(step: LayerStep, made: Sequence[LayerStep]) -> LayerStep | None:
     """What a step is a share of: the layer next below that is known; of disks, OSDs and network the smallest."""
     if step.level in ("disk", "network"):
         return None

@@ -7,7 +7,7 @@ from typing import Final
 
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.cosbench.archive import Archived
-from weighbridge.drivers.cosbench.figures import Row, bins, codes, log_of_stage, reasons, rows
+from weighbridge.drivers.cosbench.figures import StageFigures, bins, codes, log_of_stage, reasons, rows
 from weighbridge.drivers.order import Step
 from weighbridge.results.record.measurement import Load, Measurement, Tally
 from weighbridge.suites import Api
@@ -109,7 +109,7 @@ def _empty(archived: Archived) -> bool:
     return all(row.count is None or not row.count for row in rows(archived.summary))
 
 
-def _failed(row: Row) -> tuple[int, str]:
+def _failed(row: StageFigures) -> tuple[int, str]:
     """How many failed beside the successes of a row, and what to say of how well that is known.
 
     All there is to it is a share in hundredths of a per cent: 94.66 % of which 1010 succeeded is 56 to 58 failures.
@@ -129,7 +129,7 @@ def _failed(row: Row) -> tuple[int, str]:
     ), f"between {fewest} and {most} failed: COSBench tells a share of {row.success:.2%} that succeeded, no count"
 
 
-def _slow(row: Row, runtime_s: float) -> list[str]:
+def _slow(row: StageFigures, runtime_s: float) -> list[str]:
     """COSBench's own throughput where it is another one."""
     ours = (row.count or 0) / runtime_s
     theirs = row.throughput_per_s

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.cosbench.ending import Ending
+from weighbridge.drivers.cosbench.ending import EndRequest
 from weighbridge.drivers.cosbench.script import PREPARED
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.order import Progress
@@ -24,10 +24,10 @@ PATIENCE_S: Final = 30.0
 PAUSE_S: Final = 0.5
 
 
-class Stock:
+class CosbenchContainers:
     """The containers of a workload: `{prefix}-{workload}-{number}` from 1 on, as COSBench counts."""
 
-    def __init__(self, account: Account, prefix: str, ending: Ending) -> None:
+    def __init__(self, account: Account, prefix: str, ending: EndRequest) -> None:
         self._account = account
         self._prefix = prefix
         self._ending = ending

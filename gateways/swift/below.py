@@ -12,21 +12,21 @@ from weighbridge.gateways.gateway import Endpoint, ObjectServer, SwiftBelow
 from weighbridge.gateways.host import Host
 from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.files import Secrets
-from weighbridge.gateways.swift.roster import Proxy
-from weighbridge.gateways.swift.settings import Settings
+from weighbridge.gateways.swift.settings import SwiftSettings
+from weighbridge.gateways.swift.swift_servers import Proxy
 
 RESELLER = "AUTH_"
 """What tempauth puts before a user's account."""
 
 
-def endpoints(base: str, key: str, settings: Settings, *, storage_url: str | None = None) -> tuple[Endpoint, ...]:
+def endpoints(base: str, key: str, settings: SwiftSettings, *, storage_url: str | None = None) -> tuple[Endpoint, ...]:
     """The APIs that proxies answer at a URL, for the user of `key`."""
     user, secret = f"{config.ACCOUNT}:{config.USER}", SecretStr(key)
     swift = Endpoint(api="swift", url=f"{base}/auth/v1.0", user=user, key=secret, storage_url=storage_url)
     return (swift, Endpoint(api="s3", url=base, user=user, key=secret)) if settings.s3api else (swift,)
 
 
-def direct(proxy: Proxy, key: str, settings: Settings, *, fronted: bool) -> tuple[Endpoint, ...]:
+def direct(proxy: Proxy, key: str, settings: SwiftSettings, *, fronted: bool) -> tuple[Endpoint, ...]:
     """One proxy by itself. Its auth answers with the name it was asked by, so past a front it names itself."""
     base = f"http://{proxy.address}:{proxy.port}"
     storage_url = f"{base}/v1/{RESELLER}{config.ACCOUNT}" if fronted else None

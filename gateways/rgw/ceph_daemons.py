@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from weighbridge.gateways.gateway import Site
-from weighbridge.gateways.rgw.settings import Place, Settings
+from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 
 MON_PORTS = (3300, 6789)
 """Ports of a mon: the newer protocol's and the older one's."""
@@ -37,10 +37,10 @@ class Radosgw:
     port: int
 
 
-class Roster:
+class CephDaemons:
     """The daemons that a placement and its settings make on hosts at these places."""
 
-    def __init__(self, place: Place, settings: Settings, sites: Mapping[str, Site]) -> None:
+    def __init__(self, place: RgwPlacement, settings: RgwSettings, sites: Mapping[str, Site]) -> None:
         self.sites: Mapping[str, Site] = {name: sites[name] for name in place.hosts}
         self.mon = sites[place.mon]
         self.front = None if place.front is None else sites[place.front]
