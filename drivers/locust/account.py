@@ -179,12 +179,16 @@ class Account:
             if self._target.api == "swift":
                 names = [str(entry["name"]) for entry in json.loads(answer.body)]
                 "".join(names).encode()  # JSON can name halves of characters, which nothing can be asked for by
-                return names, bool(names)
-            root = plain_xml.parse(answer.body)
+                more = bool(names)
+            else:
+                root = plain_xml.parse(answer.body)
+                names = [key.text or "" for key in root.iterfind(".//{*}Contents/{*}Key")]
+                more = (root.findtext("{*}IsTruncated") or "").lower() == "true"
+            if not all(names):
+                raise ValueError("it has an object without a name")  # noqa: TRY301 - to delete that were to delete the bucket
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise DriverError(f"{self.url}: the list of bucket {bucket} cannot be read: {error}") from error
-        names = [key.text or "" for key in root.iterfind(".//{*}Contents/{*}Key")]
-        return names, (root.findtext("{*}IsTruncated") or "").lower() == "true"
+        return names, more
 
     def _ask(self, method: str, path: str, *, query: str = "", body: bytes = b"") -> LoginAnswer:
         place = self._place

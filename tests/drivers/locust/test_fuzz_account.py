@@ -36,6 +36,16 @@ def test_a_name_that_is_half_a_character_is_an_error_of_the_driver(monkeypatch: 
         list(account.objects("wb-a-0"))
 
 
+@pytest.mark.parametrize(("target", "body"), [(SWIFT, b'[{"name": ""}]'), (S3, XML.replace("o-1", "").encode())])
+def test_an_object_without_a_name_is_an_error_since_its_deletion_were_that_of_the_bucket(
+    monkeypatch: pytest.MonkeyPatch, target: Target, body: bytes
+) -> None:
+    account = Account(target, 1.0)
+    monkeypatch.setattr(account, "_request", lambda *_, **__: LoginAnswer(200, http.client.HTTPMessage(), body))
+    with pytest.raises(DriverError, match="the list of bucket wb-a-0 cannot be read: it has an object without a name"):
+        list(account.objects("wb-a-0"))
+
+
 @cases
 def test_whatever_a_bucket_s_list_is_it_is_names_or_an_error_of_the_driver(dice: Dice) -> None:
     target = dice.choice((S3, SWIFT))
