@@ -25,6 +25,43 @@ def undisturbed(ending: Callable[[], object]) -> None:
         ending()
 
 
+class Endings:
+    """What is to be done at an end, the last that was added first, each to its own end.
+
+    A signal that raises can come at the beginning of any function, of these too. What it kept from its beginning is done all the
+    same here. Only at the very beginning of `close` nothing is done, so that whoever has to be sure calls that twice: of the
+    signals that end a program one comes through (`interruptible`).
+    """
+
+    def __init__(self) -> None:
+        self._left: list[Callable[[], object]] = []
+
+    def add(self, ending: Callable[[], object]) -> None:
+        """What may be done more than once: it is done again where a signal came before it was taken off the list."""
+        self._left.append(ending)
+
+    def drop(self) -> None:
+        """Forget them all: nothing is done."""
+        self._left.clear()
+
+    def close(self) -> None:
+        """Do all of them that are left, whichever fail. Raises the first of their errors, else what a signal has raised."""
+        raised: list[BaseException] = []
+        while self._left:
+            try:
+                undisturbed(self._next)
+            except BaseException as error:  # noqa: BLE001 - raised again when all are done
+                raised.append(error)
+        for one in sorted(raised, key=lambda one: not isinstance(one, Exception)):
+            raise one
+
+    def _next(self) -> None:
+        try:
+            self._left[-1]()
+        finally:
+            self._left.pop()
+
+
 @contextmanager
 def _held_back() -> Iterator[None]:
     came: list[int] = []

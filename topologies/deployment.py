@@ -7,7 +7,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from weighbridge.common import inside
 from weighbridge.common.errors import CommandFailed, MissingMeans, ServiceFailed, TargetError, UsageError
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
-from weighbridge.common.undisturbed import undisturbed
+from weighbridge.common.undisturbed import Endings
 from weighbridge.gateways.gateway import Endpoint, Gateway, Say, Standing
 from weighbridge.gateways.host import Host
 from weighbridge.topologies.attestation import IMAGE as TOOLS
@@ -88,7 +88,7 @@ class Deployment:
         attestation: Attestation | None,
         kept: Path,
         took_s: float,
-        stack: ExitStack,
+        endings: Endings,
     ) -> None:
         self.label = hosts.deployment
         self.layout = planned.layout
@@ -101,7 +101,7 @@ class Deployment:
         """What its hosts can do; None when that was not asked for, or they are none of ours."""
         self._hosts = hosts
         self._kept = kept
-        self._stack = stack
+        self._endings = endings
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -167,17 +167,20 @@ class Deployment:
 
     def keep(self) -> None:
         """Leave it standing when this object goes (`weighbridge up`)."""
-        self._stack.pop_all()
+        self._endings.drop()
 
     def close(self) -> None:
-        """Take everything away."""
-        self._stack.close()
+        """Take everything away. May be called more than once."""
+        self._endings.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
+        try:
+            self.close()
+        finally:
+            self.close()  # all that a signal has kept the first from
 
 
 def deploy(
@@ -202,18 +205,19 @@ def deploy(
     label = f"{planned.layout.name[:20]}-{secrets.token_hex(3)}"
     folder = place.deployments / label
     names = [name for name in hardware.hosts if name in planned.gateway.needs() or name in hardware.clients]
-    with ExitStack() as stack:
+    endings = Endings()
+    try:
         asked = attest if isinstance(attest, AttestOptions) else AttestOptions(sameness=attest)
         ours = hardware.kind in ATTESTED
         raise_hosts = _raiser(planned.gateway, hardware, place, names, say, tools=ours and (tools or bool(asked)))
         started = time.monotonic()
         conduct(folder)
-        stack.callback(undisturbed, partial(shutil.rmtree, folder, ignore_errors=True))
+        endings.add(partial(shutil.rmtree, folder, ignore_errors=True))
         hosts = raise_hosts(label, folder)
         kept = place.home / "logs" / label if logs is None else logs
         if logs is not None:
-            stack.callback(undisturbed, partial(_keep_logs, hosts, kept, say))
-        stack.callback(undisturbed, hosts.close)
+            endings.add(partial(_keep_logs, hosts, kept, say))
+        endings.add(hosts.close)
         attestation = attestation_of(hosts, hardware, planned.gateway.needs(), say, asked) if ours and asked else None
         client = hosts.hosts[hardware.clients[0]]
         try:
@@ -233,8 +237,14 @@ def deploy(
             attestation=attestation,
             kept=kept,
             took_s=took_s,
-            stack=stack.pop_all(),
+            endings=endings,
         )
+    except BaseException:
+        try:
+            endings.close()
+        finally:
+            endings.close()
+        raise
 
 
 def preflight(planned: Planned, hardware: Hardware, place: StatePlace, say: Say, *, attest: bool = False) -> None:
@@ -278,11 +288,12 @@ def _refusals(
     label = f"{first.layout.name[:20]}-{secrets.token_hex(3)}"
     folder = place.deployments / label
     found: dict[str, UsageError] = {}
-    with ExitStack() as stack:
+    endings = Endings()
+    try:
         conduct(folder)
-        stack.callback(undisturbed, partial(shutil.rmtree, folder, ignore_errors=True))
+        endings.add(partial(shutil.rmtree, folder, ignore_errors=True))
         hosts = raise_hosts(label, folder)
-        stack.callback(undisturbed, hosts.close)
+        endings.add(hosts.close)
         for planned in planneds:
             try:
                 # Each writes all files that its programs then read: what the one before wrote there is gone.
@@ -291,6 +302,11 @@ def _refusals(
                 raise
             except UsageError as error:
                 found[planned.layout.name] = error
+    finally:
+        try:
+            endings.close()
+        finally:
+            endings.close()
     return found
 
 

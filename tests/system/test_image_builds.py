@@ -22,7 +22,7 @@ from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies import images
 
 images.SAY_EVERY_S = 0.0
-image = Image.model_validate_json(sys.argv[1])
+image = RootImage.model_validate_json(sys.argv[1])
 images.ensure(image, lambda line: print(line, flush=True), store=Path(sys.argv[2]))
 """
 

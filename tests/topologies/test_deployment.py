@@ -1,16 +1,22 @@
+import contextlib
 import errno
 import os
 import signal
+import sys
 from pathlib import Path
+from types import FrameType
+from typing import cast
 
 import pytest
 
 from stub_run import Run, StubGateway
+from weighbridge.common import undisturbed
 from weighbridge.common.errors import CommandFailed, ServiceFailed, TargetError
 from weighbridge.conductor.interruption import Interrupted, interruptible
 from weighbridge.gateways.gateway import Say, Standing
 from weighbridge.gateways.host import Host, Service
 from weighbridge.results.record.store import StoreError
+from weighbridge.topologies import deployment as deployment_module
 from weighbridge.topologies.conducting import Conducted
 from weighbridge.topologies.deployment import conducted, deploy, standing
 from weighbridge.topologies.fake import FakeHost
@@ -227,3 +233,40 @@ def test_whose_a_deployment_is_is_written_down_from_its_first_moment_on(run: Run
     with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
         assert {(one.deployment, one.pid) for one in seen} == {(deployment.label, os.getpid())}
     assert conducted(run.place) == ()
+
+
+def ended_but_for_a_signal(run: Run, at: int) -> int:
+    """Take a deployment down; a signal comes at the beginning of the function that is called `at`-th (0: none). How many were."""
+    files = (undisturbed.__file__, deployment_module.__file__, contextlib.__file__)
+    called = 0
+
+    def beginning(frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal called
+        if event == "call" and frame.f_code.co_filename in files:
+            called += 1
+            if called == at:
+                raise Interrupted(signal.SIGTERM)
+
+    try:
+        with contextlib.ExitStack() as stack:
+            deployed = stack.enter_context(deploy(run.planned[0], run.hardware, run.place, lambda text: None))
+            stack.callback(deployed.close)
+            service = cast("FakeHost", deployed.hosts["gateway-1"])._services["stub"]
+            sys.settrace(beginning)
+            stack.close()  # as the run loop does: should it not get that far, leaving the block does it
+    except Interrupted:
+        assert at
+    else:
+        assert not at
+    finally:
+        sys.settrace(None)
+    assert service.returncode is not None, at
+    assert not list(run.place.deployments.iterdir()), at
+    return called
+
+
+def test_a_signal_at_the_beginning_of_any_function_of_an_ending_leaves_nothing(run: Run) -> None:
+    functions = ended_but_for_a_signal(run, 0)
+    assert functions > 8
+    for at in range(1, functions + 1):
+        ended_but_for_a_signal(run, at)

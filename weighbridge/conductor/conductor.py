@@ -180,6 +180,7 @@ class Conductor:
         with ExitStack() as stack:
             with self._pace.doing("stand", visit):
                 deployment = stack.enter_context(self._stood_up(visit, nth))
+            stack.callback(deployment.close)  # should a signal come just before the one above is asked to
             for text in self._plan.left_out.get(visit.layout, ()):
                 say(text)
                 self._store.event("left out", text, layout=visit.layout)
