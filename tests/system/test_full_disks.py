@@ -208,9 +208,10 @@ def test_a_cluster_that_fills_up_ends_its_step_with_that_reason_and_is_taken_awa
     layout = shipped_layouts()["rgw-beast"].read_text().replace("osd: [store-1, store-2, store-3]", "osd: [store-1]")
     pools = "{replicas: 1, min_size: 1, failure_domain: osd, data_pg_num: 8, index_pg_num: 8, other_pg_num: 8}"
     layout = re.sub(r"pools: \{.*\}", f"pools: {pools}", layout)
-    ratios = "mon_osd_nearfull_ratio: 0.17, mon_osd_backfillfull_ratio: 0.18, mon_osd_full_ratio: 0.2"
+    ratios = "mon_osd_nearfull_ratio: 0.05, mon_osd_backfillfull_ratio: 0.055, mon_osd_full_ratio: 0.06"
     (tmp_path / "rgw-beast.yaml").write_text(f"{layout}  options: {{mon: {{{ratios}}}}}\n")
-    hardware = unlimited(shipped_hardware()["lab-small"].read_text()).replace("size: 20GiB", "size: 2GiB")
+    # Far larger than what is written until the cluster knows that it is full: an OSD whose disk has no block left dies of it.
+    hardware = unlimited(shipped_hardware()["lab-small"].read_text()).replace("size: 20GiB", "size: 8GiB")
     (tmp_path / "lab-small.yaml").write_text(hardware)
     (tmp_path / "fill.yaml").write_text(FILL)
     asked = ("--suite", "fill.yaml", "--layouts", "rgw-beast.yaml", "--hardware", "lab-small.yaml", "--out", "runs")
