@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CRATES := drivers/engine gateways/apache/responder
 ARGS ?=
 .DEFAULT_GOAL := help
-.PHONY: compare test check unit system rust setup setup-test bench fuzz lock clean help
+.PHONY: compare test quick check unit system rust setup setup-test bench fuzz lock clean help
 
 compare: setup ## Weigh a real RGW against a real Swift on this machine (about ten minutes the first time); ARGS="..." goes to the command
 	$(BIN)/weighbridge compare $(ARGS)
@@ -17,6 +17,10 @@ test: setup-test ## Every check and every test
 	  $(MAKE) --no-print-directory unit; done=$$?; \
 	  wait $$check || done=$$?; cat $(VENV)/check.log; wait $$images || cat $(VENV)/images.log; exit $$done
 	@$(MAKE) --no-print-directory system
+
+quick: setup-test ## Lint, types, and the tests of what differs from the last commit (SINCE=COMMIT: from that one)
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+	@tests=$$($(BIN)/python tests/touched.py $(or $(SINCE),HEAD)); [ -z "$$tests" ] || $(BIN)/pytest -q -n 2 $$tests
 
 check: setup-test ## Lint, types and imports: ruff, mypy --strict, import-linter, rustfmt, clippy; warnings are errors
 	$(BIN)/ruff check .

@@ -1,0 +1,66 @@
+"""Print the unit tests that what is changed since a commit (default: HEAD) touches, for `make quick`: a file a line.
+
+A test is touched when it changed itself, or when a module that it imports or a conftest.py above it did. Tests that take
+minutes in all (marked `long`) are left out, unless they changed themselves: `make unit` runs them.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+SYSTEM = ROOT / "tests" / "system"
+SUPPORT = ROOT / "tests" / "support"
+
+
+def changed(commit: str) -> set[Path]:
+    """Python files that differ from the commit, or that git does not know yet."""
+    told = ("git", "-C", str(ROOT))
+    differ = subprocess.run([*told, "diff", "--name-only", "-z", commit], check=True, capture_output=True, text=True).stdout
+    unknown = [*told, "ls-files", "--others", "--exclude-standard", "-z"]
+    new = subprocess.run(unknown, check=True, capture_output=True, text=True).stdout
+    return {ROOT / name for name in (differ + new).split("\0") if name.endswith(".py")}
+
+
+def module_of(path: Path) -> str:
+    """The name by which tests import a file."""
+    if path.is_relative_to(SUPPORT):
+        return path.stem
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    package = parts if parts[0] in ("weighbridge", "tests") else ("weighbridge", *parts)
+    return ".".join(package[:-1] if package[-1] == "__init__" else package)
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    """The modules that a file imports, by name; of `from a import b` both `a` and `a.b`, of which one may be none."""
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from (one.name for one in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{one.name}" for one in node.names)
+
+
+def touched(files: set[Path]) -> Iterator[Path]:
+    """The test files that are touched by a change of these."""
+    modules = {module_of(path) for path in files}
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        if path.is_relative_to(SYSTEM):
+            continue
+        fixtures_changed = any(folder / "conftest.py" in files for folder in path.parents)
+        imports_changed = not modules.isdisjoint(imports_of(path))
+        if path in files or ((imports_changed or fixtures_changed) and "pytest.mark.long" not in path.read_text()):
+            yield path
+
+
+def main(commit: str = "HEAD") -> None:
+    """Print them."""
+    sys.stdout.writelines(f"{path.relative_to(ROOT)}\n" for path in touched(changed(commit)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
