@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Final, TypeVar
+
+_UNUSUAL: Final = re.compile(r"[^\n\t -~]")
+"""What is looked at one by one: most texts have nothing of it."""
 
 Value = TypeVar("Value")
 
@@ -14,7 +18,7 @@ def inert(text: str) -> str:
 
     Escape sequences, which move cursors and set colours and titles, are among them, and marks that turn the order of letters.
     """
-    return "".join(one if _shows(one) else one.encode("unicode_escape").decode("ascii") for one in text)
+    return text if text.isprintable() else _UNUSUAL.sub(_shown, text)
 
 
 def inert_all(value: Value) -> Value:
@@ -33,5 +37,6 @@ def inert_all(value: Value) -> Value:
     return made  # type: ignore[return-value]  # of the kind that was given
 
 
-def _shows(letter: str) -> bool:
-    return letter.isprintable() or letter in "\n\t" or unicodedata.category(letter) == "Zs"
+def _shown(letter: re.Match[str]) -> str:
+    found = letter[0]
+    return found if found.isprintable() or unicodedata.category(found) == "Zs" else found.encode("unicode_escape").decode("ascii")
