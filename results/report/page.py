@@ -26,6 +26,19 @@ from weighbridge.common.quantities import show_bytes
 
 def render(template: str, specs: Mapping[str, Mapping[str, Any]], **words: Any) -> str:
     """A page of one of the templates. `specs` are the Vega-Lite specs of its plots by the names that they have in it."""
+    return _environment().get_template(template).render(
+        **words,
+        policy=_policy(),
+        program=_program(),
+        fonts={weight: _font(name) for weight, name in ((400, "Inter-Regular.otf"), (600, "Inter-SemiBold.otf"))},
+        specs=_script_json(inert_all(specs)),
+        bundle=_bundle(),
+    )
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    """Where templates are found; made once a process, with what it compiled of them."""
     environment = Environment(
         loader=PackageLoader("weighbridge.results"),
         autoescape=True,
@@ -36,14 +49,7 @@ def render(template: str, specs: Mapping[str, Mapping[str, Any]], **words: Any) 
     )
     environment.filters["bytes"] = show_bytes
     environment.filters["breakable"] = _breakable
-    return environment.get_template(template).render(
-        **words,
-        policy=_policy(),
-        program=_program(),
-        fonts={weight: _font(name) for weight, name in ((400, "Inter-Regular.otf"), (600, "Inter-SemiBold.otf"))},
-        specs=_script_json(inert_all(specs)),
-        bundle=_bundle(),
-    )
+    return environment
 
 
 def _finalized(value: Any) -> Any:
