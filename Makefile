@@ -4,8 +4,10 @@ export VENV
 BIN := $(VENV)/bin
 CRATES := drivers/engine gateways/apache/responder
 ARGS ?=
+# Four files of tests at a time, the longest first: what a file has made for its tests is made once.
+AT_ONCE := -n 4 --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
-.PHONY: compare test quick check unit system rust setup setup-test bench fuzz lock clean help
+.PHONY: compare test quick check unit unit-long system rust setup setup-test bench fuzz lock clean help
 
 compare: setup ## Weigh a real RGW against a real Swift on this machine (about ten minutes the first time); ARGS="..." goes to the command
 	$(BIN)/weighbridge compare $(ARGS)
@@ -14,13 +16,13 @@ test: setup-test ## Every check and every test
 	@# Beside what needs no root: the images that system tests want, and what reads the code (one process, most of the time).
 	@$(BIN)/python tests/system/build_images.py >$(VENV)/images.log 2>&1 & images=$$!; \
 	  $(MAKE) --no-print-directory check rust >$(VENV)/check.log 2>&1 & check=$$!; \
-	  $(MAKE) --no-print-directory unit; done=$$?; \
+	  $(MAKE) --no-print-directory unit-long; done=$$?; \
 	  wait $$check || done=$$?; cat $(VENV)/check.log; wait $$images || cat $(VENV)/images.log; exit $$done
 	@$(MAKE) --no-print-directory system
 
 quick: setup-test ## Lint, types, and the tests of what differs from the last commit (SINCE=COMMIT: from that one)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
-	@tests=$$($(BIN)/python tests/touched.py $(or $(SINCE),HEAD)); [ -z "$$tests" ] || $(BIN)/pytest -q -n 2 $$tests
+	@tests=$$($(BIN)/python tests/touched.py $(or $(SINCE),HEAD)); [ -z "$$tests" ] || WEIGHBRIDGE_FUZZ_CASES=1000 $(BIN)/pytest -q -n 2 $$tests
 
 check: setup-test ## Lint, types and imports: ruff, mypy --strict, import-linter, rustfmt, clippy; warnings are errors
 	$(BIN)/ruff check .
@@ -33,14 +35,17 @@ check: setup-test ## Lint, types and imports: ruff, mypy --strict, import-linter
 rust: setup-test ## Tests in Rust: of the engine, and of the FastCGI responder
 	for crate in $(CRATES); do (cd $$crate && cargo test --quiet) || exit; done
 
-unit: setup-test ## Tests that need no root and no cluster
-	@# Four files at a time, the longest first: what a file has made for its tests is made once.
-	$(BIN)/pytest -q tests --ignore=tests/system -n 4 --dist loadfile --no-loadscope-reorder
+unit: setup-test ## Tests that need no root and no cluster, without those that take minutes
+	@# A tenth of the cases of each fuzz test: `make test` has all of them.
+	WEIGHBRIDGE_FUZZ_CASES=$${WEIGHBRIDGE_FUZZ_CASES:-1000} $(BIN)/pytest -q tests --ignore=tests/system -m "not long" $(AT_ONCE)
+
+unit-long: setup-test ## All tests that need no root and no cluster
+	$(BIN)/pytest -q tests --ignore=tests/system $(AT_ONCE)
 
 system: setup-test ## Tests with real Ceph, Swift and a browser; needs root
-	@# Most wait for daemons: four files at a time, the longest first, each in a place of its own; then what wants half of the
-	@# machine, two at a time; then what wants it for itself. All of them run, whatever fails.
-	$(BIN)/pytest -q tests/system -m "not pair and not alone" -n 4 --dist loadfile --no-loadscope-reorder; four=$$?; \
+	@# Most wait for daemons: four files at a time, each in a place of its own; then what wants half of the machine, two at a
+	@# time; then what wants it for itself. All of them run, whatever fails.
+	$(BIN)/pytest -q tests/system -m "not pair and not alone" $(AT_ONCE); four=$$?; \
 	  $(BIN)/pytest -q tests/system -m pair -n 2 --dist load; two=$$?; \
 	  $(BIN)/pytest -q tests/system -m alone && [ $$four = 0 ] && [ $$two = 0 ]
 

@@ -20,4 +20,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(SYSTEM) != (item.get_closest_marker("system") is not None):
             raise pytest.UsageError(f"{item.nodeid}: system tests, and only those, are in tests/system and marked as such")
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    items.sort(key=lambda item: item.get_closest_marker("long") is None and not item.path.name.startswith("test_fuzz_"))

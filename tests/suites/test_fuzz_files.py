@@ -16,8 +16,6 @@ from weighbridge.suites.importer import from_cosbench
 from weighbridge.suites.studies import loader as studies
 from weighbridge.suites.tuning import loader as tunings
 
-pytestmark = pytest.mark.long
-
 SUITE: Final = """name: everything
 about: Each key of a suite once
 api: [swift, s3]

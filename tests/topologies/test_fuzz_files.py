@@ -26,8 +26,6 @@ from weighbridge.topologies.loader import (
 )
 from weighbridge.topologies.reference import LONGEST_NAME, parse, split
 
-pytestmark = pytest.mark.long
-
 REAL: Final = """name: real
 about: Each key of hardware once
 kind: ssh

@@ -34,8 +34,6 @@ from weighbridge.results.record.trial import Trial, TuningRun, Winner
 from weighbridge.suites import Objects, Workload
 from weighbridge.suites.studies import loader as studies
 
-pytestmark = pytest.mark.long
-
 WORKLOADS: Final = (
     Workload(name="small-read", objects=Objects(size=4096), operations={"read": 60, "delete": 40}, workers=(2,), runtime=1.0),
 )
