@@ -7,6 +7,7 @@ minutes in all (marked `long`) are left out, unless they changed themselves: `ma
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -35,14 +36,16 @@ def module_of(path: Path) -> str:
     return ".".join(package[:-1] if package[-1] == "__init__" else package)
 
 
-def imports_of(path: Path) -> Iterator[str]:
+@functools.cache
+def imports_of(path: Path) -> frozenset[str]:
     """The modules that a file imports, by name; of `from a import b` both `a` and `a.b`, of which one may be none."""
+    found = set()
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
-            yield from (one.name for one in node.names)
+            found.update(one.name for one in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{one.name}" for one in node.names)
+            found.update((node.module, *(f"{node.module}.{one.name}" for one in node.names)))
+    return frozenset(found)
 
 
 def touched(files: set[Path]) -> Iterator[Path]:
