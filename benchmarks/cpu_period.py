@@ -27,11 +27,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from weighbridge.common.host import Counters
 from weighbridge.common.quantities import parse_seconds
 from weighbridge.conductor.opening import opened
 from weighbridge.drivers.driver import Driver
 from weighbridge.drivers.order import Prepare, Step
-from weighbridge.gateways.host import Counters
 from weighbridge.results.analysis.steps.throttling import Throttled
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.step import Pass

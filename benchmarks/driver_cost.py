@@ -36,8 +36,9 @@ from typing import Literal
 from nulltarget import KEY, USER, NullTarget, workload
 from pydantic import SecretStr
 
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.drivers.engine import _native
-from weighbridge.drivers.order import EVENT, Failed, Measured, Order, Prepare, Prepared, Quit, Ready, Setup, Step, Target
+from weighbridge.drivers.order import EVENT, Failed, Measured, Order, Prepare, Prepared, Quit, Ready, Setup, Step
 from weighbridge.suites import Workload
 from weighbridge.suites.workload import VERIFIED_SHARE
 
@@ -124,7 +125,7 @@ def driver(target: NullTarget, users: Literal["engine", "sdk"]) -> Iterator[Call
             raise SystemExit("drivers.locust ended without an answer")
 
         try:
-            access = Target(api="s3", url=target.url, user=USER, key=SecretStr(KEY))
+            access = Endpoint(api="s3", url=target.url, user=USER, key=SecretStr(KEY))
             ask(Setup(target=access, users=users, bucket_prefix=PREFIX, seed=SEED), Ready)
             yield ask
             orders.write(Quit().model_dump_json() + "\n")

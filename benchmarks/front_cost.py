@@ -22,11 +22,11 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from weighbridge.common.host import Host
 from weighbridge.gateways import daemon
 from weighbridge.gateways.apache.apache import Apache
 from weighbridge.gateways.apache.settings import ApacheSettings
 from weighbridge.gateways.front import Backend
-from weighbridge.gateways.host import Host
 from weighbridge.gateways.ports import await_ports
 from weighbridge.selection import hardware_named, layout_named
 from weighbridge.surroundings import place

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from types import TracebackType
 from typing import Protocol, Self
 
 from weighbridge.common.errors import DriverError
-from weighbridge.common.piped import Piped
 from weighbridge.drivers.order import Cleaned, Cleanup, KeptFile, Measured, Prepare, Prepared, Progress, Step
 
 Heard = Callable[[Progress], None]
@@ -50,36 +48,3 @@ class Driver(Protocol):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """Close it."""
-
-
-class Ran(Protocol):
-    """A command that ended with 0."""
-
-    @property
-    def stdout(self) -> str:
-        """What it printed."""
-
-    @property
-    def stderr(self) -> str:
-        """What it printed besides."""
-
-
-class ToolHost(Protocol):
-    """A host as drivers see it whose tools run there, not in a process of ours (rados bench, fio): see gateways.host.Host."""
-
-    name: str
-    address: str
-
-    def put(self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root") -> None:
-        """Write a file."""
-
-    def run(
-        self, argv: Sequence[str], *, stdin: str | bytes = b"", env: Mapping[str, str] | None = None, timeout_s: float = 60
-    ) -> Ran:
-        """Run a command to its end. Raises CommandFailed."""
-
-    def spawn(self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None) -> Piped:
-        """Start a program with its stdin and stdout as pipes here."""
-
-    def tool(self, name: str) -> tuple[str, ...]:
-        """The command that runs a tool which all hosts have alike. Raises MissingMeans."""

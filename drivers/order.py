@@ -40,6 +40,7 @@ from pydantic import (
 )
 
 from weighbridge import suites
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.plain_url import folder_or_ssh_place, without_query
 from weighbridge.common.record import Record
 from weighbridge.results.record.measurement import Measurement
@@ -67,49 +68,6 @@ class Ring(Record):
     @field_serializer("hash_prefix", "hash_suffix", when_used="json")
     def _open(self, secret: SecretStr) -> str:
         return secret.get_secret_value()
-
-
-class Target(Record):
-    """Where the load goes.
-
-    S3: `url` is the endpoint, keys sign (SigV4). Swift: `url` is the v1 auth URL, or with `token` the storage URL. Swift's object
-    servers: `ring` says where they are, and the path of `url` is the account; there are no keys and no containers.
-    """
-
-    api: Literal["swift", "s3", "object-server"]
-    url: Annotated[str, Field(pattern=r"^https?://[^/\s]+(/\S*)?$")]
-    """S3: http://host:port; Swift: http://host:port/auth/v1.0 (storage URL and token come from its answer), or the storage URL."""
-    user: str = ""
-    """S3 access key, or Swift's X-Auth-User."""
-    key: SecretStr = SecretStr("")
-    """S3 secret key, or Swift's X-Auth-Key."""
-    region: str = "us-east-1"
-    addressing: Literal["path", "virtual"] = "path"
-    """S3: whether a bucket stands in the path, or before the host's name (`bucket.host`, which must have an address)."""
-    token: SecretStr | None = None
-    """S3: session token that belongs to the keys. Swift: a token got elsewhere, in place of user and key; it cannot be renewed."""
-    storage_url: str | None = None
-    """Swift: where the storage is, whatever auth says of it; None: as auth says."""
-    ca_file: str | None = None
-    """PEM file of the authority that signed an https target; None: the machine's own."""
-    ring: Ring | None = None
-
-    @model_validator(mode="after")
-    def _found(self) -> Target:
-        if (self.api == "object-server") != (self.ring is not None):
-            raise ValueError("object servers are found by a ring, and nothing else is")
-        if self.api != "object-server" and not (self.user or self.token):
-            raise ValueError("a user or a token is wanted")
-        return self
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """What opens it, for who takes that out of texts."""
-        return tuple(secret.get_secret_value() for secret in (self.key, self.token) if secret is not None)
-
-    @field_serializer("key", "token", when_used="json")
-    def _open(self, secret: SecretStr | None) -> str | None:
-        return None if secret is None else secret.get_secret_value()
 
 
 ConsoleUrl = Annotated[str, AfterValidator(without_query)]
@@ -161,7 +119,10 @@ class Setup(Record):
     """First order, once a deployment."""
 
     kind: Literal["setup"] = "setup"
-    target: Target
+    target: Endpoint
+    ring: Ring | None = None
+    """Where Swift's object servers are, when they are asked past any proxy: the path of the target's URL is then the account,
+    there are no keys and no containers."""
     users: Literal["engine", "sdk"] = "engine"
     processes: Annotated[int, Field(ge=1, le=64)] = 1
     """Of each client: Locust's worker processes there, which are called stations."""
@@ -181,9 +142,16 @@ class Setup(Record):
     def _found(self) -> Setup:
         if len(set(self.clients)) != len(self.clients):
             raise ValueError("a client is there twice")
+        if self.ring is not None and self.target.api != "swift":
+            raise ValueError("a ring says where Swift's object servers are")
         if len(self.clients) > 1 and self.listen is None:
             raise ValueError("other clients must be told an address that the driver listens on")
         return self
+
+    @property
+    def api(self) -> Literal["swift", "s3", "object-server"]:
+        """What the load talks to."""
+        return self.target.api if self.ring is None else "object-server"
 
     @property
     def secrets(self) -> tuple[str, ...]:

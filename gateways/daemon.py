@@ -10,7 +10,7 @@ from functools import partial
 from itertools import groupby
 
 from weighbridge.common.errors import ServiceFailed, VerificationFailed
-from weighbridge.gateways.host import Host, Service
+from weighbridge.common.host import Host, Service
 from weighbridge.gateways.together import together
 
 _DIES_WITHIN_S = 5.0

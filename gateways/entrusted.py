@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from weighbridge.common.credential import redacted
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import CommandFailed
-from weighbridge.gateways.gateway import Endpoint
-from weighbridge.gateways.host import Host
+from weighbridge.common.host import Host
 
 
 def answer_of(client: Host, program: str, endpoints: Sequence[Endpoint], order: Mapping[str, Any], *, timeout_s: float) -> str:

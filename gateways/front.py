@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from weighbridge.common.errors import UsageError
+from weighbridge.common.host import Host
 from weighbridge.common.scope import Scope
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.host import Host
 from weighbridge.gateways.probe import Probe
 
 

@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Protocol
 
-from pydantic import Field, SecretStr, field_serializer
+from pydantic import Field, SecretStr
 
+from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.errors import UsageError
+from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
-from weighbridge.gateways.host import Host
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.structure import Structure
 
@@ -59,36 +60,6 @@ class HostNeed(Record):
     memory_bytes: Annotated[int, Field(ge=0)] = 0
     """What its daemons are told they may take: a host with less would end them in the middle of a step."""
     tier: Tier = "gateway"
-
-
-class Endpoint(Record):
-    """One API of a gateway that stands.
-
-    S3: `url` is the endpoint. Swift: `url` is the v1 auth URL, or with `token` the storage URL.
-    """
-
-    api: Literal["swift", "s3"]
-    url: str
-    user: str
-    key: SecretStr
-    region: str = "us-east-1"
-    addressing: Literal["path", "virtual"] = "path"
-    """S3: whether a bucket stands in the path, or before the host's name."""
-    token: SecretStr | None = None
-    """S3: session token that belongs to the keys. Swift: a token got elsewhere, in place of user and key."""
-    storage_url: str | None = None
-    """Swift: where the storage is, whatever auth says of it; None: as auth says."""
-    ca_file: str | None = None
-    """PEM file of the authority that signed an https endpoint, on the client host; None: the machine's own."""
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """What opens it, for who takes that out of texts."""
-        return tuple(secret.get_secret_value() for secret in (self.key, self.token) if secret is not None)
-
-    @field_serializer("key", "token", when_used="json")
-    def _open(self, secret: SecretStr | None) -> str | None:
-        return None if secret is None else secret.get_secret_value()
 
 
 class Rendered(Record):
@@ -260,7 +231,7 @@ class Gateway(ABC):
         """
 
     @abstractmethod
-    def apis(self) -> tuple[Literal["swift", "s3"], ...]:
+    def apis(self) -> tuple[ObjectApi, ...]:
         """The APIs it will answer."""
 
     @classmethod

@@ -26,10 +26,10 @@ from weighbridge.gateways import program
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from weighbridge.common.host import Host
     from weighbridge.common.piped import Piped
     from weighbridge.gateways.daemon import Daemon
     from weighbridge.gateways.gateway import Say
-    from weighbridge.gateways.host import Host
 
 DEADLINE_S = 180.0
 """How long a port may take. Generous: Swift's servers took 5 s on an idle machine and 32 s on a busy one."""

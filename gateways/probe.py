@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from weighbridge.gateways.host import Host
+from weighbridge.common.host import Host
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import contextlib
 import subprocess
 
 from weighbridge.common.home import IMPORTED_FROM
+from weighbridge.common.host import Host
 from weighbridge.common.piped import Piped
-from weighbridge.gateways.host import Host
 
 _FOLDER = "/usr/local/lib/weighbridge"
 

@@ -26,8 +26,8 @@ from weighbridge.common.errors import VerificationFailed
 from weighbridge.gateways.exchange import TIMEOUT_S, Exchange, HttpAnswer, WrongAnswer, answered, exchanging, expect
 
 if TYPE_CHECKING:
-    from weighbridge.gateways.gateway import Endpoint
-    from weighbridge.gateways.host import Host
+    from weighbridge.common.endpoint import Endpoint
+    from weighbridge.common.host import Host
 
 SIZE_BYTES = 65536
 TOLD_WITHIN_S = 20.0

@@ -18,9 +18,9 @@ from functools import partial
 from typing import Final, TypeVar
 
 from weighbridge.common.errors import CommandFailed, TargetError
+from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.gateways.gateway import HostNeed, RootImage, Say
-from weighbridge.gateways.host import Host
 from weighbridge.topologies import ceilings
 from weighbridge.topologies.ceilings import DiskRequest, HostCeiling
 from weighbridge.topologies.hardware import Disk, Hardware

@@ -17,12 +17,13 @@ from typing import Final, Self
 from pydantic import ValidationError
 
 from weighbridge.common import inside
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import CommandFailed, MissingMeans, ServiceFailed, TargetError, UsageError
+from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
 from weighbridge.common.undisturbed import Endings
-from weighbridge.gateways.gateway import Endpoint, Gateway, Say, Standing
-from weighbridge.gateways.host import Host
+from weighbridge.gateways.gateway import Gateway, Say, Standing
 from weighbridge.topologies.attestation import IMAGE as TOOLS
 from weighbridge.topologies.attestation import Attestation, AttestOptions
 from weighbridge.topologies.attestation import attest as attestation_of

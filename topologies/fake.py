@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from weighbridge.common.errors import CommandFailed
-from weighbridge.gateways.host import Completed, Counters, Host, Service
+from weighbridge.common.host import Completed, Counters, Host, Service
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from types import TracebackType
 from typing import Final, Literal, Self
 
-from weighbridge.gateways.host import Host
+from weighbridge.common.host import Host
 
 Limited = Literal["cpu", "disk", "nic"]
 LIMITED: Final[tuple[Limited, ...]] = ("cpu", "disk", "nic")

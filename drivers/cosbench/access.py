@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 from xml.sax.saxutils import escape
 
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust.account import Account
-from weighbridge.drivers.order import Target
 
 HIDDEN: Final = "REDACTED"
 _SECRET_KEYS: Final = re.compile(r"\b(token|password|secretkey|accesskey)=[^;\"'\s]*")
@@ -33,7 +33,7 @@ class StorageAccess:
         return _SECRET_KEYS.sub(rf"\1={HIDDEN}", text)
 
 
-def access(target: Target, account: Account, auth: str, timeout_s: float) -> StorageAccess:
+def access(target: Endpoint, account: Account, auth: str, timeout_s: float) -> StorageAccess:
     """The access to a target. Swift by token: one that is got now. Raises DriverError where COSBench cannot get at it so."""
     if target.ca_file is not None:
         raise DriverError(

@@ -148,7 +148,7 @@ class Cosbench:
             archived = self._run(script, reach, workload.warmup + workload.runtime, began)
             files = kept(reach, script, archived)
             around = Circumstances(
-                api=self._setup.target.api,
+                api=self._setup.api,
                 started_at=f"{opened:%Y-%m-%dT%H:%M:%SZ}",
                 load=self._load(pulse),
                 started_by_us=self._site.home is not None,
@@ -219,7 +219,7 @@ class Cosbench:
         return f"{self._setup.bucket_prefix}-{workload.name}-{what}-{self._nonce}-{self._number}"
 
     def _fit(self, workload: Workload) -> None:
-        faults = unfit(workload, self._setup.target.api)
+        faults = unfit(workload, self._setup.api)
         if faults:
             raise DriverError(f"{workload.name}: {'; '.join(faults)}", advice="Change the workload, or choose another driver.")
 

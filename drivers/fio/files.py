@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from weighbridge.common.errors import DriverError, TargetError
-from weighbridge.drivers.driver import Heard, ToolHost
+from weighbridge.common.host import Host
+from weighbridge.drivers.driver import Heard
 from weighbridge.drivers.fio.filesystem import CephFs
 from weighbridge.drivers.fio.tool import FioTool
 from weighbridge.drivers.order import Cleaned, Cleanup, Prepare, Prepared
@@ -33,7 +34,7 @@ class FioCephFs(FioTool):
     named = "fio"
 
     def __init__(
-        self, cluster: RadosCluster, mon: ToolHost, *, prefix: str, log: Path, pg_num: int = 32, cpus: float | None = None
+        self, cluster: RadosCluster, mon: Host, *, prefix: str, log: Path, pg_num: int = 32, cpus: float | None = None
     ) -> None:
         super().__init__(cluster, prefix=prefix, log=log, cpus=cpus)
         self._system = CephFs(cluster, mon, name=f"{prefix}-fs", log=log, pg_num=pg_num)

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from weighbridge.common.errors import CommandFailed, TargetError
+from weighbridge.common.host import Host
 from weighbridge.common.piped import Piped
-from weighbridge.drivers.driver import GaveUp, ToolHost
+from weighbridge.drivers.driver import GaveUp
 from weighbridge.drivers.rados.cluster import RadosCluster
 
 METADATA_PG_NUM: Final = 8
@@ -29,7 +30,7 @@ _LOGGED: Final = 'exec "$@" >>/var/log/host/$0.out 2>&1'
 class CephFs:
     """One file system with one metadata server and one mount, on `cluster.machine`; `log` gets what starts them says."""
 
-    def __init__(self, cluster: RadosCluster, mon: ToolHost, *, name: str, log: Path, pg_num: int) -> None:
+    def __init__(self, cluster: RadosCluster, mon: Host, *, name: str, log: Path, pg_num: int) -> None:
         self._cluster = cluster
         self._mon = mon
         self._name = name
@@ -90,7 +91,7 @@ class CephFs:
             self._keyed = False
         self._cluster.remove_pools()
 
-    def _start(self, host: ToolHost, name: str, *argv: str) -> None:
+    def _start(self, host: Host, name: str, *argv: str) -> None:
         self._programs.append(host.spawn(["sh", "-c", _LOGGED, name, *argv], stderr=self._log))
 
     def _await_active(self) -> None:
@@ -119,7 +120,7 @@ class CephFs:
             time.sleep(_POLL_S)
 
 
-def _tail(host: ToolHost, name: str) -> str:
+def _tail(host: Host, name: str) -> str:
     try:
         text = host.run(["tail", "-n", "15", f"/var/log/host/{name}.out"]).stdout
     except TargetError:

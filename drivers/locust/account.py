@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from urllib.parse import quote, urlsplit
 
 from weighbridge.common import http_body, plain_xml
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.order import Target
 
 LARGEST_ANSWER_BYTES = plain_xml.LARGEST_BYTES
 """More of an answer is not read: what is asked for here are lists and a few words."""
@@ -63,7 +63,7 @@ class UrlParts:
 class Account:
     """One user's account at one target. Every method raises DriverError when the target cannot be reached or refuses."""
 
-    def __init__(self, target: Target, timeout_s: float) -> None:
+    def __init__(self, target: Endpoint, timeout_s: float) -> None:
         self._target = target
         self._timeout_s = timeout_s
         self._place = UrlParts.of(target.url)
@@ -232,7 +232,7 @@ class Account:
             raise DriverError(f"{place.host}:{place.port}: cannot be reached: {_in_words(error)}") from error
 
 
-def signature(target: Target, host: str, method: str, path: str, query: str, body: bytes, now: datetime) -> dict[str, str]:
+def signature(target: Endpoint, host: str, method: str, path: str, query: str, body: bytes, now: datetime) -> dict[str, str]:
     """Headers that sign an S3 request: AWS Signature Version 4, "Create a signed AWS API request" in AWS's IAM user guide.
 
     `query` is already encoded. The secret key is in none of the headers.

@@ -6,17 +6,15 @@ from collections.abc import Iterator
 
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust.account import Account, UrlParts
-from weighbridge.drivers.order import Target
+from weighbridge.drivers.order import Ring, Setup
 
 
 class ObjectServers(Account):
     """The object servers that a ring names. Containers are part of an object's path and nothing else: none is made or told."""
 
-    def __init__(self, target: Target, timeout_s: float) -> None:
-        super().__init__(target, timeout_s)
-        if target.ring is None:
-            raise DriverError(f"{target.url}: object servers cannot be asked without their ring")
-        self._servers = tuple(dict.fromkeys((disk.address, disk.port) for disk in target.ring.disks))
+    def __init__(self, setup: Setup, ring: Ring) -> None:
+        super().__init__(setup.target, setup.request_timeout_s)
+        self._servers = tuple(dict.fromkeys((disk.address, disk.port) for disk in ring.disks))
 
     def authenticate(self) -> None:
         """See that every server listens."""
@@ -39,6 +37,6 @@ class ObjectServers(Account):
         raise DriverError(f"{bucket}/{name}: only the engine deletes from object servers")
 
 
-def account_at(target: Target, timeout_s: float) -> Account:
-    """The account at a target."""
-    return ObjectServers(target, timeout_s) if target.api == "object-server" else Account(target, timeout_s)
+def account_at(setup: Setup) -> Account:
+    """The account that the load goes to."""
+    return Account(setup.target, setup.request_timeout_s) if setup.ring is None else ObjectServers(setup, setup.ring)

@@ -30,8 +30,8 @@ class PreparedObjects:
         self._setup = setup
         self._allowance = allowance
         self._standing: dict[str, Workload] = {}
-        self._account = account_at(setup.target, setup.request_timeout_s)
-        self._copies = 1 if setup.target.ring is None else len(setup.target.ring.table)
+        self._account = account_at(setup)
+        self._copies = 1 if setup.ring is None else len(setup.ring.table)
 
     def reach(self) -> None:
         """Raise DriverError when the target cannot be reached or does not let this user in."""
@@ -40,7 +40,7 @@ class PreparedObjects:
     @property
     def lists_nothing(self) -> bool:
         """Whether nobody can tell what is there: object servers have no listings, what they were given must be remembered."""
-        return self._setup.target.api == "object-server"
+        return self._setup.api == "object-server"
 
     def stands(self, workload: Workload) -> bool:
         """Whether all of its objects are there, as far as this driver did."""

@@ -122,7 +122,7 @@ class Station:
 
     def begin(self, order: Begin) -> None:
         """Make the crew of a step: its workers are added when Locust starts their users."""
-        account = account_at(self.setup.target, self.setup.request_timeout_s)
+        account = account_at(self.setup)
         account.authenticate()
         self._account, self._renewed, self._renewed_s, self._refused = account, 0, 0.0, 0
         self._begin = order

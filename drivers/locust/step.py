@@ -74,7 +74,7 @@ class StepRun:
         if renewed or any("http-401" in tally.errors for tally in tallies):
             self._notes.append(self._forgotten(renewed))
         measurement = Measurement(
-            api=self._setup.target.api,
+            api=self._setup.api,
             workload=self._workload.name,
             workers=order.workers,
             driver=f"locust-{self._setup.users}",

@@ -141,10 +141,10 @@ class NativeCrew:
 
 def engine_config(setup: Setup, account: Account, workload: Workload, *, threads: int) -> str:
     """The engine's configuration as its door wants it (see drivers/engine/_native.pyi)."""
-    s3 = setup.target.api == "s3"
+    s3 = setup.api == "s3"
     return json.dumps(
         {
-            "api": setup.target.api,
+            "api": setup.api,
             "host": account.host,
             "port": account.port,
             "tls": account.tls,
@@ -155,7 +155,7 @@ def engine_config(setup: Setup, account: Account, workload: Workload, *, threads
             "region": setup.target.region,
             "addressing": setup.target.addressing,
             "token": account.token,
-            "ring": None if setup.target.ring is None else setup.target.ring.model_dump(mode="json"),
+            "ring": None if setup.ring is None else setup.ring.model_dump(mode="json"),
             "bucket_prefix": setup.bucket_prefix,
             "request_timeout_s": setup.request_timeout_s,
             "threads": threads,

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from weighbridge.common.errors import TargetError
+from weighbridge.common.host import Host
 from weighbridge.common.printed import json_value
-from weighbridge.drivers.driver import GaveUp, ToolHost
+from weighbridge.drivers.driver import GaveUp
 
 CLEAN_WITHIN_S: Final = 120.0
 _POLL_S: Final = 0.5
@@ -17,7 +18,7 @@ _POLL_S: Final = 0.5
 class RadosCluster:
     """A Ceph cluster, from a host that has an administrator's keys; `replicas` is what pools of it have by its own settings."""
 
-    def __init__(self, machine: ToolHost, *, replicas: int) -> None:
+    def __init__(self, machine: Host, *, replicas: int) -> None:
         self.machine = machine
         self.replicas = replicas
         self.pools: list[str] = []

@@ -16,10 +16,11 @@ from typing import Final, Literal
 from pydantic import NonNegativeFloat, NonNegativeInt
 
 from weighbridge.common.errors import DriverError
+from weighbridge.common.host import Host
 from weighbridge.common.piped import Piped
 from weighbridge.common.printed import json_value
 from weighbridge.common.record import Record
-from weighbridge.drivers.driver import GaveUp, ToolHost
+from weighbridge.drivers.driver import GaveUp
 from weighbridge.drivers.order import KeptFile
 
 PROGRAM: Final = "/usr/local/lib/weighbridge/at_once.py"
@@ -62,7 +63,7 @@ Tick = Callable[[float, Sequence[CommandOutput]], bool]
 class HostCommands:
     """Runs commands on one host; `log` gets what the program that starts them there says to people."""
 
-    def __init__(self, machine: ToolHost, log: Path) -> None:
+    def __init__(self, machine: Host, log: Path) -> None:
         self._machine = machine
         self._log = log
         self._program: Piped | None = None

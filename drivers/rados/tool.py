@@ -12,7 +12,8 @@ from types import TracebackType
 from typing import Final, Literal, Self
 
 from weighbridge.common.errors import DriverError, TargetError
-from weighbridge.drivers.driver import GaveUp, Heard, ToolHost
+from weighbridge.common.host import Host
+from weighbridge.drivers.driver import GaveUp, Heard
 from weighbridge.drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Step
 from weighbridge.drivers.rados.cluster import RadosCluster
 from weighbridge.drivers.rados.host_commands import CommandOutput, HostCommands
@@ -35,7 +36,7 @@ class Tool(ABC):
 
     def __init__(self, cluster: RadosCluster, *, prefix: str, log: Path, cpus: float | None = None) -> None:
         self.cluster = cluster
-        self.machine: ToolHost = cluster.machine
+        self.machine: Host = cluster.machine
         self.prefix = prefix
         self.crew = HostCommands(self.machine, log)
         self.log = log

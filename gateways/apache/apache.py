@@ -9,6 +9,7 @@ from pathlib import Path
 
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import CommandFailed, MissingMeans, UsageError
+from weighbridge.common.host import Host, Service
 from weighbridge.common.scope import Scope
 from weighbridge.gateways import program
 from weighbridge.gateways.apache import scopes
@@ -26,7 +27,6 @@ from weighbridge.gateways.apache.config import (
 from weighbridge.gateways.apache.settings import STATS_PORT, ApacheSettings
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import Backend, Front
-from weighbridge.gateways.host import Host, Service
 from weighbridge.gateways.probe import Probe
 
 RESPONDER = Path(__file__).with_name("fastcgi_responder")

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr, ValidationError
 
 from weighbridge.common.credential import credential
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import UsageError
 from weighbridge.gateways.existing.settings import S3, ExistingSettings, SwiftAccess
-from weighbridge.gateways.gateway import Endpoint
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import ClassVar
 
+from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.errors import VerificationFailed, WeighbridgeError
+from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.gateways.existing import credentials, standing
 from weighbridge.gateways.existing.settings import ExistingPlacement, ExistingSettings
 from weighbridge.gateways.existing.standing import ExistingStanding
-from weighbridge.gateways.gateway import Endpoint, Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing
-from weighbridge.gateways.host import Host
+from weighbridge.gateways.gateway import Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing
 from weighbridge.gateways.verify import RoundFailed, verify
 
 
@@ -30,9 +31,9 @@ class Existing(Gateway):
         self.release = release
         self.settings = settings
 
-    def apis(self) -> tuple[Literal["swift", "s3"], ...]:
+    def apis(self) -> tuple[ObjectApi, ...]:
         """Those whose endpoints the layout names."""
-        both: tuple[tuple[Literal["swift", "s3"], object], ...] = (("swift", self.settings.swift), ("s3", self.settings.s3))
+        both: tuple[tuple[ObjectApi, object], ...] = (("swift", self.settings.swift), ("s3", self.settings.s3))
         return tuple(api for api, part in both if part is not None)
 
     def needs(self) -> Mapping[str, HostNeed]:

@@ -13,11 +13,11 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from weighbridge.common import plain_xml
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import TargetError
 from weighbridge.common.record import Record
 from weighbridge.gateways.exchange import Exchange, HttpAnswer, WrongAnswer, answered, exchanging, expect
 from weighbridge.gateways.existing import clear
-from weighbridge.gateways.gateway import Endpoint
 
 BUCKET: Final = re.compile(r"wb-[0-9a-f]{8}[acgo]?-[a-z0-9-]+-[0-9]+|wb-check-[0-9a-f]{16}")
 """Names that `weighbridge.conductor.clearing` and the verification of an endpoint give to buckets."""

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import TargetError
+from weighbridge.common.host import Host
 from weighbridge.gateways.entrusted import answer_of, without_secrets
 from weighbridge.gateways.existing.credentials import source
 from weighbridge.gateways.existing.settings import ExistingSettings
-from weighbridge.gateways.gateway import Endpoint, Rendered, Standing
-from weighbridge.gateways.host import Host
+from weighbridge.gateways.gateway import Rendered, Standing
 
 _LOOK_TIMEOUT_S = 150.0
 _CLEAR_TIMEOUT_S = 24 * 3600.0

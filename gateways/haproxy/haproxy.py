@@ -9,11 +9,11 @@ from typing import TypedDict
 
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import CommandFailed, UsageError
+from weighbridge.common.host import Host, Service
 from weighbridge.gateways import program
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import Backend, Front
 from weighbridge.gateways.haproxy.settings import HaproxySettings
-from weighbridge.gateways.host import Host, Service
 from weighbridge.gateways.probe import Probe
 
 PATH = "/etc/haproxy/haproxy.cfg"

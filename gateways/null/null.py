@@ -5,17 +5,18 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from pydantic import Field, SecretStr
 
+from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.errors import UsageError
+from weighbridge.common.host import Host, Service
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
 from weighbridge.gateways import daemon
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.gateway import Endpoint, Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing
-from weighbridge.gateways.host import Host, Service
+from weighbridge.gateways.gateway import Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.verify import verify
 
@@ -147,7 +148,7 @@ class Null(Gateway):
         self.place = place
         self.settings = settings
 
-    def apis(self) -> tuple[Literal["swift", "s3"], ...]:
+    def apis(self) -> tuple[ObjectApi, ...]:
         """Both."""
         return ("swift", "s3")
 

@@ -12,12 +12,13 @@ from itertools import groupby
 
 from pydantic import SecretStr
 
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import ServiceFailed, UsageError
+from weighbridge.common.host import Host, Service
 from weighbridge.gateways import daemon
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import Front
-from weighbridge.gateways.gateway import Below, CephBelow, Endpoint, Say, Standing
-from weighbridge.gateways.host import Host, Service
+from weighbridge.gateways.gateway import Below, CephBelow, Say, Standing
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.rgw import objectstore
 from weighbridge.gateways.rgw.ceph_daemons import MON_PORTS, CephDaemons, Osd, Radosgw

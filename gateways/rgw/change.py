@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import UsageError
+from weighbridge.common.host import Host
 from weighbridge.common.scope import Scope
 from weighbridge.gateways import daemon
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import Front
-from weighbridge.gateways.gateway import Endpoint, Say
-from weighbridge.gateways.host import Host
+from weighbridge.gateways.gateway import Say
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.rgw import scopes, taking
 from weighbridge.gateways.rgw.cluster import CephCluster

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.gateways.front import Backend, Front
-from weighbridge.gateways.host import Host
 from weighbridge.gateways.rgw.ceph_daemons import CephDaemons
 from weighbridge.gateways.rgw.config import CONF, KEYRING, ceph_conf
 from weighbridge.gateways.rgw.files import Files, HostFile

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 
 from weighbridge.common.errors import UsageError
-from weighbridge.gateways.host import Host
+from weighbridge.common.host import Host
 
 _WRONG = "parse error setting"
 _STATUS = "\x1e"

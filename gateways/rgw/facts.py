@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
+from weighbridge.common.host import Host
 from weighbridge.common.quantities import show_bytes
-from weighbridge.gateways.host import Host
 from weighbridge.gateways.rgw import objectstore
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import DATA_POOL, INDEX_POOL, pools

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from weighbridge.common.host import Host
 from weighbridge.gateways import ini
 from weighbridge.gateways.gateway import Rendered
-from weighbridge.gateways.host import Host
 from weighbridge.gateways.together import together
 
 

@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from weighbridge.common.errors import CommandFailed, ServiceFailed
+from weighbridge.common.host import Host
 from weighbridge.common.piped import Piped
 from weighbridge.gateways import program
-from weighbridge.gateways.host import Host
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.rgw.counters import OSD, RADOSGW
 

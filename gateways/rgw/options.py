@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from weighbridge.common.document import did_you_mean
+from weighbridge.common.host import Host
 from weighbridge.gateways import ini
-from weighbridge.gateways.host import Host
 
 _WRONG = "parse error setting"
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import ClassVar
 
+from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.errors import UsageError
+from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
 from weighbridge.gateways.apache.settings import STATS_PORT
 from weighbridge.gateways.gateway import Gateway, HostNeed, LayerName, Rendered, RootImage, Say, Site, Standing, Tier
-from weighbridge.gateways.host import Host
 from weighbridge.gateways.rgw import options, scopes
 from weighbridge.gateways.rgw.bring_up import CephBringUp
 from weighbridge.gateways.rgw.ceph_daemons import MON_PORTS, CephDaemons
@@ -85,7 +86,7 @@ class Rgw(Gateway):
                 raise ValueError(f"{host}: port {port} of {who} is taken by {taken[host, port]}")
             taken[host, port] = who
 
-    def apis(self) -> tuple[Literal["swift", "s3"], ...]:
+    def apis(self) -> tuple[ObjectApi, ...]:
         """Both; radosgw answers them on one port."""
         return ("swift", "s3")
 

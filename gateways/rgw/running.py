@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from weighbridge.common.host import Host
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.host import Host
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.rgw.ceph_daemons import CephDaemons
 from weighbridge.gateways.rgw.cluster import CephCluster

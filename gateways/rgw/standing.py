@@ -8,10 +8,11 @@ from functools import partial
 from itertools import groupby
 from types import MappingProxyType
 
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import UsageError
 from weighbridge.common.scope import Scope
 from weighbridge.gateways import daemon
-from weighbridge.gateways.gateway import Below, Endpoint, Gateway, Room, Say, Standing
+from weighbridge.gateways.gateway import Below, Gateway, Room, Say, Standing
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.rgw.change import CephChange
 from weighbridge.gateways.rgw.cluster import CephCluster

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from pydantic import SecretStr
 
+from weighbridge.common.endpoint import Endpoint
+from weighbridge.common.host import Host
 from weighbridge.gateways import program
-from weighbridge.gateways.gateway import Endpoint, ObjectServer, SwiftBelow
-from weighbridge.gateways.host import Host
+from weighbridge.gateways.gateway import ObjectServer, SwiftBelow
 from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.files import Secrets
 from weighbridge.gateways.swift.settings import SwiftSettings

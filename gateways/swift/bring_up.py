@@ -7,10 +7,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from weighbridge.common.endpoint import Endpoint
+from weighbridge.common.host import Host, Service
 from weighbridge.gateways import daemon, program
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.gateway import Below, Endpoint, Say, Standing
-from weighbridge.gateways.host import Host, Service
+from weighbridge.gateways.gateway import Below, Say, Standing
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.swift import below, config
 from weighbridge.gateways.swift.change import SwiftDeployment, told

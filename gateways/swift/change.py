@@ -10,13 +10,14 @@ from functools import partial
 from itertools import groupby
 from typing import TypedDict
 
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import UsageError
+from weighbridge.common.host import Host
 from weighbridge.common.scope import SCOPES, Scope, widest
 from weighbridge.gateways import daemon, program
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import Front
-from weighbridge.gateways.gateway import Endpoint, Gateway, Say
-from weighbridge.gateways.host import Host
+from weighbridge.gateways.gateway import Gateway, Say
 from weighbridge.gateways.ports import DEADLINE_S, await_ports
 from weighbridge.gateways.swift import scopes
 from weighbridge.gateways.swift.cluster import SwiftCluster

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from weighbridge.common.host import Host
 from weighbridge.common.quantities import show_bytes
-from weighbridge.gateways.host import Host
 from weighbridge.gateways.swift import pipeline
 from weighbridge.gateways.swift.cluster import SwiftCluster
 from weighbridge.gateways.swift.releases import RELEASES

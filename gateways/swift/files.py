@@ -6,10 +6,10 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from weighbridge.common.host import Host
 from weighbridge.gateways import ini
 from weighbridge.gateways.front import Front
 from weighbridge.gateways.gateway import Rendered
-from weighbridge.gateways.host import Host
 from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.gateways.swift.settings import SERVERS, SwiftSettings

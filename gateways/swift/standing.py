@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from types import MappingProxyType
 
+from weighbridge.common.host import Host
 from weighbridge.common.scope import Scope
 from weighbridge.gateways import daemon, program
 from weighbridge.gateways.gateway import Below, Gateway, Room, Say, Standing
-from weighbridge.gateways.host import Host
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.below import RESELLER

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import ClassVar
 
+from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.errors import UsageError
+from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
 from weighbridge.gateways import program
 from weighbridge.gateways.gateway import Gateway, HostNeed, LayerName, Rendered, RootImage, Say, Site, Standing, Tier
-from weighbridge.gateways.host import Host
 from weighbridge.gateways.structure import Structure
 from weighbridge.gateways.swift import config, options, scopes
 from weighbridge.gateways.swift.bring_up import SwiftBringUp
@@ -67,7 +68,7 @@ class Swift(Gateway):
                 raise ValueError(f"{host}: port {port} of {who} is taken by {taken[host, port]}")
             taken[host, port] = who
 
-    def apis(self) -> tuple[Literal["swift", "s3"], ...]:
+    def apis(self) -> tuple[ObjectApi, ...]:
         """Swift's own, and S3 where the layout has s3api."""
         return ("swift", "s3") if self.settings.s3api else ("swift",)
 

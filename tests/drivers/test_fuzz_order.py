@@ -11,6 +11,7 @@ from pydantic import SecretStr, TypeAdapter, ValidationError
 
 from made_up import fake_measurement
 from tests.mutation import Dice, bounded, cases, tried, wrong_json
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.driver import GaveUp
 from weighbridge.drivers.order import (
@@ -36,7 +37,6 @@ from weighbridge.drivers.order import (
     RingDisk,
     Setup,
     Step,
-    Target,
 )
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.suites import Age as SuiteAge
@@ -44,12 +44,12 @@ from weighbridge.suites import Objects, Workload
 
 WORKLOAD: Final = Workload(name="small-read", objects=Objects(size=4096), operations={"read": 100}, workers=(2,), runtime=1.0)
 DISK: Final = RingDisk(address="10.0.0.1", port=6200, device="d0")
-TARGET: Final = Target(api="s3", url="http://10.0.0.1:8080", user="me", key=SecretStr("planted"), token=SecretStr("too"))
+TARGET: Final = Endpoint(api="s3", url="http://10.0.0.1:8080", user="me", key=SecretStr("planted"), token=SecretStr("too"))
 RING: Final = Ring(disks=(DISK,), table=((0, 0),), part_power=1, hash_prefix=SecretStr("a"), hash_suffix=SecretStr("b"))
 SITE: Final = CosbenchSite(controller="http://10.0.0.1:19088/controller", archive="/var/archive")
 ORDERS: Final[tuple[Order, ...]] = (
     Setup(target=TARGET, bucket_prefix="wb-a", seed=1, cosbench=SITE),
-    Setup(target=Target(api="object-server", url="http://10.0.0.1:8080/AUTH_a", ring=RING), bucket_prefix="wb-a", seed=1),
+    Setup(target=Endpoint(api="swift", url="http://10.0.0.1:8080/AUTH_a", user="AUTH_a"), ring=RING, bucket_prefix="wb-a", seed=1),
     Prepare(workload=WORKLOAD),
     Step(workload=WORKLOAD, workers=2),
     Cleanup(workload=WORKLOAD, what="all"),

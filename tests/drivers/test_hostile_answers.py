@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 from pydantic import SecretStr
 
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust import account
 from weighbridge.drivers.locust.account import Account
-from weighbridge.drivers.order import Target
 from weighbridge.gateways.exchange import HttpAnswer, WrongAnswer
 from weighbridge.gateways.verify import listed
 
@@ -55,7 +55,7 @@ def origin() -> Iterator[tuple[str, type[Origin]]]:
 def test_a_list_with_entities_is_refused_by_all_that_read_lists(origin: tuple[str, type[Origin]]) -> None:
     url, handler = origin
     handler.body = ENTITY
-    target = Target(api="s3", url=url, user="u", key=SecretStr("k"))
+    target = Endpoint(api="s3", url=url, user="u", key=SecretStr("k"))
     with pytest.raises(DriverError, match="a document type or an entity"):
         list(Account(target, 5).objects("b"))
     with pytest.raises(WrongAnswer, match="a document type or an entity"):
@@ -81,7 +81,7 @@ def test_an_answer_is_read_to_its_end_but_no_further_than_its_bound(
     url, handler = origin
     handler.body, handler.way = b"x" * 1001, way
     monkeypatch.setattr(account, "LARGEST_ANSWER_BYTES", 1000)
-    target = Target(api="s3", url=url, user="u", key=SecretStr("k"))
+    target = Endpoint(api="s3", url=url, user="u", key=SecretStr("k"))
     with pytest.raises(DriverError, match=why):
         list(Account(target, 5).objects("b"))
 
@@ -90,4 +90,4 @@ def test_an_answer_that_breaks_off_is_never_taken_for_a_whole_one(origin: tuple[
     url, handler = origin
     handler.body, handler.way = b"<ListBucketResult/>", "broken off"
     with pytest.raises(DriverError, match="IncompleteRead"):
-        list(Account(Target(api="s3", url=url, user="u", key=SecretStr("k")), 5).objects("b"))
+        list(Account(Endpoint(api="s3", url=url, user="u", key=SecretStr("k")), 5).objects("b"))

@@ -11,10 +11,11 @@ from pydantic import SecretStr
 
 import weighbridge.drivers.cosbench.loop
 import weighbridge.drivers.locust.loop
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.drivers.cosbench.ending import EndRequest
-from weighbridge.drivers.order import CosbenchSite, Event, Failed, Setup, Target
+from weighbridge.drivers.order import CosbenchSite, Event, Failed, Setup
 
-TARGET = Target(api="s3", url="http://127.0.0.1:9", user="u", key=SecretStr("planted-key"), token=SecretStr("planted/token"))
+TARGET = Endpoint(api="s3", url="http://127.0.0.1:9", user="u", key=SecretStr("planted-key"), token=SecretStr("planted/token"))
 SITE = CosbenchSite(controller="http://127.0.0.1:9", archive="/nowhere", password=SecretStr("planted-password"))
 SETUP = Setup(target=TARGET, bucket_prefix="wb-x", seed=1, cosbench=SITE)
 

@@ -5,11 +5,12 @@ import json
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from weighbridge.drivers.order import EVENT, ORDER, Prepared, Progress, Quit, Ring, RingDisk, Setup, Step, Target
+from weighbridge.common.endpoint import Endpoint
+from weighbridge.drivers.order import EVENT, ORDER, Prepared, Progress, Quit, Ring, RingDisk, Setup, Step
 from weighbridge.suites import Objects, Workload
 
 SETUP = Setup(
-    target=Target(api="s3", url="http://10.0.0.2:7480", user="weigh", key=SecretStr("very-secret")), bucket_prefix="wb-1", seed=7
+    target=Endpoint(api="s3", url="http://10.0.0.2:7480", user="weigh", key=SecretStr("very-secret")), bucket_prefix="wb-1", seed=7
 )
 WORKLOAD = Workload(name="small-read", objects=Objects(size=4096), operations={"read": 1}, workers=(1, 4), runtime=1.0, warmup=0)
 
@@ -26,19 +27,20 @@ def ring() -> Ring:
 
 
 def test_what_hashes_the_paths_of_objects_travels_in_the_order_but_is_not_shown_in_its_repr() -> None:
-    order = Setup(target=Target(api="object-server", url="http://10.0.0.3:6200/AUTH_a", ring=ring()), bucket_prefix="wb-1o", seed=7)
+    account = Endpoint(api="swift", url="http://10.0.0.3:6200/AUTH_a", user="AUTH_a")
+    order = Setup(target=account, ring=ring(), bucket_prefix="wb-1o", seed=7)
+    assert order.api == "object-server"
     assert "hidden" not in repr(order)
     assert ORDER.validate_json(order.model_dump_json()) == order
-    assert json.loads(order.model_dump_json())["target"]["ring"]["hash_prefix"] == "hidden-prefix"
+    assert json.loads(order.model_dump_json())["ring"]["hash_prefix"] == "hidden-prefix"
 
 
 def test_object_servers_are_found_by_a_ring_and_gateways_by_credentials() -> None:
-    with pytest.raises(ValidationError, match="found by a ring"):
-        Target(api="object-server", url="http://h:1/AUTH_a")
-    with pytest.raises(ValidationError, match="found by a ring"):
-        Target(api="swift", url="http://h:1/AUTH_a", user="u", ring=ring())
+    with pytest.raises(ValidationError, match="a ring says where Swift's object servers are"):
+        Setup(target=Endpoint(api="s3", url="http://h:1", user="u"), ring=ring(), bucket_prefix="wb-1", seed=7)
+    assert Setup(target=Endpoint(api="swift", url="http://h:1", user="u"), bucket_prefix="wb-1", seed=7).api == "swift"
     with pytest.raises(ValidationError, match="a user or a token"):
-        Target(api="s3", url="http://h:1")
+        Endpoint(api="s3", url="http://h:1")
 
 
 def test_the_key_travels_in_the_order_but_is_not_shown_in_its_repr() -> None:

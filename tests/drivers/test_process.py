@@ -14,14 +14,15 @@ from hdrh.histogram import HdrHistogram
 from pydantic import SecretStr
 
 import weighbridge.drivers.process
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.order import Cleanup, Prepare, Progress, Ready, Setup, Step, Target
+from weighbridge.drivers.order import Cleanup, Prepare, Progress, Ready, Setup, Step
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.suites import Objects, Workload
 
 ROOT = Path(__file__).parents[2]
 SETUP = Setup(
-    target=Target(api="swift", url="http://10.0.0.2:8080/auth/v1.0", user="test:tester", key=SecretStr("very-secret")),
+    target=Endpoint(api="swift", url="http://10.0.0.2:8080/auth/v1.0", user="test:tester", key=SecretStr("very-secret")),
     bucket_prefix="wb-1",
     seed=7,
 )

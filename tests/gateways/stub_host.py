@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from weighbridge.gateways.host import Completed, Counters, Host, Service
+from weighbridge.common.host import Completed, Counters, Host, Service
 
 Answer = Callable[[Sequence[str], str], str]
 """argv, stdin -> stdout of a command."""

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.errors import ServiceFailed, UsageError
+from weighbridge.common.host import Host
 from weighbridge.common.scope import Scope
-from weighbridge.gateways.host import Host
 from weighbridge.gateways.null.null import Null, NullPlacement, NullSettings
 from weighbridge.gateways.verify import verify
 from weighbridge.topologies.fake import FakeHost

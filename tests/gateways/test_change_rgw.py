@@ -15,9 +15,9 @@ from stub_host import PORTS, StubHost
 from test_bring_up import MON, NAMES, STORES
 
 from weighbridge.common.errors import ServiceFailed, UsageError, VerificationFailed
+from weighbridge.common.host import Host, Service
 from weighbridge.common.scope import Scope
 from weighbridge.gateways.gateway import Standing
-from weighbridge.gateways.host import Host, Service
 from weighbridge.gateways.null.null import Null, NullSettings
 from weighbridge.gateways.null.null import NullPlacement as NullPlace
 from weighbridge.gateways.rgw import scopes

@@ -16,9 +16,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from stub_host import PORTS, StubHost
 
 from weighbridge.common.errors import ServiceFailed, UsageError, VerificationFailed
+from weighbridge.common.host import Host, Service
 from weighbridge.common.scope import SCOPES, Scope
 from weighbridge.gateways.gateway import Standing
-from weighbridge.gateways.host import Host, Service
 from weighbridge.gateways.null.null import Null, NullSettings
 from weighbridge.gateways.null.null import NullPlacement as NullPlace
 from weighbridge.gateways.swift import scopes

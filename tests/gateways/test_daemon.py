@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.errors import ServiceFailed
+from weighbridge.common.host import Service
 from weighbridge.gateways import daemon
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.host import Service
 
 sys.path.insert(0, str(Path(__file__).parent))
 from stub_host import StubHost

@@ -15,12 +15,13 @@ from pydantic import SecretStr
 from swiftclient.client import Connection
 
 from weighbridge.common.document import DocumentError
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import CommandFailed, TargetError, UsageError, VerificationFailed
 from weighbridge.gateways.entrusted import answer_of
 from weighbridge.gateways.existing import credentials
 from weighbridge.gateways.existing.existing import Existing
 from weighbridge.gateways.existing.settings import ExistingPlacement, ExistingSettings
-from weighbridge.gateways.gateway import Endpoint, Standing
+from weighbridge.gateways.gateway import Standing
 from weighbridge.gateways.verify import verify
 from weighbridge.topologies.loader import load_hardware, load_layout, shipped_hardware
 from weighbridge.topologies.this_machine import ThisHost

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from weighbridge.common.host import Host
 from weighbridge.gateways import KINDS
-from weighbridge.gateways.host import Host
 from weighbridge.gateways.null.null import Null, NullPlacement, NullSettings
 from weighbridge.topologies.fake import FakeHost
 from weighbridge.topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts

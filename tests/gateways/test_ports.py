@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.errors import ServiceFailed
+from weighbridge.common.host import Service
 from weighbridge.gateways import daemon
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.host import Service
 from weighbridge.gateways.ports import ask, await_ports
 from weighbridge.topologies.fake import FakeHost
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.errors import UsageError
+from weighbridge.common.host import Host, Service
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import Backend, Front
 from weighbridge.gateways.gateway import Standing
-from weighbridge.gateways.host import Host, Service
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.rgw import Rgw

@@ -11,8 +11,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from stub_host import PORTS, StubHost
 
 from weighbridge.common.errors import CommandFailed, UsageError
+from weighbridge.common.host import Host
 from weighbridge.gateways.gateway import Standing
-from weighbridge.gateways.host import Host
 from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
 

@@ -9,8 +9,8 @@ from typing import ClassVar
 import pytest
 from pydantic import SecretStr
 
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import VerificationFailed
-from weighbridge.gateways.gateway import Endpoint
 from weighbridge.gateways.verify import verify
 from weighbridge.topologies.fake import FakeHost
 

@@ -43,7 +43,7 @@ COST = {"read": 1.0, "write": 1.6, "delete": 0.7, "list": 1.2, "head": 0.5}
 
 def latencies_us(setup: Setup, step: Step, operation: Operation) -> list[int]:
     """`VALUES` latencies in us: lognormal, slower above 8 workers, a tenth or so apart between targets and repeats."""
-    place = random.Random(f"{setup.seed} {setup.target.api} {setup.target.url}")
+    place = random.Random(f"{setup.seed} {setup.api} {setup.target.url}")
     dice = random.Random(f"{setup.seed} {setup.target.url} {step.workload.name} {step.workers} {step.repeat} {operation}")
     size_bytes = step.workload.objects.mean_bytes if operation in ("read", "write") else 0
     base_us = (2000 + size_bytes / 100) * COST[operation] * max(1, step.workers / 8) * place.uniform(0.9, 1.1)
@@ -85,7 +85,7 @@ def measure(setup: Setup, step: Step) -> Measurement:
     total = step.workers * workload.runtime * 1e6 / mean_us
     both = [tally(operation, max(1, round(total * weights[operation])), values[operation], workload) for operation in values]
     return Measurement(
-        api=setup.target.api, workload=workload.name, workers=step.workers, driver=f"locust-{setup.users}",
+        api=setup.api, workload=workload.name, workers=step.workers, driver=f"locust-{setup.users}",
         started_at="2014-11-04T00:00:00Z", window_s=workload.runtime, warmup_s=workload.warmup,
         tallies=tuple(whole for whole, _ in both), seconds=tuple(second for _, seconds in both for second in seconds),
         load=Load(cpu_s=0.1 * workload.runtime, cpu_limit=1.0, window_s=workload.runtime), notes=("made up by the fake driver",),

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import ServiceFailed, UsageError
+from weighbridge.common.host import Host, Service
 from weighbridge.common.record import Record
 from weighbridge.conductor.plan import Plan, make_plan
-from weighbridge.gateways.gateway import Endpoint, Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing
-from weighbridge.gateways.host import Host, Service
+from weighbridge.gateways.gateway import Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Suite

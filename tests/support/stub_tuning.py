@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import yaml
 from pydantic import SecretStr
@@ -15,14 +15,15 @@ from rich.console import Console
 
 import fake_driver
 from weighbridge.common.document import Document
+from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.errors import DriverError, ServiceFailed, UsageError
+from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
 from weighbridge.conductor.opening import Opened
 from weighbridge.drivers.driver import Heard
-from weighbridge.drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Setup, Step, Target
-from weighbridge.gateways.gateway import Endpoint, Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing
-from weighbridge.gateways.host import Host
+from weighbridge.drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Setup, Step
+from weighbridge.gateways.gateway import Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing
 from weighbridge.results.record.measurement import Load, Measurement
 from weighbridge.results.record.step import Pass
 from weighbridge.run import Doing
@@ -124,7 +125,7 @@ class Tunable(Gateway):
         """One host."""
         return {"gateway-1": HostNeed(roles=("tunable",))}
 
-    def apis(self) -> tuple[Literal["swift", "s3"], ...]:
+    def apis(self) -> tuple[ObjectApi, ...]:
         """One."""
         return ("s3",)
 
@@ -166,7 +167,7 @@ class Answering:
             if heard is not None:
                 heard(Progress(phase="measure", done=order.workload.runtime, total=order.workload.runtime))
             return Measured(measurement=made_up(standing.gateway.settings, self.deployment.layout.name, self.suite.seed, order))
-        target = Target(api="s3", url="http://here", user="u", key=SecretStr("k"))
+        target = Endpoint(api="s3", url="http://here", user="u", key=SecretStr("k"))
         setup = Setup(target=target, bucket_prefix="wb-test", seed=self.suite.seed)
         return fake_driver.answer(setup, order, lambda event: None if heard is None else heard(cast("Progress", event)))
 

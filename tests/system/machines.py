@@ -19,9 +19,9 @@ from typing import Any, Final
 import pytest
 
 from weighbridge.common.errors import CommandFailed
+from weighbridge.common.host import Host
 from weighbridge.gateways import KINDS
 from weighbridge.gateways.gateway import RootImage
-from weighbridge.gateways.host import Host
 from weighbridge.surroundings import place
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.images import ensure

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from weighbridge.gateways.gateway import Endpoint
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.surroundings import place
 from weighbridge.topologies.deployment import Deployment, deploy
 from weighbridge.topologies.images import ensure

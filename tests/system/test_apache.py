@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from weighbridge.common.host import Host, Service
 from weighbridge.gateways.apache.settings import STATS_PORT
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.host import Host, Service
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.program import end
 from weighbridge.topologies.deployment import Deployment

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from stub_run import StubGateway
+from weighbridge.common.host import Host
 from weighbridge.conductor.cache_dropper import dropping
-from weighbridge.gateways.host import Host
 from weighbridge.suites import Every
 from weighbridge.topologies.deployment import Deployment, StatePlace, deploy
 from weighbridge.topologies.hardware import Hardware

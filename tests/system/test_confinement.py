@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.errors import CommandFailed
-from weighbridge.gateways.host import Host
+from weighbridge.common.host import Host
 from weighbridge.gateways.swift.swift import Swift
 from weighbridge.surroundings import place
 from weighbridge.topologies.hardware import Hardware

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.gateways.gateway import Endpoint
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.lab.host import LabHost

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.document import Fault
+from weighbridge.common.host import Host
 from weighbridge.gateways.apache.config import CONF
 from weighbridge.gateways.fragments import fragments
 from weighbridge.gateways.gateway import Rendered
-from weighbridge.gateways.host import Host
 from weighbridge.gateways.rgw.config import CONF as CEPH_CONF
 from weighbridge.surroundings import place
 from weighbridge.topologies.deployment import _raiser

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError, UsageError, WeighbridgeError
-from weighbridge.gateways.host import Counters, Host, Service
+from weighbridge.common.host import Counters, Host, Service
 from weighbridge.gateways.swift.swift import Swift
 from weighbridge.surroundings import place
 from weighbridge.topologies.hardware import Hardware

@@ -69,8 +69,7 @@ def swift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
 
 def places(deployment: Deployment, path: str) -> tuple[int, list[dict[str, Any]]]:
     """Partition and disks of an object, as the engine computes them."""
-    ring = object_servers(deployment).ring
-    assert ring is not None
+    _, ring = object_servers(deployment)
     partition, numbers = ring_place(ring.model_dump_json(), path)
     return partition, [ring.disks[number].model_dump() for number in numbers]
 
@@ -143,8 +142,7 @@ def test_writes_make_no_containers_and_are_deleted_where_they_are(swift: Deploym
 
 
 def test_what_the_paths_are_hashed_with_is_in_no_log_and_no_command(swift: Deployment, tmp_path: Path) -> None:
-    ring = object_servers(swift).ring
-    assert ring is not None
+    _, ring = object_servers(swift)
     secrets = [one.get_secret_value().encode() for one in (ring.hash_prefix, ring.hash_suffix)]
     with driving(swift, SUITE, tmp_path, Pass(api="object-server", workloads=())):
         lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if readable(path)]

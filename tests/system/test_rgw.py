@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.errors import ServiceFailed
-from weighbridge.gateways.host import Service
+from weighbridge.common.host import Service
 from weighbridge.topologies.deployment import Deployment
 
 sys.path.insert(0, str(Path(__file__).parent))

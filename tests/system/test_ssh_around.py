@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.gateways.host import Completed, Host
+from weighbridge.common.host import Completed, Host
 from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.ssh import disks, kernel
 
@@ -84,7 +84,7 @@ LEAVE = """
 import os, signal, sys
 from pathlib import Path
 from weighbridge.gateways.gateway import RootImage
-from weighbridge.gateways.host import Service
+from weighbridge.common.host import Service
 from weighbridge.topologies.loader import load_hardware
 from weighbridge.topologies.ssh import raise_ssh
 hardware = load_hardware(Path(sys.argv[1]))

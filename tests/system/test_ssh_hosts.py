@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.errors import CommandFailed, TargetError, UsageError
+from weighbridge.common.host import Host, Service
 from weighbridge.gateways.gateway import RootImage
-from weighbridge.gateways.host import Host, Service
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.ssh import claim, ending, raising
@@ -329,7 +329,7 @@ import sys
 sys.path[:0] = sys.argv[1:3]
 import test_ssh_hosts as t
 from weighbridge.topologies.ssh import raising
-from weighbridge.gateways.host import Service
+from weighbridge.common.host import Service
 from weighbridge.topologies.hardware import Hardware
 from pathlib import Path
 t.LoopThere.pid = int(sys.argv[3])

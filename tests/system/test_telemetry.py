@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from fake_run import WORKLOADS, fake_run
+from weighbridge.common.host import Host, Service
 from weighbridge.conductor.telemetry import Watch, limits_of
 from weighbridge.drivers.order import Progress
 from weighbridge.gateways.gateway import HostNeed
-from weighbridge.gateways.host import Host, Service
 from weighbridge.gateways.probe import Probe
 from weighbridge.results.analysis.steps.use import Resource, StepUse, limit_words, step_use
 from weighbridge.results.record.step import StepKey

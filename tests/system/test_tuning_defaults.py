@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from weighbridge.common.host import Host
 from weighbridge.gateways import program
-from weighbridge.gateways.host import Host
 from weighbridge.suites.tuning import Parameter, Setting, loader
 from weighbridge.surroundings import place
 from weighbridge.topologies.deployment import Deployment, preflight_all

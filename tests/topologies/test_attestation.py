@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError
+from weighbridge.common.host import Completed, Counters, Host, Service
 from weighbridge.gateways.gateway import HostNeed
-from weighbridge.gateways.host import Completed, Counters, Host, Service
 from weighbridge.topologies.attestation import AttestOptions, attest
 from weighbridge.topologies.fake import FakeHost
 from weighbridge.topologies.hardware import Hardware

@@ -12,9 +12,9 @@ import pytest
 from stub_run import Run, StubGateway
 from weighbridge.common import undisturbed
 from weighbridge.common.errors import CommandFailed, ServiceFailed, TargetError
+from weighbridge.common.host import Host, Service
 from weighbridge.conductor.interruption import Interrupted, interruptible
 from weighbridge.gateways.gateway import Say, Standing
-from weighbridge.gateways.host import Host, Service
 from weighbridge.results.record.store import StoreError
 from weighbridge.topologies import deployment as deployment_module
 from weighbridge.topologies.conducting import Conducted

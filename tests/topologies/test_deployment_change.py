@@ -7,9 +7,9 @@ import pytest
 
 from stub_run import Run, StubGateway
 from weighbridge.common.errors import CommandFailed, MissingMeans, ServiceFailed, TargetError, UsageError
+from weighbridge.common.host import Host
 from weighbridge.common.scope import Scope
 from weighbridge.gateways.gateway import Gateway, Say, Standing
-from weighbridge.gateways.host import Host
 from weighbridge.topologies import deployment as deployments
 from weighbridge.topologies.deployment import deploy, preflight, preflight_all
 from weighbridge.topologies.fake import FakeHosts

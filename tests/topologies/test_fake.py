@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.errors import CommandFailed
-from weighbridge.gateways.host import Service
+from weighbridge.common.host import Service
 from weighbridge.topologies.fake import FakeHosts
 from weighbridge.topologies.hardware import Hardware
 

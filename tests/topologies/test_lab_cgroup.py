@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.errors import TargetError
-from weighbridge.gateways.host import DiskCounters
+from weighbridge.common.host import DiskCounters
 from weighbridge.topologies.hardware import Disk, HostSpec
 from weighbridge.topologies.lab.cgroup import Cgroups, Write
 from weighbridge.topologies.lab.usage import DiskUse, LabMachine, NicUse, counters, disk_use, nic_use

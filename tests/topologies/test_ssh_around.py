@@ -17,7 +17,7 @@ import pytest
 
 from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import TargetError, UsageError
-from weighbridge.gateways.host import Completed
+from weighbridge.common.host import Completed
 from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.loader import load_hardware, shipped_hardware
 from weighbridge.topologies.ssh import claim, disks, kernel, leftovers, wheels

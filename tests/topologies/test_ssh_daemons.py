@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from weighbridge.common.errors import CommandFailed, TargetError
-from weighbridge.gateways.host import Completed, Service
+from weighbridge.common.host import Completed, Service
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.ssh import claim, ending, leftovers
 from weighbridge.topologies.ssh.claim import ClaimedHost

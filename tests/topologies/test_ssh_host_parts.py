@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from weighbridge.common.errors import UsageError
+from weighbridge.common.host import Completed, Service
 from weighbridge.gateways.gateway import RootImage
-from weighbridge.gateways.host import Completed, Service
 from weighbridge.topologies.hardware import Disk, HostSpec
 from weighbridge.topologies.ssh import host_reader, release, tell_host, view
 from weighbridge.topologies.ssh.disks import RealDisk

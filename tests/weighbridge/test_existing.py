@@ -15,8 +15,8 @@ import pytest
 from pydantic import SecretStr
 from swiftclient.client import Connection
 
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.gateways.existing import made
-from weighbridge.gateways.gateway import Endpoint
 from weighbridge.results.record.store import RunStore
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "gateways"))

@@ -18,6 +18,7 @@ import fake_driver
 from stub_run import Run, StubGateway
 from weighbridge import resumption
 from weighbridge import run as running
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import InvalidMeasurement, ServiceFailed, UsageError
 from weighbridge.conductor import conductor as conducting
 from weighbridge.conductor import further
@@ -28,7 +29,7 @@ from weighbridge.conductor.opening import Opened
 from weighbridge.conductor.pace import TimeAllowance
 from weighbridge.conductor.plan import Plan, make_plan, twin_of
 from weighbridge.drivers.driver import Heard
-from weighbridge.drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Setup, Step, Target
+from weighbridge.drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Setup, Step
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.hold import Holder, holding
@@ -107,7 +108,7 @@ class Answering:
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
     def opened(_deployment: Deployment, suite: Suite, one: Pass, **_named: object) -> Iterator[Opened]:
-        target = Target(api=one.api, url="http://here", user="u", key="k")
+        target = Endpoint(api=one.api, url="http://here", user="u", key="k")
         yield Opened(Answering(Setup(target=target, bucket_prefix="wb-test", seed=suite.seed)), {})
 
     monkeypatch.setattr(conducting, "opened", opened)

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from weighbridge.common import inside
 from weighbridge.common.errors import CommandFailed, TargetError
-from weighbridge.gateways.host import Completed, Counters, Host, Service
+from weighbridge.common.host import Completed, Counters, Host, Service
 from weighbridge.topologies.lab import daemons, tools
 from weighbridge.topologies.lab.bundle import Bundle
 from weighbridge.topologies.lab.cgroup import Cgroups

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError, UsageError
 from weighbridge.common.home import IMPORTED_FROM
-from weighbridge.gateways.host import Host
+from weighbridge.common.host import Host
 from weighbridge.topologies.hardware import Hardware, HostSpec
 from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
 from weighbridge.topologies.images import built_on, packages_sum

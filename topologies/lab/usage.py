@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from weighbridge.common.errors import TargetError
-from weighbridge.gateways.host import Counters, DiskCounters
+from weighbridge.common.host import Counters, DiskCounters
 from weighbridge.topologies.lab.cgroup import Cgroups
 from weighbridge.topologies.lab.network import NIC
 

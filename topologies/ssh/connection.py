@@ -16,7 +16,7 @@ from typing import IO, Any, Final, NoReturn
 import asyncssh
 
 from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError, UsageError
-from weighbridge.gateways.host import Completed
+from weighbridge.common.host import Completed
 from weighbridge.topologies.hardware import HostSpec, SshAccess
 from weighbridge.topologies.ssh import frame
 from weighbridge.topologies.ssh.event_loop import EventLoop

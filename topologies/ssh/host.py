@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError
-from weighbridge.gateways.host import Command, Completed, Counters, Host, Service
+from weighbridge.common.host import Command, Completed, Counters, Host, Service
 from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.host_reader import HostReader, since
 from weighbridge.topologies.ssh.program import RemoteProgram

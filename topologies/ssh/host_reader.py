@@ -19,10 +19,10 @@ from pydantic import Base64Bytes, Field, ValidationError
 
 from weighbridge.common import inside
 from weighbridge.common.errors import TargetError
+from weighbridge.common.host import Counters, DiskCounters
 from weighbridge.common.printed import json_value, printable
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
-from weighbridge.gateways.host import Counters, DiskCounters
 from weighbridge.topologies.kept_logs import MOST_BYTES, MOST_FILES
 from weighbridge.topologies.ssh import tell_host
 from weighbridge.topologies.ssh.program import RemoteProgram

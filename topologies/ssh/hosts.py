@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from weighbridge.common.errors import TargetError, WeighbridgeError
-from weighbridge.gateways.host import Host
+from weighbridge.common.host import Host
 from weighbridge.gateways.together import together
 from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.hosts import LIMITED, Hosts, Limited

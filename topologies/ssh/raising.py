@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from weighbridge.common.errors import TargetError, UsageError, WeighbridgeError
+from weighbridge.common.host import Command
 from weighbridge.gateways.gateway import RootImage, Say
-from weighbridge.gateways.host import Command
 from weighbridge.gateways.together import together
 from weighbridge.topologies.hardware import Hardware, HostSpec
 from weighbridge.topologies.hosts import Hosts

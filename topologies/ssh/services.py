@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from weighbridge.gateways.host import Service
+from weighbridge.common.host import Service
 from weighbridge.topologies.hardware import HostSpec
 from weighbridge.topologies.hosts import Limited
 from weighbridge.topologies.quota import DEFAULT_PERIOD_S

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from weighbridge.gateways.host import Completed
+from weighbridge.common.host import Completed
 
 
 class Shell(Protocol):

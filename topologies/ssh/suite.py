@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError
+from weighbridge.common.host import Command
 from weighbridge.common.locks import open_lock
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.gateways.gateway import Say
-from weighbridge.gateways.host import Command
 from weighbridge.topologies.hardware import Hardware, SshAccess
 from weighbridge.topologies.ssh import wheels
 from weighbridge.topologies.ssh.shell import Shell

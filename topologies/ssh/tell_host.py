@@ -4,7 +4,7 @@
 "log": folder}`. Each line of its stdin is a question, JSON too; each is answered by one line. It ends when its stdin does.
 Good for Python 3.9.
 
-`{"ask": "counters"}`: numbers by the names of `gateways.host.Counters`; null where the kernel does not tell.
+`{"ask": "counters"}`: numbers by the names of `common.host.Counters`; null where the kernel does not tell.
 `{"ask": "there", "processes": [[pid, started], ...]}`: a list of true and false.
 `{"ask": "log", "name": path or "", "known": {path: [inode, offset], ...}}`: what was added since,
 `{"files": {path: {"inode": number, "offset": bytes, "data": base64}}, "more": bool}`; offset 0 is of a file that was begun anew.

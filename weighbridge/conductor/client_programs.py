@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import IO, Final, Self
 
 from weighbridge.common.errors import DriverError
+from weighbridge.common.host import Command, Host
 from weighbridge.common.piped import Piped
 from weighbridge.drivers.process import how_it_ended, last_lines
-from weighbridge.gateways.host import Command, Host
 
 KILLED_S: Final = 10.0
 """How long killed ones are waited for, all together: their host may be gone."""

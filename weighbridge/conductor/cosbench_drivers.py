@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from weighbridge.common.errors import DriverError
+from weighbridge.common.host import Host
 from weighbridge.common.piped import Piped
 from weighbridge.conductor.client_programs import ClientPrograms
-from weighbridge.gateways.host import Host
 
 FURTHER: Final = ("weighbridge.drivers.cosbench", "driver")
 END_S: Final = 15.0

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
+from weighbridge.common.host import Host
 from weighbridge.conductor.client_programs import ClientPrograms
 from weighbridge.conductor.cosbench_drivers import CosbenchDrivers
 from weighbridge.conductor.stations import Stations
 from weighbridge.drivers.driver import Driver
-from weighbridge.drivers.order import CosbenchSite, Ring, RingDisk, Setup, Target
+from weighbridge.drivers.order import CosbenchSite, Ring, RingDisk, Setup
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.drivers.rados import RadosBench, RadosCluster, RbdBench
 from weighbridge.drivers.rados.tool import Tool
-from weighbridge.gateways.gateway import Endpoint
-from weighbridge.gateways.host import Host
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment
@@ -64,8 +64,10 @@ def opened(
     if one.driver in ("locust", "cosbench") and one.api in ("swift", "s3", "object-server"):
         clients = deployment.clients[:1] if alone else deployment.clients
         spread = one.driver == "locust" and len(clients) > 1
+        target, ring = _target(deployment, one)
         setup = Setup(
-            target=_target(deployment, one),
+            target=target,
+            ring=ring,
             # Nobody but the engine knows the way to object servers.
             users="engine" if one.api == "object-server" else suite.users,
             processes=suite.processes,
@@ -139,13 +141,13 @@ def _of_cluster(deployment: Deployment, suite: Suite, one: Pass, *, prefix: str,
     return RbdBench(cluster, prefix=prefix, log=log, pg_num=suite.rados.pg_num, cpus=cpus)
 
 
-def _target(deployment: Deployment, one: Pass) -> Target:
+def _target(deployment: Deployment, one: Pass) -> tuple[Endpoint, Ring | None]:
     if one.api != "object-server":
-        return Target.model_validate(dict(_endpoint(deployment, one)))
+        return _endpoint(deployment, one), None
     return object_servers(deployment)
 
 
-def object_servers(deployment: Deployment) -> Target:
+def object_servers(deployment: Deployment) -> tuple[Endpoint, Ring]:
     """The object servers below a Swift deployment, as the engine is told of them. Raises DriverError where there are none."""
     below = deployment.standing.below().swift
     if below is None:
@@ -154,7 +156,8 @@ def object_servers(deployment: Deployment) -> Target:
     ring = Ring(
         disks=disks, table=below.ring, part_power=below.part_power, hash_prefix=below.hash_prefix, hash_suffix=below.hash_suffix
     )
-    return Target(api="object-server", url=f"http://{disks[0].address}:{disks[0].port}/{below.account}", ring=ring)
+    url = f"http://{disks[0].address}:{disks[0].port}/{below.account}"
+    return Endpoint(api="swift", url=url, user=below.account), ring
 
 
 def _endpoint(deployment: Deployment, one: Pass) -> Endpoint:

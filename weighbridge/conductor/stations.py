@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from weighbridge.common.host import Host
 from weighbridge.conductor.client_programs import ClientPrograms
 from weighbridge.drivers.order import Joining, Listening, Setup
-from weighbridge.gateways.host import Host
 
 STATION: Final = "station"
 """What the driver's module is told to be one."""

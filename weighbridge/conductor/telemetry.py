@@ -15,10 +15,10 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from weighbridge.common.errors import WeighbridgeError
+from weighbridge.common.host import Counters, DiskCounters
 from weighbridge.conductor.probe_reader import SILENCE_S, Ear, ProbeLine, ProbeReader
 from weighbridge.drivers.order import Progress
 from weighbridge.gateways.gateway import HostNeed
-from weighbridge.gateways.host import Counters, DiskCounters
 from weighbridge.gateways.probe import Probe
 from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.store import RunStore, StoreError, TelemetryFile

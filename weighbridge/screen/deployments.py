@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from weighbridge.gateways.gateway import Endpoint
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.topologies.deployment import Stands, StatePlace, standing
 
 if TYPE_CHECKING:

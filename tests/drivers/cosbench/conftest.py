@@ -17,7 +17,8 @@ import pytest
 from pydantic import SecretStr
 from swiftclient.client import Connection
 
-from weighbridge.drivers.order import CosbenchSite, Setup, Target
+from weighbridge.common.endpoint import Endpoint
+from weighbridge.drivers.order import CosbenchSite, Setup
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.suites import Objects, Workload
 
@@ -125,7 +126,7 @@ def setup(store: Store, controller: Any) -> Callable[..., Setup]:
     """Makes the setup of a driver for the store by the recorded controller."""
 
     def make(**more: Any) -> Setup:
-        target = more.pop("target", Target(api="swift", url=f"{store.url}/auth/v1.0", user="weigh:er", key=SecretStr(KEY)))
+        target = more.pop("target", Endpoint(api="swift", url=f"{store.url}/auth/v1.0", user="weigh:er", key=SecretStr(KEY)))
         site = CosbenchSite(controller=controller.url, archive=str(controller.archive), **more)
         return Setup(target=target, bucket_prefix="wb-test", seed=1, request_timeout_s=10.0, cosbench=site)
 

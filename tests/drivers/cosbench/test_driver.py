@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.driver import GaveUp
-from weighbridge.drivers.order import AgeBuckets, Cleanup, CosbenchSite, KeptFile, Prepare, Progress, Setup, Step, Target
+from weighbridge.drivers.order import AgeBuckets, Cleanup, CosbenchSite, KeptFile, Prepare, Progress, Setup, Step
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.suites import Bounds, Workload
@@ -247,7 +248,7 @@ def test_a_controller_that_is_not_there_or_is_something_else_is_named_with_what_
 def test_a_gateway_that_lets_nobody_in_fails_before_cosbench_is_asked(
     driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, store: Any
 ) -> None:
-    target = Target(api="swift", url=f"{store.url}/auth/v1.0", user="weigh:er", key=SecretStr("wrong"))
+    target = Endpoint(api="swift", url=f"{store.url}/auth/v1.0", user="weigh:er", key=SecretStr("wrong"))
     with pytest.raises(DriverError, match="no token for user"):
         driver.setup(setup(target=target))
     assert not controller.workloads

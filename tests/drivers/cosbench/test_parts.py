@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 import weighbridge.drivers.cosbench.archive
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.cosbench.access import StorageAccess, access, config
 from weighbridge.drivers.cosbench.archive import Archived, LocalFolder, collect, folder_at
@@ -28,7 +29,7 @@ from weighbridge.drivers.cosbench.script import Script, prepare_script, step_scr
 from weighbridge.drivers.cosbench.selectors import HISTOGRAM_WEIGHT, sizes
 from weighbridge.drivers.cosbench.submission import Submission
 from weighbridge.drivers.locust.account import Account
-from weighbridge.drivers.order import Step, Target
+from weighbridge.drivers.order import Step
 from weighbridge.results.record.measurement import Load
 from weighbridge.suites import Api, Workload
 from weighbridge.suites.workload import SizeBar, SizeHistogram, Uniform
@@ -155,7 +156,7 @@ def test_preparing_makes_containers_and_only_what_is_needed_of_objects(mixed: Wo
 
 def test_a_secret_is_escaped_for_xml_and_redacted_however_it_is_written(mixed: Workload) -> None:
     key = 'k&<"=/+y'
-    target = Target(api="s3", url="http://10.0.0.2:8000", user="AK", key=SecretStr(key))
+    target = Endpoint(api="s3", url="http://10.0.0.2:8000", user="AK", key=SecretStr(key))
     reach = access(target, Account(target, 5.0), "token", 5.0)
     script = step_script("n", mixed, "wb-", reach, 1, "w")
     storage = ET.fromstring(script.text).find("storage")
@@ -172,7 +173,7 @@ def test_a_secret_is_escaped_for_xml_and_redacted_however_it_is_written(mixed: W
 
 
 def test_swauth_is_given_user_and_auth_url_and_asks_for_its_token_itself() -> None:
-    target = Target(api="swift", url="http://10.0.0.2:8080/auth/v1.0", user="test:tester", key=SecretStr("k"))
+    target = Endpoint(api="swift", url="http://10.0.0.2:8080/auth/v1.0", user="test:tester", key=SecretStr("k"))
     reach = access(target, Account(target, 5.0), "swauth", 5.0)
     assert (reach.auth, reach.storage) == ("swauth", "swift")
     assert "username=test:tester;password=k;auth_url=http://10.0.0.2:8080/auth/v1.0" in reach.auth_config
@@ -184,10 +185,10 @@ def test_swauth_is_given_user_and_auth_url_and_asks_for_its_token_itself() -> No
 def test_what_cosbench_cannot_carry_to_a_target_is_refused() -> None:
     with pytest.raises(DriverError, match="secretkey: its value has a semicolon"):
         config({"secretkey": "a;b"})
-    target = Target(api="s3", url="http://10.0.0.2", user="AK", key=SecretStr("k"), token=SecretStr("t"))
+    target = Endpoint(api="s3", url="http://10.0.0.2", user="AK", key=SecretStr("k"), token=SecretStr("t"))
     with pytest.raises(DriverError, match="no session token"):
         access(target, Account(target, 5.0), "token", 5.0)
-    target = Target(api="s3", url="https://10.0.0.2", user="AK", key=SecretStr("k"), ca_file="/ca.pem")
+    target = Endpoint(api="s3", url="https://10.0.0.2", user="AK", key=SecretStr("k"), ca_file="/ca.pem")
     with pytest.raises(DriverError, match="trusts the authorities of its Java"):
         access(target, cast("Account", None), "token", 5.0)
 

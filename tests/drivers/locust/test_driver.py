@@ -22,8 +22,9 @@ from hdrh.histogram import HdrHistogram
 from pydantic import SecretStr
 from swiftclient.client import Connection
 
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.order import Cleanup, Prepare, Progress, Setup, Step, Target
+from weighbridge.drivers.order import Cleanup, Prepare, Progress, Setup, Step
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.results.record.measurement import Measurement, Tally
 from weighbridge.suites import Objects, Operation, Workload
@@ -41,9 +42,9 @@ class Null:
         self.process = process
         self.url = url
 
-    def target(self, api: Api, key: str = KEY) -> Target:
+    def target(self, api: Api, key: str = KEY) -> Endpoint:
         url = self.url + ("/auth/v1.0" if api == "swift" else "")
-        return Target(api=api, url=url, user="weigh", key=SecretStr(key))
+        return Endpoint(api=api, url=url, user="weigh", key=SecretStr(key))
 
     def names(self, api: Api) -> list[str]:
         """`bucket/object` of all there is, as an independent client of that API sees it."""
@@ -124,7 +125,7 @@ def driver(tmp_path: Path) -> Iterator[DriverProcess]:
         yield running
 
 
-def setup_for(target: Target, **more: Any) -> Setup:
+def setup_for(target: Endpoint, **more: Any) -> Setup:
     return Setup(target=target, bucket_prefix="wb-test", seed=11, request_timeout_s=more.pop("request_timeout_s", 10.0), **more)
 
 
@@ -366,7 +367,7 @@ def test_a_known_delay_is_seen_in_every_latency(users: Literal["engine", "sdk"],
 def test_a_target_that_is_not_there_fails_fast_and_is_named(tmp_path: Path) -> None:
     for api, path in (("s3", ""), ("swift", "/auth/v1.0")):
         started = time.monotonic()
-        target = Target.model_validate({"api": api, "url": f"http://127.0.0.1:9{path}", "user": "weigh", "key": KEY})
+        target = Endpoint.model_validate({"api": api, "url": f"http://127.0.0.1:9{path}", "user": "weigh", "key": KEY})
         with driver(tmp_path) as running, pytest.raises(DriverError, match=r"127\.0\.0\.1:9.*Connection refused"):
             running.setup(setup_for(target))
         assert running.process.returncode == 3
@@ -386,7 +387,7 @@ def test_a_swift_token_that_was_given_is_used_and_one_that_is_not_good_fails_wit
 ) -> None:
     served = null()
     url, token = Connection(authurl=f"{served.url}/auth/v1.0", user="weigh", key=KEY, retries=0).get_auth()
-    given = Target(api="swift", url=url, user="", key=SecretStr(""), token=SecretStr(token))
+    given = Endpoint(api="swift", url=url, user="", key=SecretStr(""), token=SecretStr(token))
     tried = workload({"read": 1, "write": 1})
     with driver(tmp_path) as running:
         running.setup(setup_for(given))

@@ -9,12 +9,12 @@ import pytest
 from pydantic import SecretStr
 
 from tests.mutation import Dice, cases, tried, wrong_bytes, wrong_json, wrong_text
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust.account import Account, LoginAnswer
-from weighbridge.drivers.order import Target
 
-S3: Final = Target(api="s3", url="http://10.0.0.1:8080", user="me", key=SecretStr("planted"))
-SWIFT: Final = Target(api="swift", url="http://10.0.0.1:8080/v1/AUTH_a", token=SecretStr("planted"))
+S3: Final = Endpoint(api="s3", url="http://10.0.0.1:8080", user="me", key=SecretStr("planted"))
+SWIFT: Final = Endpoint(api="swift", url="http://10.0.0.1:8080/v1/AUTH_a", token=SecretStr("planted"))
 XML: Final = """<?xml version="1.0" encoding="UTF-8"?>
 <ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
 <Name>wb-a-0</Name>
@@ -38,7 +38,7 @@ def test_a_name_that_is_half_a_character_is_an_error_of_the_driver(monkeypatch: 
 
 @pytest.mark.parametrize(("target", "body"), [(SWIFT, b'[{"name": ""}]'), (S3, XML.replace("o-1", "").encode())])
 def test_an_object_without_a_name_is_an_error_since_its_deletion_were_that_of_the_bucket(
-    monkeypatch: pytest.MonkeyPatch, target: Target, body: bytes
+    monkeypatch: pytest.MonkeyPatch, target: Endpoint, body: bytes
 ) -> None:
     account = Account(target, 1.0)
     monkeypatch.setattr(account, "_request", lambda *_, **__: LoginAnswer(200, http.client.HTTPMessage(), body))

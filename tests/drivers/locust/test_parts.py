@@ -17,6 +17,7 @@ from hdrh.histogram import HdrHistogram
 from locust.stats import RequestStats
 from pydantic import SecretStr, ValidationError
 
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.engine._native import content
 from weighbridge.drivers.locust.account import Account, UrlParts, signature
@@ -28,7 +29,6 @@ from weighbridge.drivers.locust.recorder import Recorder
 from weighbridge.drivers.locust.sdk import way_class
 from weighbridge.drivers.locust.station import Begin
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
-from weighbridge.drivers.order import Target
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.suites import Objects, Workload
 
@@ -144,7 +144,7 @@ def test_locusts_own_statistics_agree_with_the_window() -> None:
 @pytest.mark.parametrize("query", ["", "list-type=2&max-keys=1000&start-after=a%2Fb"])
 def test_s3_requests_are_signed_as_botocore_signs_them(query: str, token: str | None) -> None:
     secrets = {"key": SecretStr("wJalrXUtnFEMI"), "token": SecretStr(token) if token else None}
-    target = Target(api="s3", url="http://10.1.2.3:7480", user="AKIDEXAMPLE", region="eu-west-1", **secrets)
+    target = Endpoint(api="s3", url="http://10.1.2.3:7480", user="AKIDEXAMPLE", region="eu-west-1", **secrets)
     now = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
     ours = signature(target, "10.1.2.3:7480", "GET", "/wb-1-x-0", query, b"", now)
     request = AWSRequest("GET", "http://10.1.2.3:7480/wb-1-x-0" + (f"?{query}" if query else ""))
@@ -253,7 +253,7 @@ def test_a_body_read_as_a_file_is_the_content_of_its_object() -> None:
 @pytest.mark.parametrize("api", ["swift", "s3"])
 def test_a_key_that_http_cannot_carry_is_not_shown_by_what_asks_with_it(api: Literal["swift", "s3"]) -> None:
     hostile = SecretStr("planted-one\nplanted-two")
-    account = Account(Target(api=api, url="http://127.0.0.1:9", user="u", key=hostile, token=hostile), 1.0)
+    account = Account(Endpoint(api=api, url="http://127.0.0.1:9", user="u", key=hostile, token=hostile), 1.0)
     with pytest.raises(DriverError, match=r"127\.0\.0\.1:9: PUT was not asked: ") as error:
         account.make_bucket("b")
     assert "planted" not in str(error.value)
@@ -262,5 +262,5 @@ def test_a_key_that_http_cannot_carry_is_not_shown_by_what_asks_with_it(api: Lit
 
 def test_what_is_no_order_shows_no_key_in_its_error() -> None:
     with pytest.raises(ValidationError) as error:
-        Target.model_validate({"api": "swift", "url": "http://h", "user": "u", "key": {"planted": "planted"}})
+        Endpoint.model_validate({"api": "swift", "url": "http://h", "user": "u", "key": {"planted": "planted"}})
     assert "planted" not in str(error.value)

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.locust.client import Client, S3Client, SwiftClient
-from weighbridge.drivers.order import Setup, Target
+from weighbridge.drivers.order import Setup
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "gateways"))
 from tls_proxy import authority, terminated
@@ -45,7 +46,7 @@ def opened(api: str, url: str, ca: Path | None) -> tuple[Account, Setup]:
     path = "/auth/v1.0" if api == "swift" else ""
     storage = f"{url}/v1/AUTH_test" if api == "swift" else None
     words = {"api": api, "url": f"{url}{path}", "user": "weigh:er", "key": SecretStr("k"), "storage_url": storage}
-    target = Target.model_validate({**words, "ca_file": None if ca is None else str(ca)})
+    target = Endpoint.model_validate({**words, "ca_file": None if ca is None else str(ca)})
     return Account(target, 10), Setup(target=target, bucket_prefix="wb-tls", seed=1, request_timeout_s=10)
 
 

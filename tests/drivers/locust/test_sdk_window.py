@@ -11,16 +11,17 @@ import gevent.event
 import pytest
 from pydantic import SecretStr
 
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.drivers.engine._native import content
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.locust.sdk import SdkCrew
-from weighbridge.drivers.order import Setup, Target
+from weighbridge.drivers.order import Setup
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.suites import Objects, Workload
 
 SIZE, SEED = 1000, 11
 BODY = content(SEED, SIZE, 0, SIZE)
-SETUP = Setup(target=Target(api="s3", url="http://127.0.0.1:9", user="u", key=SecretStr("k")), bucket_prefix="wb-test", seed=SEED)
+SETUP = Setup(target=Endpoint(api="s3", url="http://127.0.0.1:9", user="u", key=SecretStr("k")), bucket_prefix="wb-test", seed=SEED)
 
 
 class Made:

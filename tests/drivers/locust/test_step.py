@@ -9,6 +9,7 @@ from locust.env import Environment
 from pydantic import SecretStr
 
 import weighbridge.drivers.locust.step
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
 from weighbridge.drivers.locust.floor import Floor
@@ -16,12 +17,12 @@ from weighbridge.drivers.locust.recorder import Recorder
 from weighbridge.drivers.locust.station import Begin, Cut, Nothing
 from weighbridge.drivers.locust.step import StepRun
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
-from weighbridge.drivers.order import Progress, Setup, Step, Target
+from weighbridge.drivers.order import Progress, Setup, Step
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.suites import Objects, Workload
 
 SETUP = Setup(
-    target=Target(api="s3", url="http://127.0.0.1:1", user="u", key=SecretStr("k")),
+    target=Endpoint(api="s3", url="http://127.0.0.1:1", user="u", key=SecretStr("k")),
     bucket_prefix="wb-1",
     seed=1,
     request_timeout_s=0.1,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from weighbridge.common.host import Completed
 from weighbridge.drivers.rados.cluster import RadosCluster
-from weighbridge.gateways.host import Completed
 
 DATA = Path(__file__).parents[2] / "data"
 

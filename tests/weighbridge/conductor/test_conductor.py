@@ -9,12 +9,13 @@ import pytest
 
 import fake_driver
 from stub_run import FAKE_DRIVER, SUITE, Run
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError, ServiceFailed, TargetError
 from weighbridge.conductor import conductor
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.measuring import Measuring
 from weighbridge.conductor.opening import Opened
-from weighbridge.drivers.order import Cleanup, Prepare, Progress, Setup, Step, Target
+from weighbridge.drivers.order import Cleanup, Prepare, Progress, Setup, Step
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.step import Pass, StepKey, StepResult
 from weighbridge.results.record.store import RunStore, StoreError
@@ -258,7 +259,7 @@ class TwoDrivers:
     def opened(self, _deployment: object, suite: Suite, one: Pass, **_named: object) -> Iterator[Opened]:
         self.open += 1
         self.did.append((one.driver, "opened"))
-        target = Target(api="swift", url="http://here", user="u", key="k")
+        target = Endpoint(api="swift", url="http://here", user="u", key="k")
         try:
             yield Opened(OneOfTwo(self, one.driver, Setup(target=target, bucket_prefix="wb-test", seed=suite.seed)), {})
         finally:

@@ -14,10 +14,11 @@ import pytest
 import fake_driver
 from made_up import fake_measurement
 from stub_run import SUITE, Run
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.conductor import conductor
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.opening import Opened
-from weighbridge.drivers.order import Cleanup, Order, Prepare, Setup, Step, Target
+from weighbridge.drivers.order import Cleanup, Order, Prepare, Setup, Step
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.step import Pass, StepResult
 from weighbridge.suites import Suite
@@ -42,7 +43,7 @@ class Asked:
 
     @contextmanager
     def opened(self, _deployment: object, suite: Suite, _one: Pass, **_named: object) -> Iterator[Opened]:
-        target = Target(api="swift", url="http://here", user="u", key="k")
+        target = Endpoint(api="swift", url="http://here", user="u", key="k")
         self._setup = Setup(target=target, bucket_prefix="wb-test", seed=suite.seed)
         yield Opened(self, {})  # type: ignore[arg-type]  # what the conductor does not ask of a driver that is open
 

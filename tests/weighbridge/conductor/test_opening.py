@@ -11,11 +11,14 @@ from typing import Any, cast
 import pytest
 from pydantic import SecretStr
 
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.conductor import opening
-from weighbridge.drivers.order import Setup, Target
+from weighbridge.drivers.order import Setup
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import loader
 from weighbridge.topologies.deployment import Deployment
+
+TARGET = Endpoint(api="s3", url="http://127.0.0.1:1", user="u", key=SecretStr("k"))
 
 
 @pytest.mark.parametrize("driver", ["locust", "cosbench"])
@@ -29,7 +32,7 @@ def test_a_driver_is_told_the_timeout_of_its_suite(driver: Any, monkeypatch: pyt
 
     monkeypatch.setattr(opening, "_by_locust", opened)
     monkeypatch.setattr(opening, "_by_cosbench", opened)
-    monkeypatch.setattr(opening, "_target", lambda *_: Target(api="s3", url="http://127.0.0.1:1", user="u", key=SecretStr("k")))
+    monkeypatch.setattr(opening, "_target", lambda *_: (TARGET, None))
     suite = loader.load(loader.find("quick")).model_copy(update={"timeout": 90.0})
     deployment = cast("Deployment", SimpleNamespace(clients=(SimpleNamespace(name="client-1"),)))
     one = Pass(api="s3", workloads=suite.workloads, driver=driver)

@@ -13,10 +13,10 @@ import pytest
 
 from fake_run import WORKLOADS, fake_run
 from weighbridge.common.errors import TargetError
+from weighbridge.common.host import Counters, DiskCounters, Host
 from weighbridge.conductor.telemetry import Recording, Watch, limits_of
 from weighbridge.drivers.order import Progress
 from weighbridge.gateways.gateway import HostNeed
-from weighbridge.gateways.host import Counters, DiskCounters, Host
 from weighbridge.gateways.probe import Probe
 from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.store import RunStore
