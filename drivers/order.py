@@ -40,7 +40,7 @@ from pydantic import (
 )
 
 from weighbridge import suites
-from weighbridge.common.endpoint import Endpoint
+from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.plain_url import folder_or_ssh_place, without_query
 from weighbridge.common.record import Record
 from weighbridge.results.record.measurement import Measurement
@@ -149,7 +149,7 @@ class Setup(Record):
         return self
 
     @property
-    def api(self) -> Literal["swift", "s3", "object-server"]:
+    def api(self) -> Literal[ObjectApi, "object-server"]:
         """What the load talks to."""
         return self.target.api if self.ring is None else "object-server"
 

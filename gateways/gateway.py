@@ -12,16 +12,15 @@ from pydantic import Field, SecretStr
 from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host
+from weighbridge.common.layers import StoreLayer
 from weighbridge.common.record import Record
+from weighbridge.common.registry import Registry
 from weighbridge.common.scope import Scope
+from weighbridge.common.structure import Structure
 from weighbridge.gateways.probe import Probe
-from weighbridge.gateways.structure import Structure
 
 Say = Callable[[str], None]
 """Told what is being done, one short line each."""
-
-LayerName = Literal["osd", "rados", "object-server", "gateway", "rbd", "cephfs"]
-"""What can be measured below or beside a gateway: its daemons behind their front, and what its store offers."""
 
 Tier = Literal["gateway", "storage", "shared"]
 """What a host's CPU is spent on: answering clients, keeping data, or both on one host."""
@@ -241,10 +240,23 @@ class Gateway(ABC):
         """
         return "cluster"
 
-    def layers(self) -> tuple[LayerName, ...]:
+    def layers(self) -> tuple[StoreLayer, ...]:
         """Layers below and beside it that can be measured when it stands."""
         return ()
 
     def structure(self, disks: Mapping[str, int]) -> Structure | None:
         """What it is made of, on hosts with so many disks; None where nobody here knows."""
         return None
+
+
+STORES: Registry[type[Gateway]] = Registry(
+    "weighbridge.stores",
+    "gateway",
+    own={
+        "rgw": "weighbridge.gateways.rgw.rgw:Rgw",
+        "swift": "weighbridge.gateways.swift.swift:Swift",
+        "existing": "weighbridge.gateways.existing.existing:Existing",
+        "null": "weighbridge.gateways.null.null:Null",
+    },
+)
+"""Every kind of gateway by the name layouts use."""

@@ -1,7 +1,8 @@
 """WHAT is replayed: the model of a suite, its loader, and the suites that ship."""
 
+from weighbridge.common.layers import Layer
 from weighbridge.suites.age import Age
-from weighbridge.suites.suite import ASKED_OF_HOSTS, Api, Bounds, DriverName, Every, Further, Layer, RadosBenchOptions, Suite
+from weighbridge.suites.suite import ASKED_OF_HOSTS, Api, Bounds, DriverName, Every, Further, RadosBenchOptions, Suite
 from weighbridge.suites.workload import OPERATIONS, Objects, Operation, SizeBar, SizeHistogram, Uniform, Workload, Zipf
 
 __all__ = [

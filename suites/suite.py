@@ -8,20 +8,16 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field, field_validator, model_validator
 
 from weighbridge.common.document import did_you_mean
+from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.errors import UsageError
+from weighbridge.common.layers import Layer
 from weighbridge.common.quantities import Seconds, parse_seconds
 from weighbridge.common.record import Record
 from weighbridge.suites.age import Age
 from weighbridge.suites.workload import Name, Workload
 
-Api = Literal["swift", "s3", "rados", "object-server", "rbd", "cephfs"]
+Api = Literal[ObjectApi, "rados", "object-server", "rbd", "cephfs"]
 """What requests are made by: an API of gateways, or one of what is below them (`rados`, Swift's `object-server`) or beside them."""
-
-Layer = Literal["disk", "network", "osd", "rados", "object-server", "gateway", "rbd", "cephfs"]
-"""What a gateway is built on, and what stands beside it on the same store. `gateway`: one of its daemons, behind its front.
-
-Of disk, network and osd (`ceph tell osd.N bench`) the hosts are asked once a deployment; at the others steps are replayed.
-"""
 
 DriverName = Literal["locust", "cosbench", "rados", "fio"]
 """What makes the load of a step. `rados` is Ceph's own benches: rados bench, rbd bench."""

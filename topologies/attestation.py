@@ -159,7 +159,7 @@ def at_once(calls: Sequence[Callable[[], Result]]) -> list[Result]:
 def cpus(hosts: Hosts, hardware: Hardware) -> Iterator[HostCeiling]:
     """What every host's CPUs do, without their quota one after the other, and under it all at once."""
     # Of lab hosts with as many threads the first is asked for all: they are one machine.
-    shares = hardware.kind == "lab"
+    shares = hardware.of.contained
     asked: dict[object, str] = {}
     for name in hosts.hosts:
         asked.setdefault(_threads(hardware, name) if shares else name, name)
@@ -236,7 +236,7 @@ def disk_jobs(hardware: Hardware, disk: Disk) -> tuple[str, ...]:
 
     How many small requests a lab's disk does, where nothing limits them, is the machine's CPU, which is asked already.
     """
-    random = hardware.kind != "lab" or disk.iops is not None
+    random = not hardware.of.contained or disk.iops is not None
     return tuple(name for name, (rw, _) in ceilings.DISK_JOBS.items() if random or not rw.startswith("rand"))
 
 

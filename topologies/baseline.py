@@ -5,10 +5,9 @@ from __future__ import annotations
 import itertools
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Final, Literal
 
 from weighbridge.common.errors import UsageError
@@ -17,7 +16,7 @@ from weighbridge.gateways.gateway import RootImage, Say
 from weighbridge.topologies import attestation, ceilings
 from weighbridge.topologies.attestation import HostDisk, at_once, limited
 from weighbridge.topologies.ceilings import DiskRequest, HostCeiling
-from weighbridge.topologies.deployment import StatePlace, toolbox
+from weighbridge.topologies.deployment import StatePlace
 from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.hosts import Hosts
 
@@ -42,42 +41,27 @@ class BaselineFigure(HostCeiling):
 
 def refuse(hardware: Hardware) -> None:
     """Raise UsageError where hosts are not raised by this suite, and so have no limits to be looked at."""
-    if hardware.kind == "fake":
-        raise UsageError(f"the hosts of {hardware.name!r} are pretended: they can do what this machine can", advice=LAB)
-    if hardware.kind == "existing":
-        raise UsageError(f"{hardware.name!r} is this machine as it is: no hosts are raised from it", advice=LAB)
+    if not hardware.of.measurable:
+        raise UsageError(f"the hosts of {hardware.name!r} {hardware.of.refuses}", advice=LAB)
 
 
 @contextmanager
 def bare(hardware: Hardware, place: StatePlace, say: Say) -> Iterator[Hosts]:
     """All hosts of a hardware file, with the tools and nothing else on them, until the block ends.
 
-    Raises UsageError as `refuse` does, otherwise as `topologies.lab.raise_lab` and `topologies.ssh.raise_ssh`.
+    Raises UsageError as `refuse` does, otherwise as `HostKind.prepared`.
     """
     refuse(hardware)
-    raise_hosts = _real(hardware, say) if hardware.kind == "ssh" else _lab(hardware, place, say)
+    # No gateway's programs are wanted: their root is this machine's own, or they are real.
+    bare_image = RootImage(name="bare", suite="", packages=())
+    names = list(hardware.hosts)
+    raise_hosts = hardware.of.prepared(hardware, bare_image, names, say, images=place.images, state=place.state, tools=True)
     label = f"baseline-{secrets.token_hex(3)}"
     folder = place.deployments / label
     with ExitStack() as stack:
         folder.mkdir(parents=True, mode=0o700)
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         yield stack.enter_context(raise_hosts(label, folder))
-
-
-def _lab(hardware: Hardware, place: StatePlace, say: Say) -> Callable[[str, Path], Hosts]:
-    from weighbridge.topologies.lab import raise_lab  # noqa: PLC0415 - the lab is wanted only where there is one
-
-    names, tools = list(hardware.hosts), toolbox(place, say)
-    # Their root is this machine's own: no gateway's programs are wanted.
-    images = {name: Path("/") for name in names if name not in hardware.clients}
-    return lambda label, folder: raise_lab(label, hardware, images, say, folder=folder, names=names, state=place.state, tools=tools)
-
-
-def _real(hardware: Hardware, say: Say) -> Callable[[str, Path], Hosts]:
-    from weighbridge.topologies.ssh import raise_ssh  # noqa: PLC0415 - as above
-
-    names, bare_one = list(hardware.hosts), RootImage(name="bare", suite="", packages=())
-    return lambda label, folder: raise_ssh(label, hardware, bare_one, say, folder=folder, names=names, tools=True)
 
 
 def measure(hosts: Hosts, hardware: Hardware, sizes: Sequence[int], say: Say) -> tuple[BaselineFigure, ...]:

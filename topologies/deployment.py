@@ -12,31 +12,25 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 from pydantic import ValidationError
 
 from weighbridge.common import inside
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.common.errors import CommandFailed, MissingMeans, ServiceFailed, TargetError, UsageError
+from weighbridge.common.errors import MissingMeans, ServiceFailed, TargetError, UsageError
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
 from weighbridge.common.undisturbed import Endings
 from weighbridge.gateways.gateway import Gateway, Say, Standing
-from weighbridge.topologies.attestation import IMAGE as TOOLS
 from weighbridge.topologies.attestation import Attestation, AttestOptions
 from weighbridge.topologies.attestation import attest as attestation_of
 from weighbridge.topologies.conducting import Conducted, conduct, conducted_below
-from weighbridge.topologies.fake import FakeHosts
-from weighbridge.topologies.hardware import Hardware, Kind
+from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.kept_logs import keep
 from weighbridge.topologies.loader import Planned
-from weighbridge.topologies.this_machine import ThisMachine
-
-ATTESTED: Final = ("lab", "ssh")
-"""Kinds of hardware whose hosts can be measured: the others have nothing that is theirs alone."""
 
 RECORD = "deployment.json"
 """Name of the file, in a deployment's folder, that says what stands; only root can read it, since it holds credentials."""
@@ -67,7 +61,7 @@ class Stands(Record):
     label: str
     layout: str
     hardware: str
-    kind: Kind = "lab"
+    kind: str = "lab"
     """Of the hardware."""
     since: str
     hosts: dict[str, str]
@@ -209,8 +203,8 @@ def deploy(
     endings = Endings()
     try:
         asked = attest if isinstance(attest, AttestOptions) else AttestOptions(sameness=attest)
-        ours = hardware.kind in ATTESTED
-        raise_hosts = _raiser(planned.gateway, hardware, place, names, say, tools=ours and (tools or bool(asked)))
+        ours = hardware.of.measurable
+        raise_hosts = _hosts_of(planned.gateway, hardware, place, names, say, tools=ours and (tools or bool(asked)))
         started = time.monotonic()
         conduct(folder)
         endings.add(partial(shutil.rmtree, folder, ignore_errors=True))
@@ -285,7 +279,7 @@ def _refusals(
     # A gateway that already runs is on none of the hosts: what can be checked of it is checked from the client.
     wanted = hardware.clients if first.gateway.already_runs else first.gateway.needs()
     names = [name for name in hardware.hosts if name in wanted]
-    raise_hosts = _raiser(first.gateway, hardware, place, names, say, tools=attest and hardware.kind in ATTESTED)
+    raise_hosts = _hosts_of(first.gateway, hardware, place, names, say, tools=attest and hardware.of.measurable)
     label = f"{first.layout.name[:20]}-{secrets.token_hex(3)}"
     folder = place.deployments / label
     found: dict[str, UsageError] = {}
@@ -311,38 +305,12 @@ def _refusals(
     return found
 
 
-def _raiser(
-    gateway: Gateway, hardware: Hardware, place: StatePlace, names: list[str], say: Say, *, tools: bool = False
+def _hosts_of(
+    gateway: Gateway, hardware: Hardware, place: StatePlace, names: Sequence[str], say: Say, *, tools: bool
 ) -> Callable[[str, Path], Hosts]:
-    """How the hosts of this kind are raised; images are built here, so that this is not counted as time to stand."""
-    if hardware.kind == "fake":
-        return lambda label, folder: FakeHosts(label, hardware, folder, names)
-    if hardware.kind == "existing":
-        return lambda label, folder: ThisMachine(label, hardware, folder, names)
-    if hardware.kind == "ssh":
-        from weighbridge.topologies.ssh import raise_ssh  # noqa: PLC0415 - as the lab below
-
-        image = gateway.releases[gateway.release]
-        return lambda label, folder: raise_ssh(label, hardware, image, say, folder=folder, names=names, tools=tools)
-    from weighbridge.topologies.images import ensure  # noqa: PLC0415 - the lab is wanted only where there is one
-    from weighbridge.topologies.lab import raise_lab  # noqa: PLC0415
-
+    """What brings up the hosts; images are built here, so that this is not counted as time to come up."""
     image = gateway.releases[gateway.release]
-    root = ensure(image, say, store=place.images) if image.packages else Path("/")
-    images = {name: root for name in names if name not in hardware.clients}
-    box = toolbox(place, say) if tools else None
-    return lambda label, folder: raise_lab(label, hardware, images, say, folder=folder, names=names, state=place.state, tools=box)
-
-
-def toolbox(place: StatePlace, say: Say) -> Path:
-    """The image of the tools that hosts are attested with, built where there is none."""
-    from weighbridge.topologies.images import ensure  # noqa: PLC0415 - as above
-
-    try:
-        return ensure(TOOLS, say, store=place.images)
-    except CommandFailed as error:
-        advice = "the tools that hosts are attested with could not be had; without attestation they are not wanted"
-        raise CommandFailed(error.host, error.argv, error.code, error.output, advice=advice) from error
+    return hardware.of.prepared(hardware, image, names, say, images=place.images, state=place.state, tools=tools)
 
 
 def conducted(place: StatePlace) -> tuple[Conducted, ...]:

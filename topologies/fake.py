@@ -10,13 +10,14 @@ import os
 import secrets
 import signal
 import subprocess
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import Completed, Counters, Host, Service
-from weighbridge.topologies.hardware import Hardware
+from weighbridge.gateways.gateway import RootImage, Say
+from weighbridge.topologies.hardware import Hardware, HostKind, HostSite
 from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
 
 # A process that outlives the conductor would be a leftover: the kernel ends it with its parent.
@@ -131,6 +132,39 @@ class FakeHosts(Hosts):
         """End everything that was started on any of them."""
         for host in self._hosts.values():
             host.close()
+
+
+class FakeKind(HostKind):
+    """Pretended hosts."""
+
+    refuses: ClassVar[str] = "are pretended: they can do what this machine can"
+    passing: ClassVar[str] = "are pretended and end with this command: nothing would be left standing"
+    made: ClassVar[type[FakeHosts]] = FakeHosts
+    """What they are together."""
+
+    def sites(self, hardware: Hardware) -> Mapping[str, HostSite]:
+        """See HostKind. They get addresses by chance: these are stand-ins."""
+        return {
+            name: HostSite(name, f"127.0.0.{10 + index}", tuple(f"/dev/wb{number}" for number in range(len(spec.disks))))
+            for index, (name, spec) in enumerate(hardware.hosts.items())
+        }
+
+    def prepared(
+        self,
+        hardware: Hardware,
+        image: RootImage,
+        names: Collection[str],
+        say: Say,
+        *,
+        images: Path,
+        state: Path,
+        tools: bool,
+    ) -> Callable[[str, Path], Hosts]:
+        """See HostKind. They are processes of this machine, which have its files."""
+        return lambda label, folder: self.made(label, hardware, folder, names)
+
+
+FAKE = FakeKind()
 
 
 def _environment(extra: Mapping[str, str] | None) -> dict[str, str]:

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterator
-from typing import Annotated, Literal
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from weighbridge.common.quantities import BitsPerS, Bytes, Seconds
 from weighbridge.common.record import Record
+from weighbridge.common.registry import Registry
 from weighbridge.gateways.config_text import option_value
+from weighbridge.gateways.gateway import RootImage, Say
+from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.quota import DEFAULT_PERIOD_S, LEAST_CPUS
 from weighbridge.topologies.sysctls import STUDY_2014
 
 HostName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
 
-
-Kind = Literal["lab", "ssh", "fake", "existing"]
 Sysctl = Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[A-Za-z0-9_/-]+)+$")]
 
 
@@ -27,6 +31,10 @@ def _device(text: str) -> str:
     if not re.fullmatch(r"/dev/[A-Za-z0-9_./:@+=,-]+", text) or ".." in text.split("/"):
         raise ValueError(f"{text!r} is not a device: write its path, such as /dev/disk/by-id/nvme-...")
     return text
+
+
+def _known_kind(name: str) -> str:
+    return HOSTS.known(name)
 
 
 DeviceId = Annotated[str, AfterValidator(_device)]
@@ -100,7 +108,7 @@ class Hardware(Record):
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
     about: str = ""
-    kind: Kind
+    kind: Annotated[str, AfterValidator(_known_kind)]
     """lab: containers with limits. ssh: real hosts. fake: pretended, for tests. existing: this machine alone, as the client of
     what already runs."""
     ssh: SshAccess | None = None
@@ -124,6 +132,16 @@ class Hardware(Record):
         return self
 
     @property
+    def of(self) -> HostKind:
+        """What kind of hosts they are."""
+        return HOSTS[self.kind]
+
+    @property
+    def sites(self) -> Mapping[str, HostSite]:
+        """Where the hosts would be, by name."""
+        return self.of.sites(self)
+
+    @property
     def access(self) -> SshAccess:
         """How real hosts are reached, where the file says nothing of it too."""
         return self.ssh or SshAccess()
@@ -140,15 +158,18 @@ class Hardware(Record):
 
     def _unfit(self) -> Iterator[Misfit]:
         """What is said of hosts that are of another kind."""
-        real = self.kind == "ssh"
+        real = self.of.by_ssh
         for key in () if real else ("ssh", "profile", "sysctl"):
             if getattr(self, key):
                 yield (key,), "is of real hosts (kind: ssh)"
         if not real and self.network.set:
             yield ("network", "set"), "is of real hosts (kind: ssh)"
         for name, spec in self.hosts.items():
-            if self.kind == "existing" and (len(self.hosts) > 1 or spec != HostSpec()):
-                yield ("hosts", name), f"hardware of kind existing is this machine as it is: one host without limits, not {name!r}"
+            if self.of.of_what_runs and (len(self.hosts) > 1 or spec != HostSpec()):
+                yield (
+                    ("hosts", name),
+                    f"hardware of kind {self.kind} is this machine as it is: one host without limits, not {name!r}",
+                )
             if real and spec.address is None:
                 yield ("hosts", name), f"host {name!r} needs an address: that of its NIC on the network between the hosts"
             for key in ("address", "ssh"):
@@ -196,3 +217,68 @@ Misfit = tuple[tuple[str | int, ...], str]
 def _told(where: tuple[str | int, ...], what: str) -> InitErrorDetails:
     # Braces are filled in by pydantic where it is given a mapping: what is said may have some.
     return InitErrorDetails(type=PydanticCustomError("misfit", "{what}", {"what": what}), loc=where, input=None)
+
+
+@dataclass(frozen=True)
+class HostSite:
+    """Name, address and disks that a host of this hardware gets when it is up."""
+
+    name: str
+    address: str
+    disks: tuple[str, ...]
+
+
+class HostKind(ABC):
+    """A kind of hosts: where they are, and how those of a deployment come up. Flags say what sets it apart, never its name."""
+
+    contained: ClassVar[bool] = False
+    """Its hosts are containers of this machine, which share its CPUs and are on a network of their own."""
+    by_ssh: ClassVar[bool] = False
+    """Its hosts are real ones, reached as `SshAccess` says."""
+    of_what_runs: ClassVar[bool] = False
+    """Its only host is the client of gateways that already run."""
+    refuses: ClassVar[str] = ""
+    """Why its hosts cannot be measured alone, as the end of a sentence about them; empty: they can, and are attested."""
+    passing: ClassVar[str] = ""
+    """Why nothing is left of a deployment when its command ends, as such an end; empty: it can be left up."""
+
+    @property
+    def measurable(self) -> bool:
+        """Whether what its hosts can do is measured: others have nothing that is theirs alone."""
+        return not self.refuses
+
+    @abstractmethod
+    def sites(self, hardware: Hardware) -> Mapping[str, HostSite]:
+        """Where the hosts would be, by name, for showing configuration files of a layout that is not up."""
+
+    @abstractmethod
+    def prepared(
+        self,
+        hardware: Hardware,
+        image: RootImage,
+        names: Collection[str],
+        say: Say,
+        *,
+        images: Path,
+        state: Path,
+        tools: bool,
+    ) -> Callable[[str, Path], Hosts]:
+        """What brings up the hosts `names` of a deployment, given its label and a folder of its own.
+
+        `image` is what all but the clients run on; one without packages is this machine's own root. Images are kept in `images`
+        and built before this returns: that is no part of the time that hosts take. `state` is for what must not survive a reboot;
+        `tools`: with the programs that hosts are attested with. Both raise UsageError, MissingMeans, CommandFailed or TargetError.
+        """
+
+
+HOSTS: Registry[HostKind] = Registry(
+    "weighbridge.hosts",
+    "kind of host",
+    own={
+        "lab": "weighbridge.topologies.lab.kind:LAB",
+        "ssh": "weighbridge.topologies.ssh.kind:SSH",
+        "fake": "weighbridge.topologies.fake:FAKE",
+        "existing": "weighbridge.topologies.this_machine:THIS_MACHINE",
+    },
+)
+"""Every kind of host by the name hardware files use."""

@@ -15,8 +15,7 @@ from weighbridge.common.document import Document, DocumentError, Fault, did_you_
 from weighbridge.common.errors import UsageError
 from weighbridge.common.paths import expanded, is_file
 from weighbridge.common.quantities import show_bytes
-from weighbridge.gateways import KINDS
-from weighbridge.gateways.gateway import Gateway
+from weighbridge.gateways.gateway import STORES, Gateway
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.layout import Layout
 from weighbridge.topologies.reference import Reference, path_of, slug
@@ -169,10 +168,10 @@ def _text(layout: Layout) -> str:
 
 def _checked(document: Document, layout: Layout, hardware: Hardware) -> Planned:
     """The layout of a document with its gateway, checked against that gateway's own records and the hardware."""
-    kind = KINDS.get(layout.gateway)
-    if kind is None:
-        hint = did_you_mean(layout.gateway, list(KINDS))
-        raise DocumentError([document.fault_at(("gateway",), f"no gateway {layout.gateway!r}{hint}")])
+    try:
+        kind = STORES[STORES.known(layout.gateway)]
+    except ValueError as error:
+        raise DocumentError([document.fault_at(("gateway",), str(error))]) from None
     faults = []
     if layout.release not in kind.releases:
         hint = did_you_mean(layout.release, list(kind.releases))
@@ -202,10 +201,10 @@ def _part(document: Document, data: dict[str, Any], model: Any, under: str, faul
 def _misplaced(document: Document, layout: Layout, gateway: Gateway, hardware: Hardware) -> list[Fault]:
     """Hosts that the hardware lacks, or that lack disks, at the very word of the layout that names them."""
     faults = []
-    if gateway.already_runs and hardware.kind == "lab":
+    if gateway.already_runs and hardware.of.contained:
         message = f"what already runs cannot be reached from hardware {hardware.name!r}, whose network is its own"
         faults.append(document.fault_at(("gateway",), f"{message}: choose --hardware this-machine"))
-    elif not gateway.already_runs and hardware.kind == "existing":
+    elif not gateway.already_runs and hardware.of.of_what_runs:
         message = f"hardware {hardware.name!r} is for gateways that already run, and {layout.gateway} would have to be stood up"
         return [document.fault_at(("gateway",), f"{message}: choose other hardware, such as lab-small")]
     for name, need in gateway.needs().items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from weighbridge.topologies.fake import FakeHost, FakeHosts
+from weighbridge.topologies.fake import FakeHost, FakeHosts, FakeKind
 
 
 class ThisHost(FakeHost):
@@ -24,3 +24,15 @@ class ThisMachine(FakeHosts):
     def facts(self) -> Mapping[str, str]:
         """That nothing limits it."""
         return {"client": "this machine itself, without limits of its own; whatever else runs here runs along"}
+
+
+class ThisMachineKind(FakeKind):
+    """This machine as it is."""
+
+    of_what_runs: ClassVar[bool] = True
+    refuses: ClassVar[str] = "are this machine as it is: no hosts are raised from it"
+    passing: ClassVar[str] = "are for gateways that already run: there is nothing to stand up"
+    made: ClassVar[type[FakeHosts]] = ThisMachine
+
+
+THIS_MACHINE = ThisMachineKind()

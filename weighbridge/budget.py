@@ -14,7 +14,6 @@ from weighbridge.results.metrics import METRICS
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, next_level, smallest_ratio
 from weighbridge.spread import RepeatScatter
 from weighbridge.suites import Suite
-from weighbridge.topologies.deployment import ATTESTED
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
 
@@ -60,7 +59,7 @@ def fit(
     def repeat_s(one: Suite) -> float:
         return Pace.of(planned_for(one, 1)).left_s()
 
-    beside_s = CHECKING_S * len(planned) * (hardware.kind in ATTESTED) + REPORTING_S
+    beside_s = CHECKING_S * len(planned) * hardware.of.measurable + REPORTING_S
     room_s = budget_s - beside_s
     shown, repeats = suite, _times(room_s, repeat_s(suite))
     if repeats < REPEATS_FOR_A_CLAIM:

@@ -14,11 +14,11 @@ from weighbridge.topologies.lab.means import Mean, means
 
 def means_for(hardware: Hardware, place: StatePlace) -> tuple[Mean, ...]:
     """What hosts of this hardware want of the machine; nothing for pretended hosts."""
-    if hardware.kind == "ssh":
+    if hardware.of.by_ssh:
         from weighbridge.topologies.ssh.means import here  # noqa: PLC0415 - the way to real hosts is wanted only where there are some
 
         return here(hardware)
-    return means(hardware, home=place.home) if hardware.kind == "lab" else ()
+    return means(hardware, home=place.home) if hardware.of.contained else ()
 
 
 def welcome() -> tuple[Mean, ...]:

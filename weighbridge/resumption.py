@@ -130,7 +130,7 @@ def unlike(run: Begun, place: StatePlace) -> tuple[Unlike, ...]:
     found = _differing(then, facts_of_machine(run.plan.hardware)) if then else []
     if manifest.weighbridge_version and manifest.weighbridge_version != version("weighbridge"):
         found.append(Unlike(fact="weighbridge", before=manifest.weighbridge_version, now=version("weighbridge")))
-    if run.plan.hardware.kind == "lab":
+    if run.plan.hardware.of.contained:
         found += _rebuilt(manifest, run.planned, place)
     return tuple(found)
 

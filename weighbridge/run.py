@@ -138,9 +138,9 @@ def resume(
         # Of a run that was killed after its last step only what it left standing is wanted.
         over = left.done and plan.suite.further is None
         passed_over = () if over else resumption.refuse_unlike(left, doing.where, despite)
-        if plan.hardware.kind == "ssh":
+        if plan.hardware.of.by_ssh:
             resumption.take_away_from_real_hosts(holders, plan.hardware, doing.say)
-        resumption.take_away_leftovers(holders, doing.where, doing.say, lab=plan.hardware.kind == "lab")
+        resumption.take_away_leftovers(holders, doing.where, doing.say, lab=plan.hardware.of.contained)
         if not over:
             _check(plan, left.planned, doing)
         was = f"{store.manifest.state}: {store.manifest.error}" if store.manifest.error else store.manifest.state
@@ -164,7 +164,7 @@ def alone(hardware: Hardware, where: StatePlace) -> Iterator[Callable[[str], Non
 
     A tuning's confirmation is a run within a run. Raises UsageError naming the run that is there.
     """
-    if hardware.kind != "lab":
+    if not hardware.of.contained:
         yield lambda _: None
         return
     from weighbridge.topologies.lab.claim import AtWork, MachineHold  # noqa: PLC0415 - the lab is wanted only where there is one
@@ -252,7 +252,7 @@ def _conduct(
                 profiler=profiler,
                 pace=pace,
                 allowance=allowance,
-                quiet=Quiet(look=partial(see, LOOK_S)) if plan.hardware.kind == "lab" else None,
+                quiet=Quiet(look=partial(see, LOOK_S)) if plan.hardware.of.contained else None,
                 further=further,
                 grown=counted.grown,
             ).run()

@@ -8,10 +8,12 @@ from typing import ClassVar
 from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host
+from weighbridge.common.layers import StoreLayer
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
+from weighbridge.common.structure import Structure
 from weighbridge.gateways.apache.settings import STATS_PORT
-from weighbridge.gateways.gateway import Gateway, HostNeed, LayerName, Rendered, RootImage, Say, Site, Standing, Tier
+from weighbridge.gateways.gateway import Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing, Tier
 from weighbridge.gateways.rgw import options, scopes
 from weighbridge.gateways.rgw.bring_up import CephBringUp
 from weighbridge.gateways.rgw.ceph_daemons import MON_PORTS, CephDaemons
@@ -19,7 +21,6 @@ from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import CONF
 from weighbridge.gateways.rgw.releases import RELEASES
 from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
-from weighbridge.gateways.structure import Structure
 
 _NO_FSID = "00000000-0000-0000-0000-000000000000"
 
@@ -95,9 +96,9 @@ class Rgw(Gateway):
         """Restarts of radosgw or of the front for what is theirs, new buckets for what only they have, else a new cluster."""
         return scopes.scope(key)
 
-    def layers(self) -> tuple[LayerName, ...]:
+    def layers(self) -> tuple[StoreLayer, ...]:
         """What Ceph's own benches can be asked of, and one radosgw by itself where a front hides it."""
-        below: tuple[LayerName, ...] = ("osd", "rados", "rbd", "cephfs")
+        below: tuple[StoreLayer, ...] = ("osd", "rados", "rbd", "cephfs")
         return below if self.place.front is None else ("gateway", *below)
 
     def structure(self, disks: Mapping[str, int]) -> Structure:
@@ -116,6 +117,7 @@ class Rgw(Gateway):
             writes=2 if osd.objectstore == "filestore" and not apart else 1,
             replicas=self.settings.pools.replicas,
             copied_by="store",
+            layer="rados",
         )
 
     def needs(self) -> Mapping[str, HostNeed]:

@@ -9,11 +9,12 @@ from typing import ClassVar
 from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host
+from weighbridge.common.layers import StoreLayer
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
+from weighbridge.common.structure import Structure
 from weighbridge.gateways import program
-from weighbridge.gateways.gateway import Gateway, HostNeed, LayerName, Rendered, RootImage, Say, Site, Standing, Tier
-from weighbridge.gateways.structure import Structure
+from weighbridge.gateways.gateway import Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing, Tier
 from weighbridge.gateways.swift import config, options, scopes
 from weighbridge.gateways.swift.bring_up import SwiftBringUp
 from weighbridge.gateways.swift.cluster import SwiftCluster
@@ -77,7 +78,7 @@ class Swift(Gateway):
         """Servers read their files when they start: `restart`, but for what rings, daemons, ports and tokens hang on."""
         return scopes.scope(key)
 
-    def layers(self) -> tuple[LayerName, ...]:
+    def layers(self) -> tuple[StoreLayer, ...]:
         """Its object servers, and one proxy by itself where a front hides it."""
         return ("object-server",) if self.place.haproxy is None else ("gateway", "object-server")
 
@@ -94,6 +95,7 @@ class Swift(Gateway):
             disks={name: mine if len(mine) == 1 else mine[1:] for name, mine in used.items()},
             replicas=settings.replicas,
             copied_by="gateway",
+            layer="object-server",
         )
 
     def needs(self) -> Mapping[str, HostNeed]:

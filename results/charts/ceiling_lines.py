@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import altair as alt
 
-from weighbridge.results.analysis.layers.staircase import LAYER_BOUND, PLAIN, Level, Staircase
+from weighbridge.common.layers import Level
+from weighbridge.results.analysis.layers.staircase import LAYER_BOUND, PLAIN, Staircase
 from weighbridge.results.charts.chart_data import CeilingLine, spread
 from weighbridge.results.charts.chart_theme import LIGHT, Look, Style
 from weighbridge.results.figures import show_figure

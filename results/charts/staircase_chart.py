@@ -12,13 +12,13 @@ from typing import Any, Final, Literal
 
 import altair as alt
 
+from weighbridge.common.layers import Level
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.layers.staircase import (
     HARDWARE,
     INSIDE,
     PLAIN,
     LayerStep,
-    Level,
     Staircase,
     percent,
     staircase_csv,

@@ -6,10 +6,11 @@ can grow without making older reports unreadable.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from weighbridge.common.structure import Structure
 from weighbridge.results.record.step import Pass, Slug
 from weighbridge.suites import Suite
 
@@ -68,21 +69,6 @@ class PlannedHardware(_Part):
         return {name: host.nic for name, host in self.hosts.items() if host.nic is not None}
 
 
-class PlannedStructure(_Part):
-    """What a layout is made of, by names of hosts: `gateways.structure.Structure` says what each field is."""
-
-    entrances: tuple[str, ...]
-    gateways: tuple[str, ...]
-    daemons: int = 1
-    front: str | None = None
-    stores: tuple[str, ...]
-    disks: dict[str, tuple[int, ...]]
-    journals: dict[str, tuple[int, ...]] = Field(default_factory=dict)
-    writes: int = 1
-    replicas: int
-    copied_by: Literal["gateway", "store"]
-
-
 class PlannedVisit(_Part):
     """One standing of one layout, in the block of a repeat."""
 
@@ -100,7 +86,7 @@ class ResolvedPlan(_Part):
     """In the order in which they were to be made; empty in plans that do not tell it."""
     passes: dict[str, tuple[Pass, ...]] = Field(default_factory=dict)
     """By layout; empty in runs that were made before there was more than one driver."""
-    structures: dict[str, PlannedStructure] = Field(default_factory=dict)
+    structures: dict[str, Structure] = Field(default_factory=dict)
     """By layout, of those of which it is known."""
     order_seed: int | None = None
     """What the order of visits and of shuffled worker counts was drawn from; None where the plan does not tell."""

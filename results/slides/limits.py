@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
-from weighbridge.results.analysis.layers.staircase import NAMES, PLAIN, LayerStep, Level, Staircase, doubts, gaps, percent
+from weighbridge.common.layers import Level
+from weighbridge.results.analysis.layers.staircase import NAMES, PLAIN, LayerStep, Staircase, doubts, gaps, percent
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import limit_brief, limit_words, saturated
 from weighbridge.results.charts.chart_theme import Look

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from weighbridge.common.quantities import show_bytes
+from weighbridge.common.structure import Structure
 from weighbridge.results.analysis.kinds import DRIVERS
 from weighbridge.results.analysis.sameness import between, verdict
 from weighbridge.results.charts.chart_theme import Look
 from weighbridge.results.figures import UNKNOWN, show_figure
-from weighbridge.results.record.resolved import PlannedHost, PlannedStructure
+from weighbridge.results.record.resolved import PlannedHost
 from weighbridge.results.slides.evidence import Evidence
 from weighbridge.results.slides.grid_fitting import SMALLEST_PT, lines_pt
 from weighbridge.results.slides.page import ROOM_PT, body_pt
@@ -202,7 +203,7 @@ def _facts(evidence: Evidence, layouts: Sequence[str]) -> dict[str, tuple[str, .
     )
 
 
-def _front(made_of: PlannedStructure) -> str:
+def _front(made_of: Structure) -> str:
     """What stands between clients and a gateway's daemons: `HAProxy before 2 daemons`."""
     return f"{made_of.front} before {counted(made_of.daemons, 'daemon')}" if made_of.front else "nothing"
 

@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
+from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.quantities import Seconds
 from weighbridge.common.record import Record
 from weighbridge.suites.suite import Bounds, Every, Suite, every
@@ -14,7 +15,6 @@ from weighbridge.suites.tuning.objective import Objective
 from weighbridge.suites.tuning.parameter import Parameter
 from weighbridge.suites.workload import Name, Workload
 
-GatewayApi = Literal["swift", "s3"]
 Strategy = Literal["screen", "grid", "search"]
 """`screen`: each value by itself against the baseline. `grid`: every combination. `search`: combinations that Optuna proposes."""
 
@@ -76,7 +76,7 @@ class Tuning(Record):
     """None: what the command names, or lab-small."""
     strategy: Strategy = "screen"
     suite: str | None = None
-    api: GatewayApi | None = None
+    api: ObjectApi | None = None
     """None: the first that the suite has, or S3 with workloads of its own."""
     workloads: tuple[Workload, ...] = ()
     cache: Literal["none", "before-step"] | Every = "before-step"
@@ -155,9 +155,9 @@ class Tuning(Record):
             name=self.name, about=self.about, api=(self.api or "s3",), workloads=self.workloads, cache=self.cache, seed=self.seed
         )
 
-    def api_of(self, base: Suite) -> GatewayApi:
+    def api_of(self, base: Suite) -> ObjectApi:
         """The API by which a suite is replayed. Raises ValueError when it has not the one that is wanted, or none of gateways."""
-        known: list[GatewayApi] = [api for one in base.api for api in get_args(GatewayApi) if api == one]
+        known: list[ObjectApi] = [api for one in base.api for api in get_args(ObjectApi) if api == one]
         wanted = self.api or (known[0] if known else None)
         if wanted is None or wanted not in known:
             raise ValueError(f"suite {base.name} has no {self.api or 'API of gateways'}; it has {', '.join(base.api)}")

@@ -9,7 +9,6 @@ from weighbridge.common.document import Fault
 from weighbridge.gateways.fragments import FragmentPart, fragments
 from weighbridge.gateways.gateway import Rendered
 from weighbridge.topologies.loader import changed_layout, load_hardware, load_layout, shipped_hardware, shipped_layouts
-from weighbridge.topologies.sites import sites
 
 LAB = load_hardware(shipped_hardware()["lab-small"])
 CEPH = "/etc/ceph/ceph.conf"
@@ -20,7 +19,7 @@ NESTED = {"apache": ("<", "</"), "haproxy": ("", ""), "ceph": ("[", ""), "swift"
 def rendered(layout: str, changes: Mapping[str, object]) -> tuple[tuple[Rendered, ...], tuple[Rendered, ...]]:
     base = load_layout(shipped_layouts()[layout], LAB)
     changed = changed_layout(base, LAB, changes, Fault("test", 1, 1, "", ""))
-    return base.gateway.render(sites(LAB)), changed.gateway.render(sites(LAB))
+    return base.gateway.render(LAB.sites), changed.gateway.render(LAB.sites)
 
 
 def one(path: str, before: str, after: str) -> FragmentPart:

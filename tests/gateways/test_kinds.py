@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.host import Host
-from weighbridge.gateways import KINDS
+from weighbridge.gateways.gateway import STORES
 from weighbridge.gateways.null.null import Null, NullPlacement, NullSettings
 from weighbridge.topologies.fake import FakeHost
 from weighbridge.topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
@@ -20,16 +20,16 @@ def hosts(tmp_path: Path) -> Iterator[dict[str, Host]]:
         host.close()
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", STORES)
 def test_a_kind_is_found_by_the_name_it_gives_itself(name: str) -> None:
-    assert KINDS[name].kind == name
-    assert KINDS[name].releases
+    assert STORES[name].kind == name
+    assert STORES[name].releases
 
 
 def test_a_kind_that_is_not_there_is_a_plain_key_error() -> None:
-    assert KINDS.get("ceph") is None
+    assert STORES.get("ceph") is None
     with pytest.raises(KeyError):
-        KINDS["ceph"]
+        STORES["ceph"]
 
 
 def test_small_programs_start_without_the_records_they_do_not_need() -> None:

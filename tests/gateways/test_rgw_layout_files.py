@@ -13,7 +13,6 @@ from weighbridge.gateways.rgw.config import pools
 from weighbridge.gateways.rgw.rgw import Rgw
 from weighbridge.gateways.rgw.settings import RgwSettings
 from weighbridge.topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
-from weighbridge.topologies.sites import sites
 
 LAYOUTS = ["rgw-apache-fastcgi", "rgw-apache-proxy", "rgw-beast-tuned", "rgw-beast", "rgw-civetweb", "rgw-haproxy"]
 HARDWARE = load_hardware(shipped_hardware()["lab-small"])
@@ -71,7 +70,7 @@ def test_every_layout_has_as_many_placement_groups_as_its_three_osds_want() -> N
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_a_layout_can_be_shown_without_any_host(name: str) -> None:
-    shown = shipped(name).render(sites(HARDWARE))
+    shown = shipped(name).render(HARDWARE.sites)
     assert {one.host for one in shown} == {"gateway-1", "store-1", "store-2", "store-3"}
     assert not [one.path for one in shown if re.search(r"key = [^*]", one.text)]
 
@@ -124,6 +123,6 @@ def _documented(field: str, source: str) -> bool:
 def test_the_mon_which_makes_the_rule_is_told_whether_copies_may_share_a_host() -> None:
     for domain, kind in (("host", "1"), ("osd", "0")):
         settings = RgwSettings.model_validate({"pools": {"failure_domain": domain}})
-        conf = Rgw("ceph-16", shipped("rgw-beast").place, settings).render(sites(HARDWARE))[0].text
+        conf = Rgw("ceph-16", shipped("rgw-beast").place, settings).render(HARDWARE.sites)[0].text
         section = conf.split("[mon]")[1].split("\n[")[0]
         assert f"osd_crush_chooseleaf_type = {kind}" in section

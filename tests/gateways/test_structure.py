@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from weighbridge.common.structure import Structure
 from weighbridge.gateways.gateway import Gateway
 from weighbridge.gateways.null.null import Null
 from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.gateways.structure import Structure
 from weighbridge.gateways.swift.swift import Swift
 
 DISKS = {"client-1": 0, "gateway-1": 0, "store-1": 3, "store-2": 3, "store-3": 3}

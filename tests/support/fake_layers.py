@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from made_up import fake_measurement
+from weighbridge.common.structure import Structure
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.record.attestation import Attested
-from weighbridge.results.record.resolved import PlannedHardware, PlannedHost, PlannedStructure
+from weighbridge.results.record.resolved import PlannedHardware, PlannedHost
 from weighbridge.results.record.step import Pass, StepKey, StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Api, Bounds, DriverName, Layer, Suite, Workload
@@ -35,11 +36,11 @@ def hardware() -> PlannedHardware:
     return PlannedHardware(name="lab-made-up", about="No hosts at all", kind="fake", clients=("client-1",), hosts=hosts)
 
 
-def structure(layout: str) -> PlannedStructure:
+def structure(layout: str) -> Structure:
     """What a layout of this name is made of."""
     swift = layout.startswith("swift")
     fronts = {"haproxy": "HAProxy", "apache": "Apache"}
-    return PlannedStructure(
+    return Structure(
         entrances=("gateway-1",),
         gateways=("gateway-1",),
         daemons=2 if "haproxy" in layout else 1,

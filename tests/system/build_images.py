@@ -11,8 +11,7 @@ import sys
 from pathlib import Path
 
 from weighbridge.common.errors import WeighbridgeError
-from weighbridge.gateways import KINDS
-from weighbridge.gateways.gateway import RootImage
+from weighbridge.gateways.gateway import STORES, RootImage
 from weighbridge.surroundings import place
 from weighbridge.topologies.attestation import IMAGE as TOOLS
 from weighbridge.topologies.images import ensure
@@ -28,7 +27,7 @@ RELEASES = (
 
 def main() -> int:
     """Exit status: 0 when all images are there."""
-    wanted: list[RootImage] = [TOOLS, *(KINDS[kind].releases[release] for kind, release in RELEASES), MACHINE]
+    wanted: list[RootImage] = [TOOLS, *(STORES[kind].releases[release] for kind, release in RELEASES), MACHINE]
     failed = 0
     for image in wanted:
         try:

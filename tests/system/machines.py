@@ -20,8 +20,7 @@ import pytest
 
 from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import Host
-from weighbridge.gateways import KINDS
-from weighbridge.gateways.gateway import RootImage
+from weighbridge.gateways.gateway import STORES, RootImage
 from weighbridge.surroundings import place
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.images import ensure
@@ -35,8 +34,8 @@ ADMIN: Final = "admin"
 UP_S: Final = 60.0
 
 _PACKAGES = {
-    *KINDS["rgw"].releases["ceph-16"].packages,
-    *KINDS["swift"].releases["swift-2.30"].packages,
+    *STORES["rgw"].releases["ceph-16"].packages,
+    *STORES["swift"].releases["swift-2.30"].packages,
     *("openssh-server", "sudo", "systemd-sysv", "dbus", "python3-venv", "util-linux", "fio", "iperf3", "sysbench"),
 }
 IMAGE: Final = RootImage(

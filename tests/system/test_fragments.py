@@ -16,7 +16,6 @@ from weighbridge.surroundings import place
 from weighbridge.topologies.deployment import _raiser
 from weighbridge.topologies.loader import Planned, changed_layout, load_hardware, load_layout, shipped_hardware, shipped_layouts
 from weighbridge.topologies.reference import parse
-from weighbridge.topologies.sites import sites
 
 pytestmark = pytest.mark.system
 
@@ -49,8 +48,8 @@ def test_what_is_pasted_at_the_end_is_what_the_programs_read(release: str, host:
     changes = {"radosgw.threads": 48, "options.client.rgw_list_buckets_max_chunk": 77, "apache.mpm.max_request_workers": 3840}
     changes |= {"apache.mpm.max_spare_threads": 3840}
     changed = changed_layout(base, LAB, changes, Fault("test", 1, 1, "", ""))
-    before = base.gateway.render(sites(LAB))
-    pieces = {one.name: one.text for one in fragments(before, changed.gateway.render(sites(LAB)), ["+12 %", "a\\"])}
+    before = base.gateway.render(LAB.sites)
+    pieces = {one.name: one.text for one in fragments(before, changed.gateway.render(LAB.sites), ["+12 %", "a\\"])}
     host.put(CEPH_CONF, of(before, CEPH_CONF) + pieces["ceph.conf"])
     for name, value in {"rgw_thread_pool_size": "48", "rgw_list_buckets_max_chunk": "77", "rgw_gc_max_concurrent_io": "10"}.items():
         shown = host.run(["ceph-conf", "-n", "client.rgw.gateway-1", "--show-config-value", name]).stdout

@@ -72,7 +72,7 @@ def test_when_a_tool_fails_nothing_is_left_on_the_hosts(hosts: RecordedHosts) ->
     assert all(server.poll() is not None for server in hosts.servers)
 
 
-@pytest.mark.parametrize(("name", "why"), [("loopback", "are pretended"), ("this-machine", "this machine as it is")])
+@pytest.mark.parametrize(("name", "why"), [("loopback", "are pretended"), ("this-machine", "are this machine as it is")])
 def test_hosts_that_are_not_raised_here_have_no_baseline(tmp_path: Path, name: str, why: str) -> None:
     hardware = load_hardware(shipped_hardware()[name])
     with pytest.raises(UsageError, match=why), bare(hardware, StatePlace(home=tmp_path, state=tmp_path), quietly):

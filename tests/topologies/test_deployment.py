@@ -190,7 +190,7 @@ def test_tools_that_cannot_be_had_end_it_before_a_host_stands_and_say_what_they_
     def offline(*_: object, **__: object) -> Path:
         raise CommandFailed("this machine", ["mmdebstrap"], 25, "E: Unable to fetch")
 
-    monkeypatch.setattr("weighbridge.topologies.images.ensure", offline)
+    monkeypatch.setattr("weighbridge.topologies.lab.kind.ensure", offline)
     lab = run.hardware.model_copy(update={"kind": "lab"})
     with pytest.raises(CommandFailed, match=r"Unable to fetch\nthe tools .* without attestation they are not wanted"):
         deploy(run.planned[0], lab, run.place, lambda text: None, attest=True)

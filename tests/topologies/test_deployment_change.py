@@ -10,9 +10,8 @@ from weighbridge.common.errors import CommandFailed, MissingMeans, ServiceFailed
 from weighbridge.common.host import Host
 from weighbridge.common.scope import Scope
 from weighbridge.gateways.gateway import Gateway, Say, Standing
-from weighbridge.topologies import deployment as deployments
 from weighbridge.topologies.deployment import deploy, preflight, preflight_all
-from weighbridge.topologies.fake import FakeHosts
+from weighbridge.topologies.fake import FakeHosts, FakeKind
 from weighbridge.topologies.hosts import LIMITED, Limited
 from weighbridge.topologies.loader import Planned
 
@@ -117,7 +116,7 @@ def raised(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             labels.append(deployment)
             super().__init__(deployment, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(deployments, "FakeHosts", Counted)
+    monkeypatch.setattr(FakeKind, "made", Counted)
     return labels
 
 

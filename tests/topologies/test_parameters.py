@@ -2,7 +2,7 @@ from typing import Literal
 
 from weighbridge.common.quantities import Bytes, Seconds
 from weighbridge.common.record import Record
-from weighbridge.gateways import KINDS
+from weighbridge.gateways.gateway import STORES
 from weighbridge.topologies.parameters import LayoutParameter, parameters
 
 
@@ -33,7 +33,7 @@ def test_every_setting_is_told_with_what_it_may_be_its_default_and_what_it_does(
 
 
 def test_every_gateway_can_tell_its_parameters() -> None:
-    for kind in KINDS.values():
+    for kind in STORES.values():
         for one in parameters(kind.Settings):
             assert one.kind
             assert one.about

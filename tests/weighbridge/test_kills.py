@@ -17,6 +17,7 @@ import pytest
 
 from stub_run import FAKE_DRIVER, StubGateway
 from weighbridge.command import main
+from weighbridge.common.registry import Registry
 from weighbridge.conductor import telemetry
 from weighbridge.results import derivation
 from weighbridge.results.charts.chart_theme import LIGHT
@@ -151,7 +152,7 @@ POINTS = [
 @pytest.fixture
 def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, ...]]:
     """A place of its own, two layouts, and what compares them, by a driver that makes its measurements up."""
-    monkeypatch.setattr(loader, "KINDS", {"stub": StubGateway})
+    monkeypatch.setattr(loader, "STORES", Registry("none", "gateway", own={"stub": StubGateway}))
     monkeypatch.setattr(Doing.__init__, "__defaults__", (None, None, True, FAKE_DRIVER))
     # Pictures have tests of their own, and take longer than all the rest.
     monkeypatch.setattr(derivation, "gallery", lambda *_: Gallery(charts=(), figures=(), resources=resource_chart((), (), LIGHT)))

@@ -20,6 +20,7 @@ from weighbridge import resumption
 from weighbridge import run as running
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import InvalidMeasurement, ServiceFailed, UsageError
+from weighbridge.common.registry import Registry
 from weighbridge.conductor import conductor as conducting
 from weighbridge.conductor import further
 from weighbridge.conductor.conductor import Conductor
@@ -311,7 +312,7 @@ def derived(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 @pytest.fixture
 def kinds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loader, "KINDS", {"stub": StubGateway})
+    monkeypatch.setattr(loader, "STORES", Registry("none", "gateway", own={"stub": StubGateway}))
 
 
 def doing(run: Run) -> tuple[Doing, io.StringIO]:

@@ -1,5 +1,1 @@
 """Real hosts over SSH: each with systemd, or with plain processes that are watched over, and given back as it was."""
-
-from weighbridge.topologies.ssh.raising import raise_ssh
-
-__all__ = ["raise_ssh"]

@@ -14,15 +14,12 @@ import click
 from weighbridge.cli.options import archive_place, console_url, hardware, influx, named, pictures, seconds, shown
 from weighbridge.common.errors import EXIT_FINE, EXIT_INVALID, EXIT_TARGET, UsageError
 from weighbridge.common.home import IMPORTED_FROM
+from weighbridge.common.layers import LAYERS
 
 if TYPE_CHECKING:
     from weighbridge.drivers.order import CosbenchSite
     from weighbridge.results.influx.server import InfluxServer
     from weighbridge.results.record.step import StepResult
-
-
-LAYERS = ("disk", "network", "osd", "rados", "object-server", "gateway", "rbd", "cephfs")
-"""As `suites.Layer` has them, which is not imported for a text of help."""
 
 
 @click.command("compare")
@@ -158,8 +155,8 @@ def compare(
     chosen = selection.select(suite, layouts, hardware)
     asked = chosen.suite.changed(repeats=repeats, driver=driver, layers=layers)
     by_cosbench = asked.driver != "locust"
-    site = cosbench_site(cosbench, cosbench_archive, lab=chosen.hardware.kind == "lab") if by_cosbench else None
-    if profile is not None and chosen.hardware.kind == "ssh":
+    site = cosbench_site(cosbench, cosbench_archive, lab=chosen.hardware.of.contained) if by_cosbench else None
+    if profile is not None and chosen.hardware.of.by_ssh:
         raise UsageError(
             f"--profile sees the processes of containers that this machine raised; the hosts of {chosen.hardware.name!r} are real",
             advice="Run perf there yourself, or profile the layout on hardware of kind lab.",

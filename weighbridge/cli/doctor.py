@@ -32,7 +32,7 @@ def command(hardware: str | None, layouts: str | None, *, install: bool) -> int:
     from weighbridge.common.errors import UsageError  # noqa: PLC0415 - heavy rooms are imported by what needs them
 
     hosts = selection.hardware_named(hardware)
-    if hosts.kind == "ssh":
+    if hosts.of.by_ssh:
         return look_at_real(hosts, tuple(filter(None, (word.strip() for word in (layouts or "").split(",")))), install=install)
     if install or layouts:
         raise UsageError(f"--install and --layouts are about real hosts, and hardware {hosts.name!r} has none (kind: {hosts.kind})")

@@ -23,7 +23,7 @@ def command(label: str | None, hardware: str | None, *, everything: bool) -> Non
     from weighbridge import selection  # noqa: PLC0415 - heavy rooms are imported by what needs them
 
     hosts = None if hardware is None else selection.hardware_named(hardware)
-    if hosts is not None and hosts.kind == "ssh":
+    if hosts is not None and hosts.of.by_ssh:
         down_real(label, hosts, everything=everything)
     else:
         down(label, everything=everything)

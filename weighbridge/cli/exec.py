@@ -22,7 +22,7 @@ def command(hardware: str | None, host: str, argv: tuple[str, ...]) -> int:
     from weighbridge import selection  # noqa: PLC0415 - heavy rooms are imported by what needs them
 
     hosts = None if hardware is None else selection.hardware_named(hardware)
-    if hosts is not None and hosts.kind == "ssh":
+    if hosts is not None and hosts.of.by_ssh:
         return exec_real(hosts, host, argv)
     return exec_lab(host, argv)
 

@@ -43,8 +43,8 @@ def images(names: Sequence[str], *, refresh: bool) -> None:
 
 def _known() -> Mapping[str, RootImage]:
     """Every image that this suite builds, by its name: one a release, and that of the tools."""
-    from weighbridge.gateways import KINDS  # noqa: PLC0415 - as above
+    from weighbridge.gateways.gateway import STORES  # noqa: PLC0415 - as above
     from weighbridge.topologies.attestation import IMAGE as TOOLS  # noqa: PLC0415
 
-    made = [image for kind in KINDS.values() for image in kind.releases.values() if image.packages]
+    made = [image for kind in STORES.values() for image in kind.releases.values() if image.packages]
     return {image.name: image for image in (*made, TOOLS)}

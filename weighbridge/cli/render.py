@@ -21,7 +21,6 @@ def render(layout: str, host: str | None, hardware: str | None) -> None:
     from weighbridge import selection  # noqa: PLC0415
     from weighbridge.common.document import did_you_mean  # noqa: PLC0415 - heavy rooms are imported by what needs them
     from weighbridge.common.errors import UsageError  # noqa: PLC0415
-    from weighbridge.topologies.sites import sites  # noqa: PLC0415
 
     hosts = selection.hardware_named(hardware)
     planned = selection.layout_named(layout, hosts)
@@ -29,7 +28,7 @@ def render(layout: str, host: str | None, hardware: str | None) -> None:
     if host is not None and host not in names:
         raise UsageError(f"{planned.layout.name} has nothing on a host {host!r}{did_you_mean(host, names)}")
     same: dict[tuple[str, str], list[str]] = {}
-    for one in planned.gateway.render(sites(hosts)):
+    for one in planned.gateway.render(hosts.sites):
         if host in {None, one.host}:
             same.setdefault((one.path, one.text), []).append(one.host)
     for (path, text), on in same.items():

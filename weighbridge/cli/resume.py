@@ -85,12 +85,14 @@ def resume(
     from weighbridge.run import resume as go_on  # noqa: PLC0415
     from weighbridge.screen.terminal import console  # noqa: PLC0415
     from weighbridge.surroundings import place  # noqa: PLC0415
+    from weighbridge.topologies.hardware import HOSTS  # noqa: PLC0415
 
     screen = console()
     if TrialBook(folder).run() is not None:
         return tune.resume(folder, screen, despite=despite, budget_s=budget_s, pictures=pictures)
     plan = RunStore.open(folder).plan()
-    lab = plan.hardware.kind == "lab"
+    kind = HOSTS.get(plan.hardware.kind)  # of a run of before, or of a package that is not there, it may be none that is known
+    lab = kind is not None and kind.contained
     site = cosbench_site(cosbench, cosbench_archive, lab=lab) if plan.suite.driver != "locust" else None
     doing = Doing(place(), screen, site, influx, pictures=pictures)
     derived, steps, _ = go_on(folder, doing, despite=despite, budget_s=budget_s)

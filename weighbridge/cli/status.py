@@ -20,7 +20,7 @@ def command(hardware: str | None) -> None:
     from weighbridge.surroundings import place  # noqa: PLC0415
 
     hosts = None if hardware is None else selection.hardware_named(hardware)
-    if hosts is not None and hosts.kind == "ssh":
+    if hosts is not None and hosts.of.by_ssh:
         show_real(hosts)
     else:
         print_standing(place(), console())

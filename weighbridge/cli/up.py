@@ -27,16 +27,8 @@ def up(layout: str, hardware: str | None) -> None:
     from weighbridge.topologies.deployment import deploy  # noqa: PLC0415
 
     hosts = selection.hardware_named(hardware)
-    if hosts.kind == "fake":
-        raise UsageError(
-            f"the hosts of {hosts.name!r} are pretended and end with this command: nothing would be left standing",
-            advice="Choose hardware of kind lab.",
-        )
-    if hosts.kind == "existing":
-        raise UsageError(
-            f"hardware {hosts.name!r} is for gateways that already run: there is nothing to stand up",
-            advice="`weighbridge compare --hardware this-machine` weighs them.",
-        )
+    if hosts.of.passing:
+        raise UsageError(f"the hosts of {hosts.name!r} {hosts.of.passing}", advice="Choose hardware of kind lab.")
     planned = selection.layout_named(layout, hosts)
     where = place()
     require(hosts, where)
@@ -49,6 +41,6 @@ def up(layout: str, hardware: str | None) -> None:
         selection.check([planned], hosts, where, say)
     with interruptible(), deploy(planned, hosts, where, say) as deployment:
         deployment.keep()
-    real = f" --hardware {hardware}" if hosts.kind == "ssh" else ""
+    real = f" --hardware {hardware}" if hosts.of.by_ssh else ""
     say(f"{deployment.label} stands after {deployment.took_s:.1f} s; `weighbridge down{real}` takes it away")
     print_standing(where, screen)

@@ -259,7 +259,7 @@ class Conductor:
         keys = [key for key in self._plan.keys(visit) if key not in self._whole]
         try:
             room = deployment.standing.room()
-            lab = deployment.hardware.kind == "lab"
+            lab = deployment.hardware.of.contained
             order = aging.order_of(self._suite, room, shutil.disk_usage(self._place.home).free if lab else None)
             heard = self._display.progress
             with self._pace.doing("age", visit):

@@ -81,7 +81,7 @@ class Measuring:
         """What watches the hosts of a deployment, and the probes that it has now, for steps of this layout."""
         limits = limits_of(deployment.hardware, planned.gateway.needs(), deployment.hosts)
         counted: dict[str, Counted] = {**deployment.hosts}
-        if deployment.hardware.kind == "lab":
+        if deployment.hardware.of.contained:
             from weighbridge.topologies.lab.usage import LabMachine  # noqa: PLC0415 - the lab is wanted only where there is one
 
             machine = LabMachine()

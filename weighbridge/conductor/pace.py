@@ -18,7 +18,6 @@ from weighbridge.conductor.passes import asked_of_hosts
 from weighbridge.conductor.plan import Plan, StepTurn, Visit, step_seconds
 from weighbridge.results.record.step import Pass, StepKey
 from weighbridge.suites import Suite, Workload
-from weighbridge.topologies.deployment import ATTESTED
 from weighbridge.topologies.hardware import Hardware
 
 Kind = Literal["stand", "age", "prepare", "step", "clean", "down"]
@@ -172,19 +171,19 @@ def _of_visit(plan: Plan, visit: Visit, whole: Collection[StepKey]) -> list[Unit
     first = Unit("stand", visit, guess_s=standing_s(plan.hardware, plan.suite, attest=plan.attested(visit)))
     # How long aging takes is not known before it was done once.
     aging = [Unit("age", visit)] if plan.suite.age is not None else []
-    return [first, *aging, *work, Unit("down", visit, guess_s=DOWN_S if plan.hardware.kind in ATTESTED else 0.1)]
+    return [first, *aging, *work, Unit("down", visit, guess_s=DOWN_S if plan.hardware.of.measurable else 0.1)]
 
 
 def standing_s(hardware: Hardware, suite: Suite, *, attest: bool) -> float:
     """What standing a layout up takes at a guess, in seconds."""
-    if hardware.kind not in ATTESTED:
+    if not hardware.of.measurable:
         return 0.5
     return STANDING_S + (ATTESTING_S if asked_of_hosts(suite, sameness=attest) else 0.0)
 
 
 def _goes(plan: Plan) -> bool:
     """Whether what is written goes with the deployment: what runs already outlives it."""
-    return plan.hardware.kind != "existing"
+    return not plan.hardware.of.of_what_runs
 
 
 def _of_turns(visit: Visit, turns: Sequence[StepTurn], *, leaves: bool) -> list[Unit]:

@@ -13,10 +13,10 @@ from pydantic import Field
 
 from weighbridge.common.errors import UsageError
 from weighbridge.common.record import Record
+from weighbridge.common.structure import Structure
 from weighbridge.conductor import aging
 from weighbridge.conductor.balance import blocks
 from weighbridge.conductor.passes import left_out, passes_of, together
-from weighbridge.gateways.structure import Structure
 from weighbridge.results.record.profile import Chosen
 from weighbridge.results.record.step import Pass, StepKey
 from weighbridge.suites import Suite, Workload

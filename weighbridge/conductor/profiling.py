@@ -105,7 +105,7 @@ class Profiler:
             yield _nothing
             return
         self._done.add(key.layout)
-        if deployment.hardware.kind != "lab":
+        if not deployment.hardware.of.contained:
             self._event(key, "not profiled: processes are seen only of hosts that this machine raised as containers")
             yield _nothing
             return

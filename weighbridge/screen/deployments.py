@@ -9,6 +9,7 @@ from rich.console import Console
 
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.topologies.deployment import Stands, StatePlace, standing
+from weighbridge.topologies.hardware import HOSTS
 
 if TYPE_CHECKING:
     from weighbridge.topologies.hardware import Hardware
@@ -31,9 +32,9 @@ def lifeless(stands: Stands, place: StatePlace) -> list[str]:
 
     What runs on real hosts they alone can tell, and the file that says how they are reached is not known here.
     """
-    if stands.kind == "ssh":
+    if HOSTS[stands.kind].by_ssh:
         return ["  which of its daemons run: weighbridge status --hardware FILE"]
-    if stands.kind != "lab":
+    if not HOSTS[stands.kind].contained:
         return []
     from weighbridge.topologies.lab.daemons import daemons  # noqa: PLC0415 - the lab is wanted only where there is one
 
@@ -84,7 +85,7 @@ def describe(stands: Stands) -> list[str]:
         f"{stands.label}: layout {stands.layout} on hardware {stands.hardware}, since {stands.since}",
         "  hosts: " + ", ".join(f"{name} {address}" for name, address in stands.hosts.items()),
     ]
-    if stands.kind == "ssh":
+    if HOSTS[stands.kind].by_ssh:
         lines.append(f"  what it sees on a host, such as its configuration: weighbridge exec --hardware FILE {client} -- COMMAND")
     else:
         lines.append(f"  its network is its own: run clients on {anywhere}, {whose} this machine's files:")

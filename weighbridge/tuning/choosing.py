@@ -9,7 +9,6 @@ from weighbridge.results.analysis.tuning.ledger import Ledger, LedgerEntry
 from weighbridge.results.record.trial import Fragment, Winner
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.reference import LONGEST_NAME
-from weighbridge.topologies.sites import sites
 from weighbridge.tuning.preparation import PreparedTuning
 from weighbridge.tuning.space import Candidate, Choice
 
@@ -51,7 +50,7 @@ def pasted(before: Candidate, after: Candidate, hardware: Hardware, evidence: Se
     """What has to be pasted into which file to have an arm instead of another; none of gateways that have no files."""
     from weighbridge.gateways.fragments import fragments  # noqa: PLC0415 - wanted once, at the end
 
-    where = sites(hardware)
+    where = hardware.sites
     found = fragments(before.planned.gateway.render(where), after.planned.gateway.render(where), evidence)
     return tuple(Fragment(name=one.name, text=one.text) for one in found)
 

@@ -11,7 +11,6 @@ from typing import Final
 from weighbridge.common.scope import Scope
 from weighbridge.conductor.pace import DRIVER_S, REPORTING_S, Pace, TimeAllowance, units
 from weighbridge.conductor.plan import Visit
-from weighbridge.topologies.deployment import ATTESTED
 from weighbridge.tuning.preparation import PreparedTuning
 from weighbridge.tuning.space import scope_between
 from weighbridge.tuning.turns import turns_of_round
@@ -122,7 +121,7 @@ class Course:
         return took_s / guess_s if guess_s else 1.0
 
     def _guess_s(self, scope: Scope) -> float:
-        if self._ready.hardware.kind not in ATTESTED:
+        if not self._ready.hardware.of.measurable:
             return _FAKE_S
         if scope == "cluster":
             return self._standing_s + self._preparing_s + DRIVER_S

@@ -108,9 +108,9 @@ def resume(folder: Path, doing: Doing, *, despite: Collection[str] = (), budget_
         require(ready.hardware, doing.where)
         stack.enter_context(alone(ready.hardware, doing.where))(str(folder))
         passed_over = resumption.refuse_unlike(left, doing.where, despite)
-        if ready.hardware.kind == "ssh":
+        if ready.hardware.of.by_ssh:
             resumption.take_away_from_real_hosts(holders, ready.hardware, doing.say)
-        if ready.hardware.kind == "lab":
+        if ready.hardware.of.contained:
             resumption.take_away_leftovers(holders, doing.where, doing.say)
         preparation.check(ready, doing.where, doing.say, attest=left.plan.attest)
         was = "killed" if store.manifest.state == "running" else store.manifest.state

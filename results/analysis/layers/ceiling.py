@@ -27,9 +27,9 @@ from pydantic import Field, PositiveFloat
 
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
+from weighbridge.common.structure import Structure
 from weighbridge.results.analysis.sameness import BOUNDS, FREE_BOUND
 from weighbridge.results.record.attestation import Attested
-from weighbridge.results.record.resolved import PlannedStructure
 
 HardwareKind = Literal["disk", "osd", "network"]
 Transfer = Literal["read", "write"]
@@ -74,7 +74,7 @@ class DeploymentCeiling(Record):
 
 
 def ceiling(
-    kind: HardwareKind, attested: Iterable[Attested], structure: PlannedStructure | None, asked: CeilingQuery
+    kind: HardwareKind, attested: Iterable[Attested], structure: Structure | None, asked: CeilingQuery
 ) -> Ceiling | CeilingGap:
     """The ceiling of a layout's deployments, from the `attested` that are its own."""
     if structure is None:
@@ -95,7 +95,7 @@ def ceiling(
 # disks and OSDs --------------------------------------------------------------------------------------------------------------
 
 
-def _disks(told: Sequence[Attested], structure: PlannedStructure, asked: CeilingQuery) -> DeploymentCeiling | CeilingGap:
+def _disks(told: Sequence[Attested], structure: Structure, asked: CeilingQuery) -> DeploymentCeiling | CeilingGap:
     names: dict[str, list[str]] = {}
     for one in told:
         mine = names.setdefault(one.host, [])
@@ -143,7 +143,7 @@ def _disk_of(one: Attested) -> str:
     return one.what.split()[1]
 
 
-def _osds(told: Sequence[Attested], structure: PlannedStructure, asked: CeilingQuery) -> DeploymentCeiling | CeilingGap:
+def _osds(told: Sequence[Attested], structure: Structure, asked: CeilingQuery) -> DeploymentCeiling | CeilingGap:
     if asked.operation != "write":
         return CeilingGap(why="the OSDs' own bench writes only")
     fit = [one for one in told if one.operation == "write" and one.unit == "B/s"]
@@ -184,7 +184,7 @@ class Crossing(Record):
         return f"what {', '.join(self.hosts)} {does}{f', {self.times} times' if self.times > 1 else ''}"
 
 
-def _network(told: Sequence[Attested], structure: PlannedStructure, asked: CeilingQuery) -> DeploymentCeiling | CeilingGap:
+def _network(told: Sequence[Attested], structure: Structure, asked: CeilingQuery) -> DeploymentCeiling | CeilingGap:
     found: list[DeploymentCeiling] = []
     for crossing in _crossings(structure, asked):
         rates = [_carried(told, host, asked.nics_bit_s.get(host), sends=crossing.sends) for host in crossing.hosts]
@@ -213,7 +213,7 @@ def _carried(told: Sequence[Attested], host: str, nic_bit_s: float | None, *, se
     return best.value, best.promised is not None
 
 
-def _crossings(structure: PlannedStructure, asked: CeilingQuery) -> list[Crossing]:
+def _crossings(structure: Structure, asked: CeilingQuery) -> list[Crossing]:
     """Where bodies cross links, from the clients to the stores; hosts that are both ends of a leg have none there."""
     reads = asked.operation == "read"
     legs = [(asked.clients, structure.entrances, 1, 1)]
@@ -229,9 +229,7 @@ def _crossings(structure: PlannedStructure, asked: CeilingQuery) -> list[Crossin
     return found
 
 
-_MEASURES: Final[
-    Mapping[HardwareKind, Callable[[Sequence[Attested], PlannedStructure, CeilingQuery], DeploymentCeiling | CeilingGap]]
-] = {
+_MEASURES: Final[Mapping[HardwareKind, Callable[[Sequence[Attested], Structure, CeilingQuery], DeploymentCeiling | CeilingGap]]] = {
     "disk": _disks,
     "osd": _osds,
     "network": _network,

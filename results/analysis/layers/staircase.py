@@ -19,13 +19,12 @@ from typing import Final, Literal
 from pydantic import PositiveInt
 
 from weighbridge.common.csv_text import csv_lines
+from weighbridge.common.layers import Level
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.findings import Kind
 from weighbridge.results.analysis.layers.ceiling import HardwareKind
 from weighbridge.results.figures import show_figure
 from weighbridge.suites import Api, DriverName, Operation
-
-Level = Literal["disk", "osd", "network", "rados", "object-server", "gateway", "front", "rbd", "cephfs"]
 
 HARDWARE: Final[tuple[HardwareKind, ...]] = ("disk", "osd", "network")
 NAMES: Final[dict[Level, str]] = {

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, cast
 
+from weighbridge.common.layers import Level, StoreLayer
+from weighbridge.common.structure import Structure
 from weighbridge.results import doubt as doubts
 from weighbridge.results.analysis.findings import kind_of, subjects
 from weighbridge.results.analysis.layers.ceiling import Ceiling, CeilingGap, CeilingQuery, HardwareKind, Transfer, ceiling
-from weighbridge.results.analysis.layers.staircase import HARDWARE, NAMES, LayerDoubt, LayerStep, Level, Staircase, above
+from weighbridge.results.analysis.layers.staircase import HARDWARE, NAMES, LayerDoubt, LayerStep, Staircase, above
 from weighbridge.results.analysis.steps.summary import NOT_STEADY, NOT_VALID, WITH_BODIES, Row
 from weighbridge.results.analysis.steps.use import limit_brief
 from weighbridge.results.figures import show_figure
+from weighbridge.results.record import earlier
 from weighbridge.results.record.attestation import Attested
-from weighbridge.results.record.resolved import PlannedLayout, PlannedStructure, ResolvedPlan
+from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan
 from weighbridge.suites import Api, Operation
 
-STORES: Final[dict[str, Level]] = {"rgw": "rados", "swift": "object-server"}
-"""The store below a kind of gateway."""
 BENCHED: Final[tuple[Level, ...]] = ("rados", "rbd", "cephfs")
 """What Ceph's benches and fio ask, on the gateway's host."""
 
@@ -82,7 +83,7 @@ def _staircase(
         clients=plan.hardware.clients,
         nics_bit_s=plan.hardware.nics_bit_s,
     )
-    benched = STORES.get(layout.gateway) == "rados" and "osd" in plan.suite.layers and head.operation == "write"
+    benched = _store(layout, structure) == "rados" and "osd" in plan.suite.layers and head.operation == "write"
     wanted = [one for one in HARDWARE if one != "osd" or benched]
     steps = [_hardware(kind, ceiling(kind, attested, structure, asked), size, plan) for kind in wanted]
     mix = len(workload.operations) > 1
@@ -107,17 +108,22 @@ def _staircase(
     )
 
 
-def _top(structure: PlannedStructure | None, api: Api) -> Level:
+def _top(structure: Structure | None, api: Api) -> Level:
     """What a layout's own steps are of."""
     if api in ("swift", "s3"):
         return "front" if structure is not None and structure.front is not None else "gateway"
     return cast("Level", api)
 
 
-def _levels(layout: PlannedLayout, structure: PlannedStructure | None, api: Api) -> list[Level]:
+def _store(layout: PlannedLayout, structure: Structure | None) -> StoreLayer | None:
+    """The layer that is the store itself. Runs of earlier versions do not say it."""
+    return (None if structure is None else structure.layer) or earlier.STORE_LAYERS.get(layout.gateway)
+
+
+def _levels(layout: PlannedLayout, structure: Structure | None, api: Api) -> list[Level]:
     """The layers above the hardware, from the bottom up."""
     top = _top(structure, api)
-    store = STORES.get(layout.gateway)
+    store = _store(layout, structure)
     levels: list[Level] = [] if store is None or store == top else [store]
     levels += ["gateway"] if top == "front" else []
     return [*levels, top]
@@ -142,7 +148,7 @@ def _rated(kind: HardwareKind, found: Ceiling, size_bytes: float) -> LayerStep:
     )
 
 
-def _best(rows: Sequence[Row], level: Level, structure: PlannedStructure | None) -> LayerStep:
+def _best(rows: Sequence[Row], level: Level, structure: Structure | None) -> LayerStep:
     """The best of the worker counts of what the suite itself is about."""
     name = structure.front if level == "front" and structure is not None and structure.front else NAMES[level]
     ranked = [row for row in rows if row.ranked and row.throughput_ops_s]
@@ -152,7 +158,7 @@ def _best(rows: Sequence[Row], level: Level, structure: PlannedStructure | None)
     return _measured(best, level, name, structure, 1)
 
 
-def _layer(plan: ResolvedPlan, rows: Sequence[Row], level: Level, structure: PlannedStructure | None) -> LayerStep:
+def _layer(plan: ResolvedPlan, rows: Sequence[Row], level: Level, structure: Structure | None) -> LayerStep:
     """A layer that was replayed by itself."""
     ranked = [row for row in rows if row.ranked and row.throughput_ops_s]
     if not ranked:
@@ -170,7 +176,7 @@ def _layer(plan: ResolvedPlan, rows: Sequence[Row], level: Level, structure: Pla
     return step
 
 
-def _measured(row: Row, level: Level, name: str, structure: PlannedStructure | None, times: int) -> LayerStep:
+def _measured(row: Row, level: Level, name: str, structure: Structure | None, times: int) -> LayerStep:
     assert row.throughput_ops_s is not None  # noqa: S101 - rows without it are gaps
     mb_s = row.bandwidth_mb_s
     replicas = f"{show_figure(row.throughput_ops_s)} writes to single disks a second, by {times} replicas" if times > 1 else ""
@@ -186,7 +192,7 @@ def _measured(row: Row, level: Level, name: str, structure: PlannedStructure | N
     )
 
 
-def _held(row: Row, level: Level, structure: PlannedStructure | None) -> str:
+def _held(row: Row, level: Level, structure: Structure | None) -> str:
     """The CPU that ran out where the load is made: by Ceph's benches and fio on the gateway's own host, else on the clients."""
     hosts = structure.gateways if level in BENCHED and structure is not None else ()
     full = [one for one in row.resources if one.what == "CPU" and one.saturated and (one.tier == "client" or one.host in hosts)]
@@ -199,7 +205,7 @@ def _why_not(rows: Sequence[Row]) -> str:
     return notes[0] if notes else "not measured"
 
 
-def _beneath(structure: PlannedStructure | None, attested: Sequence[Attested], asked: CeilingQuery) -> dict[Level, LayerStep]:
+def _beneath(structure: Structure | None, attested: Sequence[Attested], asked: CeilingQuery) -> dict[Level, LayerStep]:
     """The network as those layers have it whose load is not made where the gateway's is, by layer; none where it is not known."""
     if structure is None:
         return {}

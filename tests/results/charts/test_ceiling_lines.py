@@ -3,8 +3,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from weighbridge.common.layers import Level
 from weighbridge.results.analysis.findings import find
-from weighbridge.results.analysis.layers.staircase import LayerStep, Level, Staircase
+from weighbridge.results.analysis.layers.staircase import LayerStep, Staircase
 from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.charts.ceiling_lines import ceiling_lines, stretched
 from weighbridge.results.charts.chart_data import CeilingLine

@@ -13,6 +13,7 @@ from stub_run import FAKE_DRIVER, SUITE, Run, StubGateway
 from weighbridge import run as running
 from weighbridge.cli import compare, resume, study
 from weighbridge.common.errors import UsageError
+from weighbridge.common.registry import Registry
 from weighbridge.conductor.interruption import Interrupted
 from weighbridge.results.influx.points import RunPoints
 from weighbridge.results.influx.server import InfluxServer
@@ -24,7 +25,7 @@ from weighbridge.topologies import loader
 @pytest.fixture(autouse=True)
 def without_lab(monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver that makes measurements up, and no report, which is not what this is about."""
-    monkeypatch.setattr(loader, "KINDS", {"stub": StubGateway})
+    monkeypatch.setattr(loader, "STORES", Registry("none", "gateway", own={"stub": StubGateway}))
     monkeypatch.setattr(running, "derive", lambda folder, **_: folder)
     monkeypatch.setattr(running, "Doing", partial(running.Doing, locust=FAKE_DRIVER))
 

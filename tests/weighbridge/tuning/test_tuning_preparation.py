@@ -11,6 +11,7 @@ import yaml
 from stub_tuning import HARDWARE, Bed, Tunable
 from weighbridge.common.document import Document, DocumentError
 from weighbridge.common.errors import UsageError
+from weighbridge.common.registry import Registry
 from weighbridge.gateways.existing.existing import Existing
 from weighbridge.gateways.gateway import Gateway
 from weighbridge.results.record.store import RunStore
@@ -27,7 +28,7 @@ from weighbridge.tuning.space import differing, scope_between
 @pytest.fixture(autouse=True)
 def _kinds(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds: dict[str, type[Gateway]] = {"tunable": Tunable, "existing": Existing}
-    monkeypatch.setattr(loader, "KINDS", kinds)
+    monkeypatch.setattr(loader, "STORES", Registry("none", "gateway", own=kinds))
 
 
 def parameters(**levels: Any) -> list[dict[str, Any]]:

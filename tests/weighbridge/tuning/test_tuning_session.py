@@ -14,6 +14,7 @@ import pytest
 
 from stub_tuning import Bed, Tunable, TunableStanding, opened
 from weighbridge.common.errors import ServiceFailed, UsageError
+from weighbridge.common.registry import Registry
 from weighbridge.conductor import conductor
 from weighbridge.conductor.interruption import Interrupted
 from weighbridge.gateways.gateway import Gateway
@@ -30,7 +31,7 @@ from weighbridge.tuning.trial_deployment import TrialDeployment
 
 @pytest.fixture(autouse=True)
 def _made_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loader, "KINDS", {"tunable": Tunable})
+    monkeypatch.setattr(loader, "STORES", Registry("none", "gateway", own={"tunable": Tunable}))
     monkeypatch.setattr(trial_deployment, "opened", opened)
     monkeypatch.setattr(conductor, "opened", opened)
     monkeypatch.setattr(os, "fsync", lambda _: None)  # a process that is killed leaves its pages to the kernel

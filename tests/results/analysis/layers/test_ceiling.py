@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
+from weighbridge.common.structure import Structure
 from weighbridge.results.analysis.layers.ceiling import Ceiling, CeilingGap, CeilingQuery, ceiling
 from weighbridge.results.analysis.sameness import BOUNDS, FREE_BOUND
 from weighbridge.results.record.attestation import Attested
-from weighbridge.results.record.resolved import PlannedStructure
 
 STORES = ("store-1", "store-2")
 MB = 10**6
 
 
-def structure(**changes: Any) -> PlannedStructure:
+def structure(**changes: Any) -> Structure:
     known: dict[str, Any] = {
         "entrances": ("gateway-1",),
         "gateways": ("gateway-1",),
@@ -22,7 +22,7 @@ def structure(**changes: Any) -> PlannedStructure:
         "replicas": 2,
         "copied_by": "store",
     }
-    return PlannedStructure.model_validate({**known, **changes})
+    return Structure.model_validate({**known, **changes})
 
 
 def asked(operation: str = "read", size: float = 64_000, *, in_order: bool = False) -> CeilingQuery:

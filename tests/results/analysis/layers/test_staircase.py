@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from weighbridge.common.structure import Structure
 from weighbridge.results.analysis.layers.staircase import Staircase, doubts, gaps, percent, staircase_csv
 from weighbridge.results.analysis.layers.staircases import beside, doubted, staircases
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import Resource
 from weighbridge.results.record.attestation import Attested
-from weighbridge.results.record.resolved import PlannedHardware, PlannedLayout, PlannedStructure, ResolvedPlan
+from weighbridge.results.record.resolved import PlannedHardware, PlannedLayout, ResolvedPlan
 from weighbridge.suites import Objects, Suite, Workload
 
 MB = 10**6
@@ -18,7 +19,7 @@ STORES = ("store-1", "store-2", "store-3")
 LAYERS = ("disk", "network", "rados", "object-server", "gateway")
 
 
-def structure(**changes: Any) -> PlannedStructure:
+def structure(**changes: Any) -> Structure:
     known: dict[str, Any] = {
         "entrances": ("gateway-1",),
         "gateways": ("gateway-1",),
@@ -27,7 +28,7 @@ def structure(**changes: Any) -> PlannedStructure:
         "replicas": 3,
         "copied_by": "store",
     }
-    return PlannedStructure.model_validate({**known, **changes})
+    return Structure.model_validate({**known, **changes})
 
 
 def plan(layout: str = "rgw-beast", *, layers: tuple[str, ...] = LAYERS, mix: bool = False, **changes: Any) -> ResolvedPlan:

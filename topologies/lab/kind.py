@@ -1,0 +1,58 @@
+"""Lab hosts as a kind of hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from weighbridge.common.errors import CommandFailed
+from weighbridge.gateways.gateway import RootImage, Say
+from weighbridge.topologies.attestation import IMAGE
+from weighbridge.topologies.hardware import Hardware, HostKind, HostSite
+from weighbridge.topologies.hosts import Hosts
+from weighbridge.topologies.images import ensure
+from weighbridge.topologies.lab import network
+from weighbridge.topologies.lab.lab import raise_lab
+
+
+class LabKind(HostKind):
+    """Containers of this machine."""
+
+    contained: ClassVar[bool] = True
+
+    def sites(self, hardware: Hardware) -> Mapping[str, HostSite]:
+        """See HostKind: addresses go by the order of the hardware file."""
+        return {
+            name: HostSite(name, network.address(index), tuple(f"/dev/wb{number}" for number in range(len(spec.disks))))
+            for index, (name, spec) in enumerate(hardware.hosts.items())
+        }
+
+    def prepared(
+        self,
+        hardware: Hardware,
+        image: RootImage,
+        names: Collection[str],
+        say: Say,
+        *,
+        images: Path,
+        state: Path,
+        tools: bool,
+    ) -> Callable[[str, Path], Hosts]:
+        """See HostKind, and `lab.raise_lab`."""
+        root = ensure(image, say, store=images) if image.packages else Path("/")
+        roots = {name: root for name in names if name not in hardware.clients}
+        box = toolbox(images, say) if tools else None
+        return lambda label, folder: raise_lab(label, hardware, roots, say, folder=folder, names=names, state=state, tools=box)
+
+
+def toolbox(images: Path, say: Say) -> Path:
+    """The image of the tools that hosts are attested with, built where there is none. Raises CommandFailed."""
+    try:
+        return ensure(IMAGE, say, store=images)
+    except CommandFailed as error:
+        advice = "the tools that hosts are attested with could not be had; without attestation they are not wanted"
+        raise CommandFailed(error.host, error.argv, error.code, error.output, advice=advice) from error
+
+
+LAB = LabKind()
