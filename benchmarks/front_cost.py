@@ -26,7 +26,7 @@ from weighbridge.common.host import Host
 from weighbridge.gateways import daemon
 from weighbridge.gateways.apache.apache import Apache
 from weighbridge.gateways.apache.settings import ApacheSettings
-from weighbridge.gateways.front import Backend
+from weighbridge.gateways.front import Backend, Behind
 from weighbridge.gateways.ports import await_ports
 from weighbridge.selection import hardware_named, layout_named
 from weighbridge.surroundings import place
@@ -84,7 +84,7 @@ def front(deployment: Deployment, path: str) -> Iterator[int]:
         yield RADOSGW_PORT
         return
     host = deployment.hosts["gateway-1"]
-    apache = Apache(ApacheSettings.model_validate({"path": path}))
+    apache = Apache(ApacheSettings.model_validate({"path": path}), Behind())
     for name, text in apache.files(host.address, [Backend("radosgw", host.address, RADOSGW_PORT)]).items():
         host.put(name, text)
     daemons = apache.daemons(host)

@@ -7,40 +7,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Final
 
 from weighbridge.common.record import Record
-from weighbridge.gateways.gateway import Rendered
-
-FileKind = Literal["ceph", "swift", "haproxy", "apache", "other"]
+from weighbridge.gateways.file_grammar import FileGrammar, OtherGrammar
+from weighbridge.gateways.front import FRONTS
+from weighbridge.gateways.gateway import STORES, Rendered
 
 _SECRET = "***"  # noqa: S105 - what stands for one
 _KEYS = "keyring"
 _NUMBERED = re.compile(r"-\d+(?=\.conf$)")
-_BARE = re.compile(r"<IfDefine !WEIGHBRIDGE_\w+>")
-"""A container that the suite itself asks Apache by: what is in it is meant for the container around it."""
 _WIDE = 100
-
-# Words that say what a line is about only together with the next one.
-_OF_TWO: Mapping[FileKind, frozenset[str]] = {
-    "haproxy": frozenset({"timeout", "option", "no", "stats", "server", "http-check", "bind"}),
-    "apache": frozenset({"SetEnv", "BalancerMember", "CustomLog"}),
-    "other": frozenset({"origin"}),
-}
-
-_WHERE: Mapping[FileKind, str] = {
-    "ceph": "Where: at the end of ceph.conf, or in the sections that are there: of two lines for an option the later one holds. "
-    "A daemon's own section holds against a general one such as [client], wherever it stands. "
-    "Daemons read the file when they start.",
-    "swift": "Where: in the sections of these names that are there, in place of their lines for the same options: Swift refuses "
-    "a file in which a section or an option stands twice. Its servers read the file when they start.",
-    "haproxy": "Where: in the sections of these names that are there, in place of lines that begin with the same words: HAProxy "
-    "refuses a second section of a name. It reads the file when it starts, or is told to reload.",
-    "apache": "Where: what is in no container, at the end of the configuration, where the later line holds (but an MPM is loaded "
-    "in place of the other); what is in one, in the container that is there, since of two virtual hosts of an address only the "
-    "first is asked. ServerLimit, ThreadLimit and another MPM want a stop and a start, not a reload.",
-    "other": "Where: in place of the lines that begin with the same words. Its daemon reads the file when it starts.",
-}
+_OTHER: Final = OtherGrammar()
 
 _Path = tuple[tuple[str, int], ...]
 """Containers from the outermost on: the line that begins each, and its number among those that begin alike."""
@@ -51,7 +29,6 @@ class FragmentPart(Record):
 
     name: str
     """What the file is called: `ceph.conf`, `proxy-server.conf`."""
-    kind: FileKind
     text: str
 
 
@@ -89,12 +66,11 @@ def fragments(before: Sequence[Rendered], after: Sequence[Rendered], evidence: S
         places = files.setdefault(name, {})
         old = known[key].text if key in known else ""
         new = wanted[key].text if key in wanted else ""
-        for path, swap in _swaps(_parsed(_kind(name), old), _parsed(_kind(name), new), _kind(name)):
+        grammar = _grammar(name)
+        for path, swap in _swaps(_parsed(grammar, old), _parsed(grammar, new), grammar):
             places.setdefault(path, _Place()).swaps.setdefault(swap, []).append(one)
     return tuple(
-        FragmentPart(name=name, kind=_kind(name), text=_text(name, places, sharing[name], evidence))
-        for name, places in files.items()
-        if places
+        FragmentPart(name=name, text=_text(name, places, sharing[name], evidence)) for name, places in files.items() if places
     )
 
 
@@ -102,12 +78,14 @@ def _name(one: Rendered) -> str:
     return _NUMBERED.sub("", PurePosixPath(one.path).name)
 
 
-def _kind(name: str) -> FileKind:
-    known: Mapping[str, FileKind] = {"ceph.conf": "ceph", "haproxy.cfg": "haproxy", "apache.conf": "apache", "swift.conf": "swift"}
-    return known.get(name, "swift" if name.endswith("-server.conf") else "other")
+def _grammar(name: str) -> FileGrammar:
+    """How a file of this name is read, as its store or front declares it."""
+    declared = [grammar for store in STORES.values() for grammar in store.grammars]
+    declared += [grammar for front in FRONTS.values() for grammar in front.grammars]
+    return next((grammar for grammar in declared if grammar.is_of(name)), _OTHER)
 
 
-def _parsed(kind: FileKind, text: str) -> dict[_Path, list[str]]:
+def _parsed(grammar: FileGrammar, text: str) -> dict[_Path, list[str]]:
     """Lines by container, in the order in which containers begin, without comments and empty lines."""
     found: dict[_Path, list[str]] = {(): []}
     seen: Counter[tuple[_Path, str]] = Counter()
@@ -123,16 +101,14 @@ def _parsed(kind: FileKind, text: str) -> dict[_Path, list[str]]:
         line = raw.strip()
         if not line or line.startswith("#"):
             continue
-        if kind == "apache" and line.startswith("</"):
+        what = grammar.reads(raw)
+        if what == "end":
             stack.pop()
-        elif kind == "apache" and line.startswith("<"):
-            stack.append(stack[-1] if _BARE.fullmatch(line) else begin(stack[-1], line))
-        elif kind == "haproxy":
-            if raw[0].isspace():
-                found[stack[-1]].append(line)
-            else:
-                stack[-1] = begin((), line)
-        elif kind != "apache" and line.startswith("[") and line.endswith("]"):
+        elif what == "transparent":
+            stack.append(stack[-1])
+        elif what == "container":
+            stack.append(begin(stack[-1], line))
+        elif what == "section":
             stack[-1] = begin((), line)
         else:
             found[stack[-1]].append(line)
@@ -140,7 +116,7 @@ def _parsed(kind: FileKind, text: str) -> dict[_Path, list[str]]:
 
 
 def _swaps(
-    before: Mapping[_Path, Sequence[str]], after: Mapping[_Path, Sequence[str]], kind: FileKind
+    before: Mapping[_Path, Sequence[str]], after: Mapping[_Path, Sequence[str]], grammar: FileGrammar
 ) -> Iterator[tuple[_Path, _Swap]]:
     for path, lines in after.items():
         old = before.get(path, ())
@@ -148,7 +124,7 @@ def _swaps(
         for line in (Counter(lines) - Counter(old)).elements():
             if _SECRET in line:
                 continue
-            same = next((one for one in gone if _called(one, kind) == _called(line, kind)), None)
+            same = next((one for one in gone if grammar.about(one) == grammar.about(line)), None)
             if same is not None:
                 gone.remove(same)
             yield path, _Swap(same, line)
@@ -158,35 +134,24 @@ def _swaps(
             yield path[:-1], _Swap(f"{path[-1][0]} with all that is in it", None)
 
 
-def _called(line: str, kind: FileKind) -> str:
-    """What a line is about: one that comes in place of another is about the same."""
-    if kind in {"ceph", "swift"}:
-        return line.partition("=")[0].strip()
-    words = line.split()
-    if kind == "apache" and words[0] == "LoadModule":
-        # One MPM comes in place of another, a module of any other kind beside the others.
-        return "mpm" if words[1].startswith("mpm_") else words[1]
-    return " ".join(words[: 1 + (words[0] in _OF_TWO.get(kind, ()))])
-
-
 def _text(name: str, places: Mapping[_Path, _Place], files: int, evidence: Sequence[str]) -> str:
-    kind = _kind(name)
+    grammar = _grammar(name)
     lines = [f"# {name}"]
     for one in evidence:
         lines += [_comment(line) for line in one.splitlines()]
-    lines += _wrapped(_WHERE[kind])
+    lines += _wrapped(grammar.where)
     open_: _Path = ()
     for path in _ordered(places):
         shared = next((number for number, pair in enumerate(zip(open_, path, strict=False)) if pair[0] != pair[1]), None)
         common = min(len(open_), len(path)) if shared is None else shared
-        lines += _closed(open_, common, kind)
+        lines += _closed(open_, common, grammar)
         if len(path) <= 1:
             lines.append("")
         for depth in range(common, len(path)):
-            lines.append(f"{_indent(depth, kind)}{path[depth][0]}")
+            lines.append(f"{grammar.indent * depth}{path[depth][0]}")
         open_ = path
-        lines += _told(places[path], _indent(len(path), kind), path, files)
-    lines += _closed(open_, 0, kind)
+        lines += _told(places[path], grammar, path, files)
+    lines += _closed(open_, 0, grammar)
     return "\n".join(lines) + "\n"
 
 
@@ -197,20 +162,17 @@ def _ordered(places: Mapping[_Path, _Place]) -> list[_Path]:
     return sorted(places, key=lambda path: [number[path[: depth + 1]] for depth in range(len(path))])
 
 
-def _closed(path: _Path, depth: int, kind: FileKind) -> list[str]:
-    """The ends of those containers of a path that are deeper than `depth`; only Apache's have any."""
-    if kind != "apache":
-        return []
-    return [f"{_indent(at, kind)}</{path[at][0][1:].split()[0].rstrip('>')}>" for at in reversed(range(depth, len(path)))]
+def _closed(path: _Path, depth: int, grammar: FileGrammar) -> list[str]:
+    """The ends of those containers of a path that are deeper than `depth`."""
+    ends = ((at, grammar.ending(path[at][0])) for at in reversed(range(depth, len(path))))
+    return [f"{grammar.indent * at}{end}" for at, end in ends if end]
 
 
-def _indent(depth: int, kind: FileKind) -> str:
-    return {"apache": "  ", "haproxy": "    "}.get(kind, "") * depth
-
-
-def _told(place: _Place, indent: str, path: _Path, files: int) -> Iterator[str]:
-    if path and re.fullmatch(r"\[client\.rgw\..*\]", path[-1][0]):
-        yield f"{indent}# the name of a radosgw of this layout: yours has one of its own"
+def _told(place: _Place, grammar: FileGrammar, path: _Path, files: int) -> Iterator[str]:
+    indent = grammar.indent * len(path)
+    note = grammar.note(path[-1][0]) if path else ""
+    if note:
+        yield f"{indent}# {note}"
     for swap, wanting in place.swaps.items():
         if len(wanting) < files:
             yield f"{indent}# only {', '.join(dict.fromkeys(f'{one.host}:{one.path}' for one in wanting))}:"

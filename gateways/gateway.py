@@ -17,6 +17,7 @@ from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 from weighbridge.common.scope import Scope
 from weighbridge.common.structure import Structure
+from weighbridge.gateways.file_grammar import FileGrammar
 from weighbridge.gateways.probe import Probe
 
 Say = Callable[[str], None]
@@ -49,6 +50,9 @@ class RootImage(Record):
     suite: str
     packages: tuple[str, ...]
     options: tuple[str, ...] = ()
+    told_by: tuple[str, ...] = ()
+    """Packages whose version tells of which release a real host is: Debian's names, then others'. The release is what follows the
+    first dash of `name`; empty: there is none to see."""
 
 
 class HostNeed(Record):
@@ -132,6 +136,8 @@ class Standing(ABC):
     facts: Mapping[str, str]
     """What decides results, in words: versions, replicas, acknowledgement rule, pipeline as it runs, tcp_nodelay ..."""
     rendered: tuple[Rendered, ...]
+    profile_remark: str = ""
+    """What has to be known of a profile of its daemons."""
     uneven: tuple[str, ...] = ()
     """Why its storage hosts do not share the reads as they should, a sentence each; what is read from it is provisional then."""
 
@@ -200,8 +206,12 @@ class Gateway(ABC):
     """Which service sits on which host: the `place` of a layout."""
     Settings: ClassVar[type[Record]]
     """The `settings` of a layout, every default explicit."""
+    grammars: ClassVar[tuple[FileGrammar, ...]] = ()
+    """How its configuration files are read."""
     release: str
     """Name of the release, one of `releases`."""
+    cluster: Record | None = None
+    """All that a deployment of it is, as the layout plans it, where it can be changed while it runs; its class tells the kind."""
 
     @abstractmethod
     def __init__(self, release: str, place: Record, settings: Record) -> None:

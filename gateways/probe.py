@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from weighbridge.common.counters import DaemonCounters
 from weighbridge.common.host import Host
 
 
@@ -22,3 +23,5 @@ class Probe:
     """What it tells about, such as radosgw.gateway-1 or osd.0: unique in a deployment."""
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
+    counters: DaemonCounters | None = None
+    """What of its numbers is shown of a step, of all daemons of its kind; all of them are kept."""

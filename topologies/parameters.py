@@ -43,8 +43,8 @@ def _said(model: type[BaseModel]) -> dict[str, str]:
     """First sentences of the docstrings below the fields, also those of the classes it is made from."""
     found: dict[str, str] = {}
     for one in reversed(model.__mro__):
-        if not issubclass(one, BaseModel) or one is BaseModel:
-            continue
+        if not issubclass(one, BaseModel) or one is BaseModel or vars(one).get("fronts"):
+            continue  # fields of fronts are made of their registry, and stand in no source
         (body,) = (node for node in ast.parse(textwrap.dedent(inspect.getsource(one))).body if isinstance(node, ast.ClassDef))
         for field, text in zip(body.body, body.body[1:], strict=False):
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):

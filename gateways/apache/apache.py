@@ -6,7 +6,9 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
+from weighbridge.common.counters import CounterFigure, DaemonCounters
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import CommandFailed, MissingMeans, UsageError
 from weighbridge.common.host import Host, Service
@@ -24,9 +26,11 @@ from weighbridge.gateways.apache.config import (
     responder_conf,
     word,
 )
+from weighbridge.gateways.apache.grammar import GRAMMAR
 from weighbridge.gateways.apache.settings import STATS_PORT, ApacheSettings
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.front import Backend, Front
+from weighbridge.gateways.file_grammar import FileGrammar
+from weighbridge.gateways.front import Backend, Behind, Front, FrontSettings
 from weighbridge.gateways.probe import Probe
 
 RESPONDER = Path(__file__).with_name("fastcgi_responder")
@@ -47,13 +51,44 @@ _DIRECTIVE = re.compile(r"^<?(?P<name>[A-Za-z][A-Za-z0-9_]*) \(\S+\)$", re.MULTI
 _PLACE = re.compile(r"Syntax error on line (?P<line>\d+) of \S+:\s*(?P<words>.*)", re.DOTALL)
 
 
-class Apache(Front):
-    """Apache with these settings. `native`: what is behind speaks FastCGI itself, so that no responder is needed for it."""
+COUNTERS = DaemonCounters(
+    daemon="apache",
+    figures=(
+        CounterFigure(words="{} workers busy", reckon="sum", counters=("workers_busy",)),
+        CounterFigure(words="{} idle", reckon="sum", counters=("workers_idle",)),
+    ),
+    busy="workers_busy",
+    idle="workers_idle",
+)
 
-    def __init__(self, settings: ApacheSettings, *, native: bool = False) -> None:
+
+class Apache(Front):
+    """Apache with these settings. Where what is behind speaks FastCGI itself, no responder is needed for it."""
+
+    label: ClassVar[str] = "Apache"
+    Settings: ClassVar[type[FrontSettings]] = ApacheSettings
+    packages: ClassVar[tuple[str, ...]] = ("apache2-bin",)
+    stores: ClassVar[tuple[str, ...]] = ("rgw",)
+    """Its configuration and its facts are about radosgw: by FastCGI, or by the HTTP that replaced it."""
+    grammars: ClassVar[tuple[FileGrammar, ...]] = (GRAMMAR,)
+
+    def __init__(self, settings: ApacheSettings, behind: Behind) -> None:
         self.settings = settings
         self.port = settings.port
-        self.native = native and settings.path == "fastcgi"
+        self.native = behind.fastcgi and settings.path == "fastcgi"
+
+    @property
+    def wants_fastcgi(self) -> bool:
+        """See Front."""
+        return self.settings.path == "fastcgi"
+
+    def further_ports(self) -> tuple[tuple[int, str], ...]:
+        """See Front: with FastCGI those of the responder, since it shows on the hosts alone whether one is needed."""
+        if not self.wants_fastcgi:
+            return ()
+        responder = self.settings.responder
+        tcp = (responder.port,) if responder.socket == "tcp" else ()
+        return tuple((port, "the FastCGI responder") for port in (STATS_PORT, *tcp))
 
     @property
     def has_responder(self) -> bool:
@@ -213,7 +248,7 @@ class Apache(Front):
         asked = [host.address, str(self.port), STATUS_HOST]
         if self.has_responder:
             asked += [host.address, str(STATS_PORT)]
-        return (Probe(host, f"{SERVICE}.{host.name}", (*program.ship(host, _TELL), *asked)),)
+        return (Probe(host, f"{SERVICE}.{host.name}", (*program.ship(host, _TELL), *asked), counters=COUNTERS),)
 
 
 def _apache() -> tuple[str, ...]:

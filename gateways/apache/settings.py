@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from weighbridge.common.quantities import Seconds
 from weighbridge.common.record import Record
 from weighbridge.gateways import config_text
+from weighbridge.gateways.front import FrontSettings
 
 Count = Annotated[int, Field(ge=1)]
 Port = Annotated[int, Field(ge=1, le=65535)]
@@ -104,13 +105,11 @@ class ResponderSettings(Record):
     """Connections kept to each radosgw between requests."""
 
 
-class ApacheSettings(Record):
+class ApacheSettings(FrontSettings):
     """Apache, where a layout places one."""
 
     path: Literal["http", "fastcgi"] = "http"
     """How it speaks to what is behind it: mod_proxy_http, or mod_proxy_fcgi."""
-    port: Port = 80
-    """Where clients find it."""
     mpm: MpmSettings = MpmSettings()
     keep_alive: bool = True
     keep_alive_timeout: Wait = 15.0

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from typing import ClassVar, TypedDict
 
+from weighbridge.common.counters import CounterFigure, DaemonCounters
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import CommandFailed, UsageError
 from weighbridge.common.host import Host, Service
 from weighbridge.gateways import program
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.front import Backend, Front
+from weighbridge.gateways.file_grammar import FileGrammar
+from weighbridge.gateways.front import Backend, Behind, Front, FrontSettings
+from weighbridge.gateways.haproxy.grammar import GRAMMAR
 from weighbridge.gateways.haproxy.settings import HaproxySettings
 from weighbridge.gateways.probe import Probe
 
@@ -47,13 +50,29 @@ _COUNT = re.compile(r" \d+/\d+$")
 """How many checks of how many have passed or failed so far, such as `UP 1/3` before the first: another number at each moment."""
 
 
-class Haproxy(Front):
-    """HAProxy with these settings. `health_path` is what the gateway behind answers with 200 while it lives."""
+COUNTERS = DaemonCounters(
+    daemon="haproxy",
+    figures=(
+        CounterFigure(words="{} sessions", reckon="sum", counters=("frontend.scur",)),
+        CounterFigure(words="{} requests queued", reckon="sum", counters=("backend.qcur",)),
+        CounterFigure(words="{} retries/s", reckon="rate", counters=("backend.wretr",)),
+    ),
+    waiting="backend.qcur",
+)
 
-    def __init__(self, settings: HaproxySettings, *, health_path: str) -> None:
+
+class Haproxy(Front):
+    """HAProxy with these settings."""
+
+    label: ClassVar[str] = "HAProxy"
+    Settings: ClassVar[type[FrontSettings]] = HaproxySettings
+    packages: ClassVar[tuple[str, ...]] = ("haproxy",)
+    grammars: ClassVar[tuple[FileGrammar, ...]] = (GRAMMAR,)
+
+    def __init__(self, settings: HaproxySettings, behind: Behind) -> None:
         self.settings = settings
         self.port = settings.port
-        self.health_path = settings.health_path or health_path
+        self.health_path = settings.health_path or behind.health_path
 
     def files(self, address: str, backends: Sequence[Backend]) -> Mapping[str, str]:
         """See Front. Good for HAProxy 2.2 and later."""
@@ -143,7 +162,7 @@ class Haproxy(Front):
 
     def probes(self, host: Host) -> tuple[Probe, ...]:
         """See Front: sessions, queues, bytes, answers by class, retries and connect times, by server."""
-        return (Probe(host, f"{SERVICE}.{host.name}", (*program.ship(host, _TELL), SOCKET)),)
+        return (Probe(host, f"{SERVICE}.{host.name}", (*program.ship(host, _TELL), SOCKET), counters=COUNTERS),)
 
     def await_backends(self, host: Host) -> None:
         """See Front: HAProxy answers 503 for a backend that it takes for dead, and knows of one only at its next check."""

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, field_validator
 from weighbridge.common.quantities import Bytes, Seconds
 from weighbridge.common.record import Record
 from weighbridge.gateways.config_text import Line, config_line
+from weighbridge.gateways.front import FrontSettings
 
 Count = Annotated[int, Field(ge=1)]
 Wait = Annotated[Seconds, Field(ge=0.001)]
@@ -28,11 +29,9 @@ class Timeouts(Record):
     """For a place at a backend, where `maxconn` of servers makes requests queue. HAProxy's default is `connect`."""
 
 
-class HaproxySettings(Record):
+class HaproxySettings(FrontSettings):
     """HAProxy, where a layout places one. Where nothing else is said, a default is HAProxy's own, written out."""
 
-    port: Annotated[int, Field(ge=1, le=65535)] = 80
-    """Where clients find it."""
     balance: Annotated[str, Field(pattern=r"^\S(.*\S)?$"), AfterValidator(config_line)] = "roundrobin"
     """How backends are chosen: roundrobin, leastconn, source, random, or any other algorithm HAProxy has."""
     maxconn: Count = 4096

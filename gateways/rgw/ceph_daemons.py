@@ -44,8 +44,7 @@ class CephDaemons:
         self.sites: Mapping[str, Site] = {name: sites[name] for name in place.hosts}
         self.mon = sites[place.mon]
         self.front = None if place.front is None else sites[place.front]
-        fronts = {place.haproxy: settings.haproxy.port, place.apache: settings.apache.port}
-        self.front_port = None if place.front is None else fronts[place.front]
+        self.front_port = None if place.front_name is None else settings.of_front(place.front_name).port
         self._place = place
         self._settings = settings
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
-from weighbridge.gateways.front import Backend, Front
+from weighbridge.gateways.front import Backend, Behind, Front, front_of
 from weighbridge.gateways.rgw.ceph_daemons import CephDaemons
 from weighbridge.gateways.rgw.config import CONF, KEYRING, ceph_conf
 from weighbridge.gateways.rgw.files import Files, HostFile
@@ -27,22 +27,14 @@ class CephCluster(Record):
     place: RgwPlacement
     settings: RgwSettings
 
-    def front(self, *, native: bool) -> Front | None:
+    def front(self, *, native: bool = False) -> Front | None:
         """The front as the layout says it; `native`: the radosgw behind it speak FastCGI themselves."""
-        # The fronts' modules are wanted only where there is one.
-        if self.place.haproxy is not None:
-            from weighbridge.gateways.haproxy.haproxy import Haproxy  # noqa: PLC0415
-
-            return Haproxy(self.settings.haproxy, health_path=_HEALTH_PATH)
-        if self.place.apache is not None:
-            from weighbridge.gateways.apache.apache import Apache  # noqa: PLC0415
-
-            return Apache(self.settings.apache, native=native)
-        return None
+        return front_of(self.place, self.settings, Behind(health_path=_HEALTH_PATH, fastcgi=native))
 
     def speaks_fastcgi(self, hosts: Mapping[str, Host]) -> bool:
-        """Whether Apache is to speak FastCGI and the release's radosgw has a front end for it. Raises CommandFailed."""
-        if self.place.apache is None or self.settings.apache.path != "fastcgi":
+        """Whether the front is to speak FastCGI and the release's radosgw has a front end for it. Raises CommandFailed."""
+        front = self.front()
+        if front is None or not front.wants_fastcgi:
             return False
         return hosts[self.place.radosgw[0]].run(["sh", "-c", _FASTCGI]).stdout.strip() == "yes"
 

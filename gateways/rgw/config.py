@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from typing import ClassVar
 
 from weighbridge.gateways import ini
+from weighbridge.gateways.file_grammar import IniGrammar
 from weighbridge.gateways.rgw import objectstore
 from weighbridge.gateways.rgw.ceph_daemons import CephDaemons
 from weighbridge.gateways.rgw.settings import PoolSettings, RadosgwSettings, RgwSettings
@@ -153,3 +156,22 @@ def _sections(settings: RgwSettings, roster: CephDaemons, fsid: str, *, native: 
         front = frontend(rgw, radosgw.address, radosgw.port, native=native)
         sections[radosgw.name] = {"public_addr": radosgw.address, "rgw_frontends": front}
     return sections
+
+
+class CephGrammar(IniGrammar):
+    """ceph.conf."""
+
+    names: ClassVar[tuple[str, ...]] = ("ceph.conf",)
+    where: ClassVar[str] = (
+        "Where: at the end of ceph.conf, or in the sections that are there: of two lines for an option the later one holds. "
+        "A daemon's own section holds against a general one such as [client], wherever it stands. "
+        "Daemons read the file when they start."
+    )
+
+    def note(self, head: str) -> str:
+        """See FileGrammar."""
+        named = re.fullmatch(r"\[client\.rgw\..*\]", head)
+        return "the name of a radosgw of this layout: yours has one of its own" if named else ""
+
+
+GRAMMAR = CephGrammar()

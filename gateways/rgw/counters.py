@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from weighbridge.common.counters import CounterFigure, DaemonCounters
+
 # Each is `told=group.counter`, groups and counters as the daemon's `perf dump` has them. Where a release has another name for the
 # same thing it stands behind a comma. What a release or a kind of object store does not have is not told.
 
@@ -33,4 +35,25 @@ OSD: tuple[str, ...] = (
     "bluestore_buffer_miss_bytes=bluestore.buffer_miss_bytes,bluestore.bluestore_buffer_miss_bytes",
     *(f"filestore_{name}=filestore.{name}" for name in ("journal_latency", "journal_queue_bytes", "journal_full")),
     *(f"filestore_{name}=filestore.{name}" for name in ("apply_latency", "commitcycle_latency", "op_queue_ops")),
+)
+
+SHOWN_OF_RADOSGW = DaemonCounters(
+    daemon="radosgw",
+    figures=(
+        CounterFigure(words="{} requests in work", reckon="sum", counters=("qactive",)),
+        CounterFigure(words="first byte of a read after {} ms", reckon="latency", counters=("get_initial_lat",)),
+        CounterFigure(words="a write takes {} ms", reckon="latency", counters=("put_initial_lat",)),
+        CounterFigure(words="{} % of metadata from its cache", reckon="hits", counters=("cache_hit", "cache_miss")),
+    ),
+    waiting="qlen",
+    working="qactive",
+)
+SHOWN_OF_OSD = DaemonCounters(
+    daemon="osd",
+    figures=(
+        CounterFigure(words="{} op/s", reckon="rate", counters=("op",)),
+        CounterFigure(words="an operation takes {} ms", reckon="latency", counters=("op_latency",)),
+        CounterFigure(words="a commit {} ms", reckon="latency", counters=("bluestore_commit_lat",)),
+        CounterFigure(words="{} % of onodes cached", reckon="hits", counters=("bluestore_onode_hits", "bluestore_onode_misses")),
+    ),
 )

@@ -88,8 +88,9 @@ def facts(
         "reads by OSD": spread(primaries),
         **_background(settings),
     }
-    if cluster.place.apache is not None and settings.apache.path == "fastcgi":
-        found["FastCGI of radosgw"] = "yes: Apache speaks to it directly" if native else "none in this release's program"
+    front = cluster.front(native=native)
+    if front is not None and front.wants_fastcgi:
+        found["FastCGI of radosgw"] = f"yes: {front.label} speaks to it directly" if native else "none in this release's program"
     lacks = RELEASES[cluster.release].lacks
     wanted = (*_OSD_OPTIONS, *_STORE_OPTIONS[settings.osd.objectstore])
     for what, ceph, names in (("rgw", gateways[0], _RGW_OPTIONS), ("osd", osds[0], wanted)):

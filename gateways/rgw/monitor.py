@@ -16,7 +16,7 @@ from weighbridge.common.host import Host
 from weighbridge.common.piped import Piped
 from weighbridge.gateways import program
 from weighbridge.gateways.probe import Probe
-from weighbridge.gateways.rgw.counters import OSD, RADOSGW
+from weighbridge.gateways.rgw.counters import OSD, RADOSGW, SHOWN_OF_OSD, SHOWN_OF_RADOSGW
 
 Command = Mapping[str, Any]
 
@@ -102,10 +102,11 @@ class Ceph:
 
     def probe(self) -> Probe:
         """What tells its counters every second; its program is put on the host."""
-        counters = RADOSGW if self.name.startswith("client.") else OSD
+        counters, shown = (RADOSGW, SHOWN_OF_RADOSGW) if self.name.startswith("client.") else (OSD, SHOWN_OF_OSD)
         # client.rgw.gateway-1 is radosgw.gateway-1 to people.
         name = self.name.replace("client.rgw", "radosgw")
-        return Probe(self.host, name, (*program.ship(self.host, "weighbridge.gateways.rgw.tell_counters"), self.socket, *counters))
+        told = program.ship(self.host, "weighbridge.gateways.rgw.tell_counters")
+        return Probe(self.host, name, (*told, self.socket, *counters), counters=shown)
 
 
 def ask(daemons: Sequence[Ceph], *commands: Command) -> dict[Ceph, list[str]]:

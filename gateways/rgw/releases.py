@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from weighbridge.common.record import Record
+from weighbridge.gateways.front import packages_before
 from weighbridge.gateways.gateway import RootImage
 
 Frontend = Literal["beast", "civetweb"]
@@ -26,11 +27,14 @@ class CephRelease(Record):
 
 
 _PACKAGES = (
-    *("ceph-mon", "ceph-mgr", "ceph-osd", "radosgw", "ceph-common", "python3-rados", "haproxy", "apache2-bin"),
+    *("ceph-mon", "ceph-mgr", "ceph-osd", "radosgw", "ceph-common", "python3-rados"),
     # CephFS is no gateway, but a layer that studies of Ceph measured beside RADOS.
     *("ceph-mds", "ceph-fuse"),
     *("iproute2", "procps", "tini", "python3", "btrfs-progs", "e2fsprogs"),
+    *packages_before("rgw"),
 )
+
+_TOLD_BY = ("ceph-common", "radosgw", "ceph-base")
 
 RELEASES: dict[str, CephRelease] = {
     "ceph-14": CephRelease(
@@ -38,6 +42,7 @@ RELEASES: dict[str, CephRelease] = {
             name="ceph-14",
             suite="bullseye",
             packages=_PACKAGES,
+            told_by=_TOLD_BY,
             # Its security and update archives name files that are no longer there.
             options=('--setup-hook=sed -i -e /security/d -e /-updates/d "$1/etc/apt/sources.list"',),
         ),
@@ -47,13 +52,13 @@ RELEASES: dict[str, CephRelease] = {
         lacks=frozenset({"mon_allow_pool_size_one", "osd_mclock_skip_benchmark", "bluestore_debug_enforce_settings"}),
     ),
     "ceph-16": CephRelease(
-        image=RootImage(name="ceph-16", suite="bookworm", packages=_PACKAGES),
+        image=RootImage(name="ceph-16", suite="bookworm", packages=_PACKAGES, told_by=_TOLD_BY),
         key_type=1,
         frontends=("beast", "civetweb"),
         filestore=True,
     ),
     "ceph-18": CephRelease(
-        image=RootImage(name="ceph-18", suite="trixie", packages=_PACKAGES),
+        image=RootImage(name="ceph-18", suite="trixie", packages=_PACKAGES, told_by=_TOLD_BY),
         key_type=1,
         frontends=("beast",),
         filestore=False,
@@ -62,7 +67,13 @@ RELEASES: dict[str, CephRelease] = {
     ),
     "ceph-20": CephRelease(
         # sid's list of packages is signed for two weeks, which may be over where a mirror lags behind.
-        image=RootImage(name="ceph-20", suite="sid", packages=_PACKAGES, options=('--aptopt=Acquire::Check-Valid-Until "false"',)),
+        image=RootImage(
+            name="ceph-20",
+            suite="sid",
+            packages=_PACKAGES,
+            told_by=_TOLD_BY,
+            options=('--aptopt=Acquire::Check-Valid-Until "false"',),
+        ),
         key_type=2,
         frontends=("beast",),
         filestore=False,

@@ -12,13 +12,14 @@ from weighbridge.common.layers import StoreLayer
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
 from weighbridge.common.structure import Structure
-from weighbridge.gateways.apache.settings import STATS_PORT
+from weighbridge.gateways.file_grammar import FileGrammar
+from weighbridge.gateways.front import FRONTS, refuse_shared_ports, refuse_unfit
 from weighbridge.gateways.gateway import Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing, Tier
 from weighbridge.gateways.rgw import options, scopes
 from weighbridge.gateways.rgw.bring_up import CephBringUp
 from weighbridge.gateways.rgw.ceph_daemons import MON_PORTS, CephDaemons
 from weighbridge.gateways.rgw.cluster import CephCluster
-from weighbridge.gateways.rgw.config import CONF
+from weighbridge.gateways.rgw.config import CONF, GRAMMAR
 from weighbridge.gateways.rgw.releases import RELEASES
 from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 
@@ -32,14 +33,14 @@ class Rgw(Gateway):
     releases: ClassVar[Mapping[str, RootImage]] = {name: release.image for name, release in RELEASES.items()}
     Placement: ClassVar[type[Record]] = RgwPlacement
     Settings: ClassVar[type[Record]] = RgwSettings
+    cluster: CephCluster
+    grammars: ClassVar[tuple[FileGrammar, ...]] = (GRAMMAR,)
 
     def __init__(self, release: str, place: Record, settings: Record) -> None:
         """Raises ValueError when placement, settings and release do not fit each other."""
         assert isinstance(place, RgwPlacement)  # noqa: S101 - the seam's contract
         assert isinstance(settings, RgwSettings)  # noqa: S101
         self.release = release
-        self.place = place
-        self.settings = settings
         self.cluster = CephCluster(release=release, place=place, settings=settings)
         self._fit_release(release)
         self._fit_place()
@@ -59,33 +60,23 @@ class Rgw(Gateway):
         replicas = settings.pools.replicas
         if settings.pools.failure_domain == "host" and len(place.osd) < replicas:
             raise ValueError(f"{replicas} replicas on hosts of their own need {replicas} osd hosts, not {len(place.osd)}")
-        count = len(place.radosgw) * settings.radosgw.daemons
-        if count > 1 and place.front is None:
-            raise ValueError(f"{count} radosgw need a front, haproxy or apache: clients know one address")
-        for name in ("haproxy", "apache"):
-            if name in settings.model_fields_set and getattr(place, name) is None:
-                raise ValueError(f"settings of {name} are given, but place names no host for it")
+        refuse_unfit(place, settings, len(place.radosgw) * settings.radosgw.daemons, "radosgw")
 
     def _fit_ports(self) -> None:
-        settings = self.settings
-        taken = {(self.place.mon, port): "the mon" for port in MON_PORTS}
-        wanted = [
-            (name, settings.radosgw.port + index, "radosgw")
-            for name in self.place.radosgw
-            for index in range(settings.radosgw.daemons)
-        ]
-        if self.place.haproxy is not None:
-            wanted.append((self.place.haproxy, settings.haproxy.port, "haproxy"))
-        if self.place.apache is not None:
-            wanted.append((self.place.apache, settings.apache.port, "apache"))
-            if settings.apache.path == "fastcgi":
-                wanted.append((self.place.apache, STATS_PORT, "the FastCGI responder"))
-                if settings.apache.responder.socket == "tcp":
-                    wanted.append((self.place.apache, settings.apache.responder.port, "the FastCGI responder"))
-        for host, port, who in wanted:
-            if (host, port) in taken:
-                raise ValueError(f"{host}: port {port} of {who} is taken by {taken[host, port]}")
-            taken[host, port] = who
+        daemons = range(self.settings.radosgw.daemons)
+        wanted = [(self.place.mon, port, "the mon") for port in MON_PORTS]
+        wanted += [(name, self.settings.radosgw.port + index, "radosgw") for name in self.place.radosgw for index in daemons]
+        refuse_shared_ports(self.place, self.cluster.front(), wanted)
+
+    @property
+    def place(self) -> RgwPlacement:
+        """Which daemon is on which host."""
+        return self.cluster.place
+
+    @property
+    def settings(self) -> RgwSettings:
+        """All that decides results."""
+        return self.cluster.settings
 
     def apis(self) -> tuple[ObjectApi, ...]:
         """Both; radosgw answers them on one port."""
@@ -110,7 +101,7 @@ class Rgw(Gateway):
             entrances=place.radosgw if place.front is None else (place.front,),
             gateways=place.radosgw,
             daemons=len(place.radosgw) * self.settings.radosgw.daemons,
-            front=None if place.front is None else "HAProxy" if place.haproxy is not None else "Apache",
+            front=None if place.front_name is None else FRONTS[place.front_name].label,
             stores=place.osd,
             disks={} if kept_in_memory else {name: mine[: len(mine) - apart] for name, mine in used.items()},
             journals={name: mine[-1:] for name, mine in used.items()} if apart else {},
@@ -123,12 +114,12 @@ class Rgw(Gateway):
     def needs(self) -> Mapping[str, HostNeed]:
         """Disks and memory for the OSD hosts; nothing but room elsewhere."""
         place, osd = self.place, self.settings.osd
-        front = [] if place.front is None else [place.front]
         roles: dict[str, list[str]] = {}
-        named = (("mon", [place.mon]), ("osd", place.osd), ("radosgw", place.radosgw))
-        for role, names in (*named, ("haproxy" if place.haproxy else "apache", front)):
+        for role, names in (("mon", [place.mon]), ("osd", place.osd), ("radosgw", place.radosgw)):
             for name in names:
                 roles.setdefault(name, []).append(role)
+        if place.front is not None and place.front_name is not None:
+            roles.setdefault(place.front, []).append(place.front_name)
         store = {"disks": osd.least_disks, "memory_bytes": osd.least_memory_bytes}
         return {name: HostNeed(roles=tuple(of), tier=_tier(of), **(store if "osd" in of else {})) for name, of in roles.items()}
 
@@ -154,7 +145,7 @@ class Rgw(Gateway):
             raise UsageError("\n".join(faults))
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
-        """Stand the cluster up; see the class Rise for the order."""
+        """See Gateway, and CephBringUp for the order."""
         return CephBringUp(self.cluster, hosts, client, say).run()
 
 

@@ -80,11 +80,11 @@ class RunningCluster:
     def probes(self) -> tuple[Probe, ...]:
         """The counters of each radosgw, of each OSD and of the front; their programs are put on the hosts."""
         cluster = self.cluster
-        found = [one.probe() for one in (*self.radosgws, *self.osds)]
+        found = tuple(one.probe() for one in (*self.radosgws, *self.osds))
         front = cluster.front(native=self.native)
-        if front is not None and cluster.place.front is not None:
-            found += front.probes(self.hosts[cluster.place.front])
-        return tuple(found)
+        if front is None or cluster.place.front is None:
+            return found
+        return (*front.probes(self.hosts[cluster.place.front]), *found)
 
 
 def conf_of(files: Files) -> str:

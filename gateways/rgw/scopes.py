@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from weighbridge.common.errors import UsageError
 from weighbridge.common.scope import SCOPES, Scope, widest
+from weighbridge.gateways.front import FRONTS
 
 if TYPE_CHECKING:
     from weighbridge.gateways.rgw.settings import RgwSettings
@@ -32,15 +33,8 @@ _OPTIONS: Final[Mapping[str, Scope]] = {
 def scope(key: str) -> Scope:
     """The least for a setting to count, by its dotted key below `settings`; `cluster` for one that is not known."""
     first, _, rest = key.partition(".")
-    # The fronts' modules are wanted only where there is one.
-    if first == "haproxy":
-        from weighbridge.gateways.haproxy.haproxy import Haproxy  # noqa: PLC0415
-
-        return Haproxy.scope(rest)
-    if first == "apache":
-        from weighbridge.gateways.apache.apache import Apache  # noqa: PLC0415
-
-        return Apache.scope(rest)
+    if first in FRONTS:
+        return FRONTS[first].scope(rest)
     if first == "radosgw":
         return _RADOSGW.get(rest, "restart")
     if first == "options" and rest.startswith("client."):

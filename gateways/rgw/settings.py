@@ -11,8 +11,7 @@ from weighbridge.common.document import did_you_mean
 from weighbridge.common.quantities import Bytes, Seconds
 from weighbridge.common.record import Record
 from weighbridge.gateways import config_text
-from weighbridge.gateways.apache.settings import ApacheSettings
-from weighbridge.gateways.haproxy.settings import HaproxySettings
+from weighbridge.gateways.front import FrontedPlacement, FrontedSettings, with_fronts
 from weighbridge.gateways.rgw.releases import Frontend
 
 Count = Annotated[int, Field(ge=1)]
@@ -35,14 +34,13 @@ _WORD = re.compile(r"[^\s,]+")
 _NOISY = ("ms", "rgw", "objecter", "rados", "osd", "bluestore", "bluefs", "bdev", "rocksdb", "filestore", "journal", "monc", "auth")
 
 
-class RgwPlacement(Record):
+@with_fronts("rgw")
+class RgwPlacement(FrontedPlacement):
     """Which daemon sits on which host. The mgr sits with the mon; a front, of which there is one or none, before all radosgw."""
 
     mon: str
     osd: Annotated[tuple[str, ...], Field(min_length=1)]
     radosgw: Annotated[tuple[str, ...], Field(min_length=1)]
-    haproxy: str | None = None
-    apache: str | None = None
 
     @model_validator(mode="after")
     def _sensible(self) -> RgwPlacement:
@@ -50,14 +48,7 @@ class RgwPlacement(Record):
             raise ValueError("osd names the same host twice: every disk of a host has an OSD already")
         if len(set(self.radosgw)) != len(self.radosgw):
             raise ValueError("radosgw names the same host twice: several on one host are `settings: {radosgw: {daemons: 2}}`")
-        if self.haproxy is not None and self.apache is not None:
-            raise ValueError("haproxy and apache are both placed: one of them is the front that clients find")
         return self
-
-    @property
-    def front(self) -> str | None:
-        """The host of the front, where there is one."""
-        return self.haproxy or self.apache
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -231,12 +222,11 @@ class PoolSettings(Record):
         return self
 
 
-class RgwSettings(Record):
+@with_fronts("rgw")
+class RgwSettings(FrontedSettings):
     """All that decides results, each with its default in sight."""
 
     radosgw: RadosgwSettings = RadosgwSettings()
-    haproxy: HaproxySettings = HaproxySettings()
-    apache: ApacheSettings = ApacheSettings()
     osd: OsdSettings = OsdSettings()
     pools: PoolSettings = PoolSettings()
     log: Literal["quiet", "default"] = "quiet"

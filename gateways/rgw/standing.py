@@ -96,7 +96,7 @@ class RgwStanding(Standing):
         self._planned(gateway, scope, lambda _: None)
 
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
-        """See Standing, and the class Change. What fails halfway is started anew by the next change, whatever its scope."""
+        """See Standing, and CephChange. What fails halfway is started anew by the next change, whatever its scope."""
         change = self._planned(gateway, scope, say)
         with change.doubting():
             done, checks = change.run(self.endpoints)
@@ -104,10 +104,9 @@ class RgwStanding(Standing):
         return done
 
     def _planned(self, gateway: Gateway, scope: Scope, say: Say) -> CephChange:
-        cluster = getattr(gateway, "cluster", None)
-        if not isinstance(cluster, CephCluster):
-            raise UsageError(f"an rgw gateway stands, which cannot become a {gateway.kind} one")
-        return CephChange(self._running, cluster, scope, say)
+        if not isinstance(gateway.cluster, CephCluster):
+            raise UsageError(f"an rgw gateway is running, which cannot become a {gateway.kind} one")
+        return CephChange(self._running, gateway.cluster, scope, say)
 
     def _tell(self, checks: Sequence[OperationCheck]) -> None:
         """What is true of it now."""

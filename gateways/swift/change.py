@@ -53,7 +53,7 @@ class SwiftDeployment:
     @property
     def front_host(self) -> Host | None:
         """Where the front is."""
-        name = self.cluster.place.haproxy
+        name = self.cluster.place.front
         return None if name is None else self.hosts[name]
 
 
@@ -188,7 +188,7 @@ class SwiftChange:
 
 def fitting(stood: SwiftDeployment, gateway: Gateway, scope: Scope) -> SwiftCluster:
     """The gateway as one that this deployment can be changed to within a scope. Raises UsageError that says why not."""
-    now, cluster = stood.cluster, getattr(gateway, "cluster", None)
+    now, cluster = stood.cluster, gateway.cluster
     if not isinstance(cluster, SwiftCluster) or (cluster.release, cluster.place) != (now.release, now.place):
         raise UsageError("what stands can have other settings, not another kind, release or placement", advice=_ANEW)
     wanted = {key: scopes.scope(key) for key in scopes.changed(now.settings, cluster.settings)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weighbridge.common.record import Record
-from weighbridge.gateways.front import Front
+from weighbridge.gateways.front import Behind, Front, front_of
 from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
 
 _HEALTH_PATH = "/healthcheck"
@@ -19,8 +19,4 @@ class SwiftCluster(Record):
 
     def front(self) -> Front | None:
         """The front as the layout says it."""
-        if self.place.haproxy is None:
-            return None
-        from weighbridge.gateways.haproxy.haproxy import Haproxy  # noqa: PLC0415 - wanted only where there is one
-
-        return Haproxy(self.settings.haproxy, health_path=_HEALTH_PATH)
+        return front_of(self.place, self.settings, Behind(health_path=_HEALTH_PATH))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from weighbridge.gateways import ini
+from weighbridge.gateways.file_grammar import IniGrammar
 from weighbridge.gateways.swift import pipeline
 from weighbridge.gateways.swift.settings import SERVERS, Server, SwiftSettings
 
@@ -147,3 +149,16 @@ def _server(name: str) -> Server:
 
 def _number(value: float) -> int | float:
     return int(value) if value == int(value) else value
+
+
+class SwiftGrammar(IniGrammar):
+    """Files of Swift's servers, and the one that they share."""
+
+    names: ClassVar[tuple[str, ...]] = ("swift.conf", "*-server.conf")
+    where: ClassVar[str] = (
+        "Where: in the sections of these names that are there, in place of their lines for the same options: Swift refuses "
+        "a file in which a section or an option stands twice. Its servers read the file when they start."
+    )
+
+
+GRAMMAR = SwiftGrammar()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from weighbridge.common.record import Record
+from weighbridge.gateways.front import packages_before
 from weighbridge.gateways.gateway import RootImage
 
 _PACKAGES = (
-    *("swift-proxy", "swift-account", "swift-container", "swift-object", "memcached", "rsync", "xfsprogs", "haproxy"),
+    *("swift-proxy", "swift-account", "swift-container", "swift-object", "memcached", "rsync", "xfsprogs"),
     *("iproute2", "procps", "tini", "python3"),
+    *packages_before("swift"),
 )
 
 
@@ -19,27 +21,31 @@ class SwiftRelease(Record):
     """Options that this suite writes for other releases and that this one does not know."""
 
 
+_TOLD_BY = ("python3-swift", "swift", "openstack-swift")
+
 RELEASES: dict[str, SwiftRelease] = {
     "swift-2.26": SwiftRelease(
         image=RootImage(
             name="swift-2.26",
             suite="bullseye",
             packages=_PACKAGES,
+            told_by=_TOLD_BY,
             # Its security and update archives name files that are no longer there.
             options=('--setup-hook=sed -i -e /security/d -e /-updates/d "$1/etc/apt/sources.list"',),
         ),
         lacks=frozenset({"etag_validate_pct"}),
     ),
     "swift-2.30": SwiftRelease(
-        image=RootImage(name="swift-2.30", suite="bookworm", packages=_PACKAGES),
+        image=RootImage(name="swift-2.30", suite="bookworm", packages=_PACKAGES, told_by=_TOLD_BY),
         lacks=frozenset({"etag_validate_pct"}),
     ),
-    "swift-2.35": SwiftRelease(image=RootImage(name="swift-2.35", suite="trixie", packages=_PACKAGES)),
+    "swift-2.35": SwiftRelease(image=RootImage(name="swift-2.35", suite="trixie", packages=_PACKAGES, told_by=_TOLD_BY)),
     "swift-2.38": SwiftRelease(
         image=RootImage(
             name="swift-2.38",
             suite="sid",
             packages=_PACKAGES,
+            told_by=_TOLD_BY,
             # sid changes every day; a mirror's copy may be older than its own date of expiry.
             options=('--aptopt=Acquire::Check-Valid-Until "false"',),
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from weighbridge.common.scope import Scope
-from weighbridge.gateways.haproxy.haproxy import Haproxy
+from weighbridge.gateways.front import FRONTS
 from weighbridge.gateways.swift.settings import SwiftSettings
 
 _CLUSTER = frozenset(
@@ -33,8 +33,8 @@ def scope(key: str) -> Scope:
     head, _, rest = key.partition(".")
     if key in _CLUSTER or head not in SwiftSettings.model_fields:
         return "cluster"
-    if head == "haproxy":
-        return Haproxy.scope(rest)
+    if head in FRONTS:
+        return FRONTS[head].scope(rest)
     if head == "options":
         name = key.rpartition(".")[2].removeprefix("set ").strip()
         return "cluster" if name in _KEPT or name.startswith("user_") else "restart"

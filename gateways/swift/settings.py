@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from weighbridge.common.quantities import Bytes, Seconds
 from weighbridge.common.record import Record
 from weighbridge.gateways import config_text
-from weighbridge.gateways.haproxy.settings import HaproxySettings
+from weighbridge.gateways.front import FrontedPlacement, FrontedSettings, with_fronts
 
 Count = Annotated[int, Field(ge=1)]
 Chunk = Annotated[Bytes, Field(ge=4096)]
@@ -20,15 +20,16 @@ SERVERS: tuple[Literal["account", "container", "object"], ...] = ("account", "co
 """The servers of a storage host."""
 
 
-class SwiftPlacement(Record):
-    """Which host does what. memcached sits with each proxy; HAProxy, where there is one, before all proxies."""
+@with_fronts("swift")
+class SwiftPlacement(FrontedPlacement):
+    """Which host does what. memcached sits with each proxy; a front, where there is one, before all proxies. Without one clients
+    find the only proxy.
+    """
 
     proxy: Annotated[tuple[str, ...], Field(min_length=1)]
     """Hosts of proxy servers and of memcached."""
     storage: Annotated[tuple[str, ...], Field(min_length=1)]
     """Hosts of account, container and object servers, each a zone of its own."""
-    haproxy: str | None = None
-    """Host of the front that clients find; without one they find the only proxy."""
 
     @model_validator(mode="after")
     def _once(self) -> SwiftPlacement:
@@ -44,7 +45,7 @@ class SwiftPlacement(Record):
     @property
     def hosts(self) -> tuple[str, ...]:
         """Every host once."""
-        front = () if self.haproxy is None else (self.haproxy,)
+        front = () if self.front is None else (self.front,)
         return tuple(dict.fromkeys((*self.proxy, *self.storage, *front)))
 
 
@@ -121,7 +122,8 @@ class ObjectSettings(StorageSettings):
     """MiB of an object after which it is synced while it is being written; at its end it always is."""
 
 
-class SwiftSettings(Record):
+@with_fronts("swift")
+class SwiftSettings(FrontedSettings):
     """All that decides results, each with its default in sight."""
 
     pipeline: Literal["standard", "study-2014"] = "standard"
@@ -135,7 +137,6 @@ class SwiftSettings(Record):
     part_power: Annotated[int, Field(ge=1, le=32)] = 10
     """Partitions of each ring: two to the power of this."""
     proxy: ProxySettings = ProxySettings()
-    haproxy: HaproxySettings = HaproxySettings()
     account: StorageSettings = StorageSettings()
     container: StorageSettings = StorageSettings()
     object: ObjectSettings = ObjectSettings()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from types import MappingProxyType
 
+from weighbridge.common.counters import CounterFigure, DaemonCounters
 from weighbridge.common.host import Host
 from weighbridge.common.scope import Scope
 from weighbridge.gateways import daemon, program
@@ -20,9 +21,23 @@ from weighbridge.gateways.swift.facts import facts
 from weighbridge.gateways.swift.files import shown
 from weighbridge.gateways.together import together
 
+MEMCACHED = DaemonCounters(
+    daemon="memcached",
+    figures=(CounterFigure(words="{} % hits", reckon="hits", counters=("get_hits", "get_misses")),),
+)
+STORAGE = DaemonCounters(
+    daemon="swift",
+    figures=(
+        CounterFigure(words="{} folders of container updates put off", reckon="sum", counters=("async_folders",)),
+        CounterFigure(words="{} TCP sockets in use", reckon="sum", counters=("tcp_inuse",)),
+    ),
+)
+
 
 class SwiftStanding(Standing):
     """Proxy and storage servers, verified."""
+
+    profile_remark = "Swift is Python: perf sees its interpreter, whose frames are shown as one, not its functions"
 
     def __init__(self, stood: SwiftDeployment, below: Callable[[], Below]) -> None:
         """`below` is asked once, when it is wanted: nothing of it can be changed. Raises CommandFailed."""
@@ -41,7 +56,7 @@ class SwiftStanding(Standing):
         front, host = stood.cluster.front(), stood.front_host
         if front is not None and host is not None:
             found |= front.facts(host)
-            watched += front.probes(host)
+            watched = (*front.probes(host), *watched)
         self.facts = MappingProxyType({**found, "verified": f"{stood.verified}, reads byte for byte"})
         self._watched = watched
         self.rendered = shown(stood.files, stood.secret)
@@ -51,7 +66,7 @@ class SwiftStanding(Standing):
         fitting(self._stood, gateway, scope)
 
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
-        """Restart those servers whose files differ; see the class Change, and Standing for what is raised."""
+        """Restart those servers whose files differ; see SwiftChange, and Standing for what is raised."""
         done = SwiftChange(self._stood, fitting(self._stood, gateway, scope), say).run()
         self._describe()
         return done
@@ -119,6 +134,7 @@ def probes(caches: Sequence[Host], stores: Sequence[Host]) -> tuple[Probe, ...]:
                 host,
                 f"memcached.{host.name}",
                 (*program.ship(host, "weighbridge.gateways.swift.tell_memcached"), host.address, str(config.MEMCACHED_PORT)),
+                counters=MEMCACHED,
             )
             for host in caches
         ),
@@ -127,6 +143,7 @@ def probes(caches: Sequence[Host], stores: Sequence[Host]) -> tuple[Probe, ...]:
                 host,
                 f"swift.{host.name}",
                 (*program.ship(host, "weighbridge.gateways.swift.tell_storage"), config.OBJECTS, f"{config.RECON}/object.recon"),
+                counters=STORAGE,
             )
             for host in stores
         ),

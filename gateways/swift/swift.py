@@ -14,6 +14,8 @@ from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
 from weighbridge.common.structure import Structure
 from weighbridge.gateways import program
+from weighbridge.gateways.file_grammar import FileGrammar
+from weighbridge.gateways.front import FRONTS, refuse_shared_ports, refuse_unfit
 from weighbridge.gateways.gateway import Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing, Tier
 from weighbridge.gateways.swift import config, options, scopes
 from weighbridge.gateways.swift.bring_up import SwiftBringUp
@@ -31,14 +33,14 @@ class Swift(Gateway):
     releases: ClassVar[Mapping[str, RootImage]] = {name: release.image for name, release in RELEASES.items()}
     Placement: ClassVar[type[Record]] = SwiftPlacement
     Settings: ClassVar[type[Record]] = SwiftSettings
+    cluster: SwiftCluster
+    grammars: ClassVar[tuple[FileGrammar, ...]] = (config.GRAMMAR,)
 
     def __init__(self, release: str, place: Record, settings: Record) -> None:
         """Raises ValueError when release, placement and settings do not fit each other."""
         assert isinstance(place, SwiftPlacement)  # noqa: S101 - the seam's contract
         assert isinstance(settings, SwiftSettings)  # noqa: S101
         self.release = release
-        self.place = place
-        self.settings = settings
         self.cluster = SwiftCluster(release=release, place=place, settings=settings)
         if len(place.storage) < settings.replicas:
             raise ValueError(f"{settings.replicas} replicas in zones of their own need {settings.replicas} storage hosts")
@@ -47,27 +49,22 @@ class Swift(Gateway):
             raise ValueError(
                 f"the object server of {release} checks the MD5 of every read; {', '.join(have)} have etag_validate_pct"
             )
-        count = len(place.proxy) * settings.proxy.daemons
-        if count > 1 and place.haproxy is None:
-            raise ValueError(f"{count} proxies need a front, haproxy: clients know one address")
-        if place.haproxy is None and "haproxy" in settings.model_fields_set:
-            raise ValueError("settings of haproxy are given, but place names no host for it")
-        self._fit_ports()
+        refuse_unfit(place, settings, len(place.proxy) * settings.proxy.daemons, "proxies")
+        wanted = [(name, config.MEMCACHED_PORT, "memcached") for name in place.proxy]
+        wanted += [(name, port, f"the {server} server") for name in place.storage for server, port in config.PORTS.items()]
+        daemons = range(settings.proxy.daemons)
+        wanted += [(name, settings.proxy.port + index, "the proxy") for name in place.proxy for index in daemons]
+        refuse_shared_ports(place, self.cluster.front(), wanted)
 
-    def _fit_ports(self) -> None:
-        settings = self.settings
-        wanted = [(name, config.MEMCACHED_PORT, "memcached") for name in self.place.proxy]
-        wanted += [(name, port, f"the {server} server") for name in self.place.storage for server, port in config.PORTS.items()]
-        wanted += [
-            (name, settings.proxy.port + index, "the proxy") for name in self.place.proxy for index in range(settings.proxy.daemons)
-        ]
-        if self.place.haproxy is not None:
-            wanted.append((self.place.haproxy, settings.haproxy.port, "haproxy"))
-        taken: dict[tuple[str, int], str] = {}
-        for host, port, who in wanted:
-            if (host, port) in taken:
-                raise ValueError(f"{host}: port {port} of {who} is taken by {taken[host, port]}")
-            taken[host, port] = who
+    @property
+    def place(self) -> SwiftPlacement:
+        """Which daemon is on which host."""
+        return self.cluster.place
+
+    @property
+    def settings(self) -> SwiftSettings:
+        """All that decides results."""
+        return self.cluster.settings
 
     def apis(self) -> tuple[ObjectApi, ...]:
         """Swift's own, and S3 where the layout has s3api."""
@@ -80,17 +77,17 @@ class Swift(Gateway):
 
     def layers(self) -> tuple[StoreLayer, ...]:
         """Its object servers, and one proxy by itself where a front hides it."""
-        return ("object-server",) if self.place.haproxy is None else ("gateway", "object-server")
+        return ("object-server",) if self.place.front is None else ("gateway", "object-server")
 
     def structure(self, disks: Mapping[str, int]) -> Structure:
         """Objects are on the storage hosts' disks but the first, or on their only one; a proxy sends each replica by itself."""
         place, settings = self.place, self.settings
         used = {name: tuple(range(disks.get(name, 0)))[: settings.disks] for name in place.storage}
         return Structure(
-            entrances=place.proxy if place.haproxy is None else (place.haproxy,),
+            entrances=place.proxy if place.front is None else (place.front,),
             gateways=place.proxy,
             daemons=len(place.proxy) * settings.proxy.daemons,
-            front=None if place.haproxy is None else "HAProxy",
+            front=None if place.front_name is None else FRONTS[place.front_name].label,
             stores=place.storage,
             disks={name: mine if len(mine) == 1 else mine[1:] for name, mine in used.items()},
             replicas=settings.replicas,
@@ -103,8 +100,8 @@ class Swift(Gateway):
         place = self.place
         roles: dict[str, list[str]] = {name: ["proxy", "memcached"] for name in place.proxy}
         roles |= {name: ["storage"] for name in place.storage}
-        if place.haproxy is not None:
-            roles.setdefault(place.haproxy, []).append("haproxy")
+        if place.front is not None and place.front_name is not None:
+            roles.setdefault(place.front, []).append(place.front_name)
         disks = self.settings.disks or 1
         return {
             name: HostNeed(roles=tuple(of), disks=disks if "storage" in of else 0, tier=_tier(of)) for name, of in roles.items()
@@ -143,7 +140,7 @@ class Swift(Gateway):
             raise UsageError(f"{self.release}:\n" + "\n".join(dict.fromkeys(found)))
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
-        """Stand it up; see the class Rise for the order."""
+        """See Gateway, and SwiftBringUp for the order."""
         return SwiftBringUp(self.cluster, hosts, client, say).run()
 
 

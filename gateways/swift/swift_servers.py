@@ -42,7 +42,7 @@ class SwiftServers:
         self.stores = tuple(sites[name] for name in place.storage)
         self.caches = tuple(sites[name] for name in place.proxy)
         """Where a memcached sits."""
-        self.front = None if place.haproxy is None else sites[place.haproxy]
+        self.front = None if place.front is None else sites[place.front]
         self._settings = settings
 
     @property

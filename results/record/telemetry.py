@@ -11,8 +11,10 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, NonNegativeFloat, TypeAdapter
 
+from weighbridge.common.counters import DaemonCounters
 from weighbridge.common.quantities import Count
 from weighbridge.common.record import Record
+from weighbridge.results.record import earlier
 from weighbridge.results.record.measurement import Cpus
 from weighbridge.results.record.step import StepKey
 
@@ -62,6 +64,8 @@ class Head(Record):
     schema_version: Literal[1] = TELEMETRY_VERSION
     key: StepKey
     hosts: tuple[HostLimits, ...]
+    daemons: tuple[DaemonCounters, ...] | None = None
+    """What is shown of what daemons count, as their probes declare it. None: an earlier version's, see `earlier.DAEMONS`."""
 
 
 class DiskSecond(Record):
@@ -140,6 +144,11 @@ class Telemetry(Record):
     hosts: tuple[HostSecond, ...] = ()
     probes: tuple[ProbeSecond, ...] = ()
     tail: Tail | None = None
+
+    @property
+    def daemons(self) -> tuple[DaemonCounters, ...]:
+        """What is shown of what daemons counted."""
+        return earlier.DAEMONS if self.head.daemons is None else self.head.daemons
 
     def within(self, window_s: float) -> tuple[HostSecond, ...]:
         """The seconds of hosts that lie inside a window of this length."""

@@ -17,7 +17,7 @@ from weighbridge.gateways.apache.apache import Apache
 from weighbridge.gateways.apache.config import CONF, RESPONDER_CONF
 from weighbridge.gateways.apache.settings import ApacheSettings, MpmSettings
 from weighbridge.gateways.apache.tell_apache import counters
-from weighbridge.gateways.front import Backend
+from weighbridge.gateways.front import Backend, Behind
 
 sys.path.insert(0, str(Path(__file__).parent))
 from stub_host import StubHost
@@ -35,7 +35,7 @@ SetEnv (mod_env.c)
 
 
 def text(settings: ApacheSettings, backends: Sequence[Backend] = ONE, *, native: bool = False) -> list[str]:
-    return [line.strip() for line in Apache(settings, native=native).files("10.0.0.2", backends)[CONF].splitlines()]
+    return [line.strip() for line in Apache(settings, Behind(fastcgi=native)).files("10.0.0.2", backends)[CONF].splitlines()]
 
 
 def host_that(folder: Path, refused: str = "", events: list[tuple[str, str]] | None = None) -> StubHost:
@@ -75,7 +75,7 @@ def test_a_responder_on_a_port_is_found_there() -> None:
 
 
 def test_radosgw_with_fastcgi_is_asked_directly_and_no_responder_is_started(tmp_path: Path) -> None:
-    front = Apache(ApacheSettings(path="fastcgi"), native=True)
+    front = Apache(ApacheSettings(path="fastcgi"), Behind(fastcgi=True))
     assert list(front.files("10.0.0.2", ONE)) == [CONF]
     assert any('"fcgi://10.0.0.2:8000/"' in line for line in text(front.settings, native=True))
     assert [daemon.service.name for daemon in front.daemons(host_that(tmp_path))] == ["apache"]
@@ -140,7 +140,7 @@ def test_options_come_last_in_their_section_and_can_be_left_out_by_a_name() -> N
 
 def test_unknown_directives_are_all_told_with_the_closest_known_ones(tmp_path: Path) -> None:
     options = {"server": {"ListenBacklogs": 5, "listenbacklog": 6}, "location": {"Setenv": "a b", "SetEnw": "a b", "Frobnicate": 1}}
-    front = Apache(ApacheSettings.model_validate({"options": options}))
+    front = Apache(ApacheSettings.model_validate({"options": options}), Behind())
     with pytest.raises(UsageError) as refused:
         front.check(host_that(tmp_path))
     assert refused.value.message.splitlines() == [
@@ -153,16 +153,16 @@ def test_unknown_directives_are_all_told_with_the_closest_known_ones(tmp_path: P
 def test_what_apache_objects_to_is_told_with_the_line_it_objects_to(tmp_path: Path) -> None:
     words = f"AH00526: Syntax error on line 2 of {CONF}:\nKeepAlive must be On or Off\n"
     with pytest.raises(UsageError, match=r"apache\.conf:2: `line two`: KeepAlive must be On or Off"):
-        Apache(ApacheSettings()).check(host_that(tmp_path, words))
+        Apache(ApacheSettings(), Behind()).check(host_that(tmp_path, words))
     with pytest.raises(UsageError, match="something else"):
-        Apache(ApacheSettings()).check(host_that(tmp_path, "something else"))
-    Apache(ApacheSettings()).check(host_that(tmp_path))
+        Apache(ApacheSettings(), Behind()).check(host_that(tmp_path, "something else"))
+    Apache(ApacheSettings(), Behind()).check(host_that(tmp_path))
 
 
 def test_the_responder_starts_first_and_one_that_is_not_built_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "responder"
     monkeypatch.setattr(module, "RESPONDER", program)
-    front = Apache(ApacheSettings(path="fastcgi"))
+    front = Apache(ApacheSettings(path="fastcgi"), Behind())
     host = host_that(tmp_path)
     for ask in (front.check, front.daemons):
         with pytest.raises(MissingMeans, match="the FastCGI responder is not built"):
@@ -186,14 +186,14 @@ def test_the_responder_needs_no_library_of_its_host() -> None:
 def test_the_path_that_is_weighed_is_named_in_words(tmp_path: Path) -> None:
     said = {"ServerVersion": "Apache/2.4.71 (Debian)", "ServerMPM": "worker", "BusyWorkers": "1", "IdleWorkers": "127"}
     host = StubHost("gateway-1", "10.0.0.2", tmp_path, [], lambda argv, stdin: json.dumps(said), {})
-    assert Apache(ApacheSettings(path="http")).facts(host)["path"] == (
+    assert Apache(ApacheSettings(path="http"), Behind()).facts(host)["path"] == (
         "clients -> Apache 2.4.71 on gateway-1, mod_proxy_http -> HTTP front end of radosgw"
     )
-    facts = Apache(ApacheSettings(path="fastcgi")).facts(host)
+    facts = Apache(ApacheSettings(path="fastcgi"), Behind()).facts(host)
     assert "FastCGI responder of Weighbridge -> HTTP front end of radosgw, since this radosgw has no FastCGI" in facts["path"]
     assert "ThreadsPerChild 128" in facts["apache mpm"]
     assert "when it came up 128 threads were there" in facts["apache mpm"]
-    native = Apache(ApacheSettings(path="fastcgi"), native=True).facts(host)["path"]
+    native = Apache(ApacheSettings(path="fastcgi"), Behind(fastcgi=True)).facts(host)["path"]
     assert native.endswith("mod_proxy_fcgi -> FastCGI front end of radosgw")
 
 
@@ -207,7 +207,7 @@ def test_the_words_of_server_status_become_numbers_and_what_it_does_not_say_is_l
 
 
 def conf(**settings: object) -> str:
-    return Apache(ApacheSettings.model_validate(settings)).files("10.0.0.2", TWO)[CONF]
+    return Apache(ApacheSettings.model_validate(settings), Behind()).files("10.0.0.2", TWO)[CONF]
 
 
 @pytest.mark.parametrize(
@@ -241,8 +241,8 @@ def test_apache_is_started_anew_for_what_a_graceful_restart_leaves_as_it_was(set
 
 
 def test_a_responder_that_changes_is_no_reload_of_apache() -> None:
-    files = [Apache(ApacheSettings(path="fastcgi", timeout=wait)).files("10.0.0.2", ONE) for wait in (600.0, 300.0)]
-    assert not Apache(ApacheSettings(path="fastcgi")).reloads(*files)
+    files = [Apache(ApacheSettings(path="fastcgi", timeout=wait), Behind()).files("10.0.0.2", ONE) for wait in (600.0, 300.0)]
+    assert not Apache(ApacheSettings(path="fastcgi"), Behind()).reloads(*files)
     assert Apache.scope("timeout") == "restart"
 
 

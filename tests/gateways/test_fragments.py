@@ -13,7 +13,7 @@ from weighbridge.topologies.loader import changed_layout, load_hardware, load_la
 LAB = load_hardware(shipped_hardware()["lab-small"])
 CEPH = "/etc/ceph/ceph.conf"
 APACHE = "/etc/weighbridge/apache/apache.conf"
-NESTED = {"apache": ("<", "</"), "haproxy": ("", ""), "ceph": ("[", ""), "swift": ("[", "")}
+NESTED = {"apache": ("<", "</"), "haproxy": ("", ""), "ini": ("[", "")}
 
 
 def rendered(layout: str, changes: Mapping[str, object]) -> tuple[tuple[Rendered, ...], tuple[Rendered, ...]]:
@@ -30,6 +30,10 @@ def one(path: str, before: str, after: str) -> FragmentPart:
 def said(piece: FragmentPart) -> list[str]:
     """The lines of a piece after its head."""
     return piece.text.partition("\n\n")[2].splitlines()
+
+
+def kind_of(piece: FragmentPart) -> str:
+    return {"haproxy.cfg": "haproxy", "apache.conf": "apache"}.get(piece.name, "ini")
 
 
 def by_place(text: str, kind: str) -> dict[tuple[str, ...], list[str]]:
@@ -53,9 +57,9 @@ def by_place(text: str, kind: str) -> dict[tuple[str, ...], list[str]]:
 
 def pasted(text: str, piece: FragmentPart) -> dict[tuple[str, ...], list[str]]:
     """The lines of a file, by container and sorted, when a person has done what a piece says."""
-    lines = by_place(text, piece.kind)
+    lines = by_place(text, kind_of(piece))
     head = "\n".join(said(piece))
-    for path, some in by_place(head, piece.kind).items():
+    for path, some in by_place(head, kind_of(piece)).items():
         place = lines.setdefault(path, [])
         for line in some:
             told = re.match(r"# (in place of|remove): (.*)", line)
@@ -102,7 +106,7 @@ def test_doing_what_the_pieces_say_makes_each_file_into_the_other(layout: str, c
         if name not in pieces:
             assert old.text == new.text
             continue
-        kind = pieces[name].kind
+        kind = kind_of(pieces[name])
         assert pasted(old.text, pieces[name]) == {path: sorted(lines) for path, lines in by_place(new.text, kind).items()}
 
 
@@ -114,14 +118,15 @@ def test_the_way_back_is_told_as_well(layout: str, changes: dict[str, object], n
     for old, new in zip(after, before, strict=True):
         name = re.sub(r"-\d\.conf", ".conf", old.path.rpartition("/")[2])
         if name in pieces:
-            assert {*pasted(old.text, pieces[name])} == {*by_place(new.text, pieces[name].kind)}
+            assert {*pasted(old.text, pieces[name])} == {*by_place(new.text, kind_of(pieces[name]))}
 
 
 def test_what_several_hosts_have_alike_is_told_once_under_its_section() -> None:
     before, after = rendered("rgw-beast", {"radosgw.threads": 64})
     assert sum(one.path == CEPH for one in before) > 1
     (piece,) = fragments(before, after)
-    assert (piece.name, piece.kind) == ("ceph.conf", "ceph")
+    assert piece.name == "ceph.conf"
+    assert "# Where: at the end of ceph.conf" in piece.text
     assert said(piece) == ["[client]", "# in place of: rgw_thread_pool_size = 512", "rgw_thread_pool_size = 64"]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from weighbridge.gateways.front import Backend
+from weighbridge.gateways.front import Backend, Behind
 from weighbridge.gateways.haproxy import tell_haproxy
 from weighbridge.gateways.haproxy.haproxy import PATH, Haproxy, faults, unknown
 from weighbridge.gateways.haproxy.settings import HaproxySettings
@@ -42,7 +42,7 @@ STAT = (
 
 
 def sections(settings: HaproxySettings) -> dict[str, list[str]]:
-    text = Haproxy(settings, health_path="/healthcheck").files("10.0.0.9", BACKENDS)[PATH]
+    text = Haproxy(settings, Behind(health_path="/healthcheck")).files("10.0.0.9", BACKENDS)[PATH]
     found: dict[str, list[str]] = {}
     for line in text.splitlines():
         if line and not line.startswith(" "):

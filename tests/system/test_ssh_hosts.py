@@ -307,7 +307,7 @@ def test_a_release_that_is_not_installed_is_refused_before_anything_is_changed(
     hosts.close()
     assert left_over(stood) == []
     for image, words in (
-        (RootImage(name="ceph-18", suite="trixie", packages=("radosgw",)), "16.2.*asks for ceph-18"),
+        (RootImage(name="ceph-18", suite="trixie", packages=("radosgw",), told_by=("radosgw",)), "16.2.*asks for ceph-18"),
         (RootImage(name="ceph-16", suite="bookworm", packages=("radosgw", "not-there")), "not-there.*doctor"),
     ):
         with pytest.raises(UsageError, match=words):

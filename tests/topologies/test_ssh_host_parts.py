@@ -131,7 +131,7 @@ class Told:
     python = sh
 
 
-CEPH = RootImage(name="ceph-16", suite="bookworm", packages=("radosgw", "ceph-osd"))
+CEPH = RootImage(name="ceph-16", suite="bookworm", packages=("radosgw", "ceph-osd"), told_by=("ceph-common", "radosgw"))
 
 
 @pytest.mark.parametrize(

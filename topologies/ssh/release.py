@@ -8,9 +8,6 @@ from typing import Final
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies.ssh.shell import Shell
 
-_PACKAGE: Final = {"ceph": ("ceph-common", "radosgw", "ceph-base"), "swift": ("python3-swift", "swift", "openstack-swift")}
-"""Packages that tell the version of what an image's name begins with: Debian's names, then others'."""
-
 INSTALL: Final = "They are installed by `weighbridge doctor --hardware FILE --install`"
 """What errors say about packages and programs that are not there."""
 
@@ -39,15 +36,15 @@ def faults(shell: Shell, image: RootImage, kind: str, packages: dict[str, str]) 
     Which packages belong to it is known by Debian's names; of other systems the version alone is looked at.
     """
     where = f"{shell.name} ({shell.address})"
-    program, _, release = image.name.partition("-")
+    release = image.name.partition("-")[2]
     found = []
     if kind == "debian":
         missing = [name for name in image.packages if name not in packages]
         if missing:
             found.append(f"{where}: packages are missing: {' '.join(missing)}. {INSTALL}")
-    versions = {name: packages[name] for name in _PACKAGE.get(program, ()) if name in packages}
-    if program in _PACKAGE and not versions and kind != "debian":
-        found.append(f"{where}: none of the packages {', '.join(_PACKAGE[program])} is installed there")
+    versions = {name: packages[name] for name in image.told_by if name in packages}
+    if image.told_by and not versions and kind != "debian":
+        found.append(f"{where}: none of the packages {', '.join(image.told_by)} is installed there")
     for name, version in versions.items():
         if not of_release(version, release):
             found.append(

@@ -116,7 +116,9 @@ class Profiler:
             return
         folder = self._store.folder / FOLDER / key.file_name
         folder.mkdir(parents=True, exist_ok=True)
-        recording = _Recording(folder, self._able, programs_of(deployment, tiers), _disk_of(deployment, tiers))
+        recording = _Recording(
+            folder, self._able, programs_of(deployment, tiers), _disk_of(deployment, tiers), deployment.standing.profile_remark
+        )
         try:
             yield recording.heard
         except BaseException:
@@ -277,6 +279,8 @@ class _Recording:
     able: Able
     programs: Mapping[int, ProfiledProgram]
     disk: _Disk | None
+    remark: str = ""
+    """What there is to say of profiles of these programs."""
     stacks: _Perf | None = None
     blocks: _Perf | None = None
     ready: bool = False
@@ -340,8 +344,8 @@ class _Recording:
         if not self.started:
             self.remarks.append("the driver told of no window: nothing was profiled")
         stacks, disk = self._read_stacks(), self._read_blocks()
-        if any(one.name.startswith("swift") for one in self.programs.values()):
-            self.remarks.append("Swift is Python: perf sees its interpreter, whose frames are shown as one, not its functions")
+        if self.programs and self.remark:
+            self.remarks.append(self.remark)
         profile = Profile(
             layout=key.layout,
             api=key.api,

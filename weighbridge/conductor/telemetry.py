@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
+from weighbridge.common.counters import DaemonCounters
 from weighbridge.common.errors import WeighbridgeError
 from weighbridge.common.host import Counters, DiskCounters
 from weighbridge.conductor.probe_reader import SILENCE_S, Ear, ProbeLine, ProbeReader
@@ -123,7 +124,11 @@ class Watch:
 
     def step(self, key: StepKey, runtime_s: float) -> Recording:
         """Record telemetry of one step whose window is `runtime_s` long, as long as the context it is used as lasts."""
-        return Recording(self, self._store.record_telemetry(Head(key=key, hosts=self.limits)), runtime_s)
+        return Recording(self, self._store.record_telemetry(Head(key=key, hosts=self.limits, daemons=self._daemons())), runtime_s)
+
+    def _daemons(self) -> tuple[DaemonCounters, ...]:
+        shown = (reader.probe.counters for reader in self.readers)
+        return tuple({one.daemon: one for one in shown if one is not None}.values())
 
     def spent(self, cpu_s: float, sampled_s: float) -> None:
         """Add to what sampling has cost."""

@@ -1,17 +1,16 @@
 """What daemons told of themselves inside a window, in a few figures of each kind: the rest is in the telemetry file.
 
-Names are those that the probes give: counters of Ceph's `perf dump`, of memcached's `stats`, of HAProxy's `show stat`, of
-Apache's `server-status`, and of what Swift's recon reads. Counters are told as they have grown since the daemon began, so that
-figures are of the difference between the first line inside the window and the last.
+Which they are is declared with each probe (`common.counters`) and kept with the telemetry. Counters are told as they have grown
+since the daemon began, so that figures are of the difference between the first line inside the window and the last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Final
 
+from weighbridge.common.counters import CounterFigure
 from weighbridge.common.record import Record
 from weighbridge.results.figures import show_figure
 from weighbridge.results.record.telemetry import ProbeSecond, Telemetry
@@ -45,62 +44,23 @@ class _Spell:
         return self.lines[-1].at_s - self.lines[0].at_s
 
 
-_Reckon = Callable[[Sequence[_Spell]], float | None]
-
-
-def _sum(name: str) -> _Reckon:
-    """The sum of a gauge over all daemons of the kind."""
-    return lambda spells: _total([spell.mean(name) for spell in spells])
-
-
-def _rate(name: str) -> _Reckon:
-    """By how much a counter of all daemons grows in a second."""
-
-    def reckon(spells: Sequence[_Spell]) -> float | None:
-        grown = [(spell.grown(name), spell.span_s) for spell in spells]
+def _reckoned(figure: CounterFigure, spells: Sequence[_Spell]) -> float | None:
+    first, *others = figure.counters
+    if figure.reckon == "sum":
+        return _total([spell.mean(first) for spell in spells])
+    if figure.reckon == "rate":
+        grown = [(spell.grown(first), spell.span_s) for spell in spells]
         return _total([None if more is None else more / span_s for more, span_s in grown])
+    if figure.reckon == "latency":
+        return _part(spells, f"{first}_sum_s", (f"{first}_count",), 1e3)
+    return _part(spells, first, (first, *others), 100)
 
-    return reckon
 
-
-def _part(numerator: str, others: Sequence[str], scale: float) -> _Reckon:
+def _part(spells: Sequence[_Spell], numerator: str, others: Sequence[str], scale: float) -> float | None:
     """What a counter grew by, by the growth of others, over all daemons; None where those did not grow."""
-
-    def reckon(spells: Sequence[_Spell]) -> float | None:
-        above = _total([spell.grown(numerator) for spell in spells])
-        below = _total([spell.grown(name) for spell in spells for name in others])
-        return None if above is None or not below else above / below * scale
-
-    return reckon
-
-
-def _latency(name: str) -> _Reckon:
-    """Milliseconds, mean of all that ended in the window."""
-    return _part(f"{name}_sum_s", (f"{name}_count",), 1e3)
-
-
-def _hits(hits: str, misses: str) -> _Reckon:
-    return _part(hits, (hits, misses), 100)
-
-
-FIGURES: Final[tuple[tuple[str, str, _Reckon], ...]] = (
-    ("haproxy", "{} sessions", _sum("frontend.scur")),
-    ("haproxy", "{} requests queued", _sum("backend.qcur")),
-    ("haproxy", "{} retries/s", _rate("backend.wretr")),
-    ("apache", "{} workers busy", _sum("workers_busy")),
-    ("apache", "{} idle", _sum("workers_idle")),
-    ("radosgw", "{} requests in work", _sum("qactive")),
-    ("radosgw", "first byte of a read after {} ms", _latency("get_initial_lat")),
-    ("radosgw", "a write takes {} ms", _latency("put_initial_lat")),
-    ("radosgw", "{} % of metadata from its cache", _hits("cache_hit", "cache_miss")),
-    ("osd", "{} op/s", _rate("op")),
-    ("osd", "an operation takes {} ms", _latency("op_latency")),
-    ("osd", "a commit {} ms", _latency("bluestore_commit_lat")),
-    ("osd", "{} % of onodes cached", _hits("bluestore_onode_hits", "bluestore_onode_misses")),
-    ("memcached", "{} % hits", _hits("get_hits", "get_misses")),
-    ("swift", "{} folders of container updates put off", _sum("async_folders")),
-    ("swift", "{} TCP sockets in use", _sum("tcp_inuse")),
-)
+    above = _total([spell.grown(numerator) for spell in spells])
+    below = _total([spell.grown(name) for spell in spells for name in others])
+    return None if above is None or not below else above / below * scale
 
 
 def figures(telemetry: Telemetry, window_s: float) -> tuple[DaemonFigure, ...]:
@@ -113,10 +73,11 @@ def figures(telemetry: Telemetry, window_s: float) -> tuple[DaemonFigure, ...]:
         if len(lines) > 1 and lines[-1].at_s > lines[0].at_s:
             spells.setdefault(probe.partition(".")[0], []).append(_Spell(lines))
     found = []
-    for daemon, label, reckon in FIGURES:
-        value = reckon(spells[daemon]) if daemon in spells else None
-        if value is not None:
-            found.append(DaemonFigure(daemon=daemon, label=label, value=value))
+    for shown in telemetry.daemons:
+        for figure in shown.figures if shown.daemon in spells else ():
+            value = _reckoned(figure, spells[shown.daemon])
+            if value is not None:
+                found.append(DaemonFigure(daemon=shown.daemon, label=figure.words, value=value))
     return tuple(found)
 
 

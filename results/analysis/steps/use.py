@@ -25,6 +25,7 @@ from typing import Final, Literal
 
 from pydantic import NonNegativeFloat, PositiveFloat
 
+from weighbridge.common.counters import DaemonCounters
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.steps.daemons import DaemonFigure, figures
@@ -89,8 +90,7 @@ class Resource(Record):
 class Queue(Record):
     """What a daemon told of its own queue and workers, on average over a window; None: it does not tell.
 
-    radosgw: requests it has taken less those it works on (`qlen` counts both). HAProxy: `qcur` of its backend. Apache: its
-    threads, by `server-status`.
+    Which of its counters say so is declared with its probe (`common.counters.DaemonCounters`).
     """
 
     probe: str
@@ -165,7 +165,7 @@ def step_use(telemetry: Telemetry, window_s: float) -> StepUse:
         gateway_cpu_s=_tier_cpu_s(limits, cpu_s, "gateway", window_s),
         storage_cpu_s=_tier_cpu_s(limits, cpu_s, "storage", window_s),
         resources=tuple(found for one in hosts if one.host in whole for found in _resources(one, whole[one.host])),
-        queues=tuple(_queues(telemetry.told_within(window_s))),
+        queues=tuple(_queues(telemetry.told_within(window_s), telemetry.daemons)),
         throttled=tuple(found for one in hosts if (found := _throttled(one, whole.get(one.host, ()), window_s)) is not None),
         beside=beside,
         others=None if beside is None else min(1.0, beside.share),
@@ -368,12 +368,17 @@ def _disk(limit: DiskLimit, seconds: Sequence[tuple[DiskSecond, float]]) -> Iter
             yield sum(getattr(one, requests) for one, _ in seconds) / span_s / limit.iops, f"{limit.iops} {requests}/s"
 
 
-def _queues(told: Sequence[ProbeSecond]) -> Iterable[Queue]:
+def _queues(told: Sequence[ProbeSecond], declared: Sequence[DaemonCounters]) -> Iterable[Queue]:
+    shown = {one.daemon: one for one in declared}
     for probe, group in groupby(sorted(told, key=lambda one: one.probe), key=lambda one: one.probe):
+        names = shown.get(probe.partition(".")[0])
+        if names is None:
+            continue
         lines = [line.values for line in group]
-        held, worked = _mean(lines, "qlen"), _mean(lines, "qactive")
-        waiting = held - worked if held is not None and worked is not None else _mean(lines, "backend.qcur")
-        busy, idle = _mean(lines, "workers_busy"), _mean(lines, "workers_idle")
+        waiting, worked = _mean(lines, names.waiting), _mean(lines, names.working)
+        if names.working:
+            waiting = waiting - worked if waiting is not None and worked is not None else None
+        busy, idle = _mean(lines, names.busy), _mean(lines, names.idle)
         if waiting is not None or busy is not None:
             yield Queue(probe=probe, waiting=None if waiting is None else max(0.0, waiting), busy=busy, idle=idle)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from weighbridge.results.analysis.steps.daemons import FIGURES, figure_words, figures
+from weighbridge.results.analysis.steps.daemons import figure_words, figures
+from weighbridge.results.record import earlier
 from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.telemetry import Head, ProbeSecond, Telemetry
 
@@ -61,4 +62,4 @@ def test_over_repeats_words_have_the_medians() -> None:
 
 
 def test_every_label_has_one_place_for_its_figure() -> None:
-    assert all(label.count("{}") == 1 for _, label, _ in FIGURES)
+    assert all(figure.words.count("{}") == 1 for one in earlier.DAEMONS for figure in one.figures)
