@@ -3,24 +3,61 @@
 from __future__ import annotations
 
 import contextlib
+import io
+import re
 import subprocess
+import zipfile
+from collections.abc import Mapping
+from typing import Final
 
 from weighbridge.common.home import IMPORTED_FROM
 from weighbridge.common.host import Host
 from weighbridge.common.piped import Piped
 
-_FOLDER = "/usr/local/lib/weighbridge"
+_FOLDER: Final = "/usr/local/lib/weighbridge"
+_IMPORT: Final = re.compile(r"^from (weighbridge\.[a-z_.]+) import ", re.MULTILINE)
 
 
 def ship(host: Host, module: str) -> tuple[str, ...]:
-    """Put the one file of `module` on a host and return the command that runs it with the host's own Python.
+    """Put `module` on a host with all that it imports of this suite; returns the command that runs it with the host's own Python.
 
-    Such a module uses nothing but what the host's image has, and is good for Python 3.9.
+    Such modules use nothing but what the host's image has, and are good for Python 3.9.
     """
-    source = IMPORTED_FROM / (module.replace(".", "/") + ".py")
-    path = f"{_FOLDER}/{source.name}"
-    host.put(path, source.read_text(encoding="utf-8"))
+    texts = _with_imports(module)
+    name = module.rpartition(".")[2]
+    if len(texts) == 1:
+        path = f"{_FOLDER}/{name}.py"
+        host.put(path, texts[module])
+    else:
+        path = f"{_FOLDER}/{name}.pyz"
+        host.put(path, _archive(module, texts))
     return ("python3", "-I", path)
+
+
+def _with_imports(module: str) -> dict[str, str]:
+    """The texts of a module and of those of this suite that it imports, by name."""
+    texts: dict[str, str] = {}
+    wanted = [module]
+    while wanted:
+        name = wanted.pop()
+        texts[name] = (IMPORTED_FROM / (name.replace(".", "/") + ".py")).read_text(encoding="utf-8")
+        wanted += [one for one in _IMPORT.findall(texts[name]) if one not in texts]
+    return texts
+
+
+def _archive(module: str, texts: Mapping[str, str]) -> bytes:
+    """An archive that Python runs as a program (PEP 441); its packages are empty but for the modules wanted."""
+    files = {"__main__.py": texts[module]}
+    for name, text in texts.items():
+        if name != module:
+            parts = name.split(".")
+            files |= {f"{'/'.join(parts[:depth])}/__init__.py": "" for depth in range(1, len(parts))}
+            files[f"{'/'.join(parts)}.py"] = text
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for path, text in files.items():
+            archive.writestr(zipfile.ZipInfo(path), text)  # of no date: the same each time
+    return made.getvalue()
 
 
 def end(process: Piped, *, within_s: float = 5.0) -> None:

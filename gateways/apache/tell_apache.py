@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import http.client
 import json
-import select
 import socket
 import sys
-import time
 
-EVERY_S = 1.0
+from weighbridge.gateways.each_second import tell
+
 ANSWER_WITHIN_S = 5.0
 
 NUMBERS = {
@@ -78,21 +77,14 @@ def main() -> None:
     if sys.argv[4:] == ["once"]:
         sys.stdout.write(json.dumps(status(address, port, name)) + "\n")
         return
-    due = time.monotonic()
-    while True:
-        try:
-            told = counters(status(address, port, name))
-            if len(sys.argv) > 5:
-                told.update(responder(sys.argv[4], int(sys.argv[5])))
-            sys.stdout.write(json.dumps(told) + "\n")
-            sys.stdout.flush()
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            sys.stderr.write(f"Apache at {address}:{port}: {error!r}\n")
-            sys.stderr.flush()
-        # Seconds that were missed are not made up for.
-        due = max(due + EVERY_S, time.monotonic())
-        if select.select([sys.stdin], [], [], max(0.0, due - time.monotonic()))[0]:
-            return
+
+    def look() -> dict[str, float]:
+        told = counters(status(address, port, name))
+        if len(sys.argv) > 5:
+            told.update(responder(sys.argv[4], int(sys.argv[5])))
+        return told
+
+    tell(look, f"Apache at {address}:{port}", (OSError, http.client.HTTPException, ValueError))
 
 
 if __name__ == "__main__":

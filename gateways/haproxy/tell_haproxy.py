@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import csv
 import json
-import select
 import socket
 import sys
 import time
+
+from weighbridge.gateways.each_second import tell
 
 NAMES = (
     *("scur", "stot", "qcur", "bin", "bout", "req_tot", "hrsp_2xx", "hrsp_4xx", "hrsp_5xx"),
@@ -23,7 +24,6 @@ NAMES = (
 )
 """Fields that are told where a row has them; qtime, ctime, rtime and ttime are means of the last 1024 requests, in ms."""
 
-EVERY_S = 1.0
 TIMEOUT_S = 5.0
 LOOK_EVERY_S = 0.05
 NOT_UP = 3
@@ -112,16 +112,7 @@ def main() -> None:
     if sys.argv[2:] == ["once"]:
         json.dump({"info": info(path), "rows": rows(path)}, sys.stdout)
         return
-    due = time.monotonic()
-    while True:
-        try:
-            sys.stdout.write(json.dumps(numbers(rows(path))) + "\n")
-            sys.stdout.flush()
-        except (OSError, ValueError) as error:
-            sys.stderr.write(f"{path}: {error}\n")
-        due = max(due + EVERY_S, time.monotonic())
-        if select.select([sys.stdin], [], [], max(0.0, due - time.monotonic()))[0]:
-            return
+    tell(lambda: numbers(rows(path)), path)
 
 
 if __name__ == "__main__":

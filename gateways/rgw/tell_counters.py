@@ -10,12 +10,11 @@ does not answer; why it did not goes to stderr.
 from __future__ import annotations
 
 import json
-import select
 import socket
 import sys
-import time
 
-EVERY_S = 1.0
+from weighbridge.gateways.each_second import tell
+
 ANSWER_WITHIN_S = 5.0
 
 
@@ -72,18 +71,7 @@ def flat(path: str, wanted: Wanted) -> dict[str, float]:
 def main() -> None:
     """Tell until stdin ends."""
     path, wanted = sys.argv[1], asked(sys.argv[2:])
-    due = time.monotonic()
-    while True:
-        try:
-            sys.stdout.write(json.dumps(flat(path, wanted)) + "\n")
-            sys.stdout.flush()
-        except (OSError, ValueError) as error:
-            sys.stderr.write(f"{path}: {error}\n")
-            sys.stderr.flush()
-        # Seconds that were missed are not made up for.
-        due = max(due + EVERY_S, time.monotonic())
-        if select.select([sys.stdin], [], [], max(0.0, due - time.monotonic()))[0]:
-            return
+    tell(lambda: flat(path, wanted), path)
 
 
 if __name__ == "__main__":

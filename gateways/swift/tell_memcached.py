@@ -6,11 +6,10 @@ names in memcached's `stats`. A second in which it does not answer has no line; 
 
 from __future__ import annotations
 
-import json
-import select
 import socket
 import sys
-import time
+
+from weighbridge.gateways.each_second import tell
 
 NAMES = frozenset(
     {
@@ -18,7 +17,6 @@ NAMES = frozenset(
         *("cmd_get", "cmd_set", "get_hits", "get_misses", "get_expired"),
     }
 )
-EVERY_S = 1.0
 ANSWER_WITHIN_S = 5.0
 
 
@@ -42,18 +40,7 @@ def counters(address: str, port: int) -> dict[str, int]:
 def main() -> None:
     """Tell until stdin ends."""
     address, port = sys.argv[1], int(sys.argv[2])
-    due = time.monotonic()
-    while True:
-        try:
-            sys.stdout.write(json.dumps(counters(address, port)) + "\n")
-            sys.stdout.flush()
-        except (OSError, ValueError) as error:
-            sys.stderr.write(f"{address}:{port}: {error}\n")
-            sys.stderr.flush()
-        # Seconds that were missed are not made up for.
-        due = max(due + EVERY_S, time.monotonic())
-        if select.select([sys.stdin], [], [], max(0.0, due - time.monotonic()))[0]:
-            return
+    tell(lambda: counters(address, port), f"{address}:{port}")
 
 
 if __name__ == "__main__":

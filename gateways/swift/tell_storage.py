@@ -11,13 +11,10 @@ which background daemons write, such as async_pending as of the updater's last r
 from __future__ import annotations
 
 import json
-import select
 import sys
-import time
 from pathlib import Path
 
-EVERY_S = 1.0
-
+from weighbridge.gateways.each_second import tell
 
 # The other numbers of that line are the whole machine's, also on a host that is a container.
 OWN_SOCKETS = ("inuse", "tw")
@@ -48,19 +45,12 @@ def recon(path: Path) -> dict[str, float]:
 def main() -> None:
     """Tell until stdin ends."""
     devices, path = Path(sys.argv[1]), Path(sys.argv[2])
-    due = time.monotonic()
-    while True:
-        try:
-            told = {**sockets(Path("/proc/net/sockstat").read_text(encoding="utf-8")), "async_folders": async_folders(devices)}
-            sys.stdout.write(json.dumps({**told, **recon(path)}) + "\n")
-            sys.stdout.flush()
-        except (OSError, ValueError) as error:
-            sys.stderr.write(f"{error}\n")
-            sys.stderr.flush()
-        # Seconds that were missed are not made up for.
-        due = max(due + EVERY_S, time.monotonic())
-        if select.select([sys.stdin], [], [], max(0.0, due - time.monotonic()))[0]:
-            return
+
+    def look() -> dict[str, float]:
+        found = sockets(Path("/proc/net/sockstat").read_text(encoding="utf-8"))
+        return {**found, "async_folders": async_folders(devices), **recon(path)}
+
+    tell(look, str(path))
 
 
 if __name__ == "__main__":

@@ -8,12 +8,16 @@ import socketserver
 import subprocess
 import sys
 import threading
+import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from weighbridge.common.host import Host
+from weighbridge.gateways import program
 from weighbridge.gateways.swift import drop_memcached, write_syslog
 
 ROOT = Path(write_syslog.__file__).parent.parent
@@ -22,12 +26,48 @@ ON_HOSTS += ["swift/known_options", "swift/tell_memcached", "swift/tell_storage"
 ON_HOSTS += ["apache/tell_apache", "apache/reload_apache"]
 
 
+class Shelf:
+    """As much of a host as programs are put on."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def put(self, path: str, content: str | bytes) -> None:
+        (self.folder / Path(path).name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def shipped(name: str, folder: Path) -> Path:
+    """The program as it is on a host."""
+    *_, path = program.ship(cast("Host", Shelf(folder)), f"weighbridge.gateways.{name.replace('/', '.')}")
+    return folder / Path(path).name
+
+
+def texts(path: Path) -> dict[str, str]:
+    if path.suffix == ".py":
+        return {"__main__.py": path.read_text()}
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name).decode() for name in archive.namelist()}
+
+
 @pytest.mark.parametrize("name", ON_HOSTS)
-def test_a_program_for_hosts_needs_no_newer_python_and_nothing_of_this_suite(name: str) -> None:
-    tree = ast.parse((ROOT / f"{name}.py").read_text(), feature_version=(3, 9))
-    modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    modules |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert not {name for name in modules if name.split(".")[0] in {"weighbridge", "pydantic"}}
+def test_a_program_for_hosts_needs_no_newer_python_and_nothing_of_this_suite_but_what_goes_with_it(
+    name: str, tmp_path: Path
+) -> None:
+    found = texts(shipped(name, tmp_path))
+    for text in found.values():
+        tree = ast.parse(text, feature_version=(3, 9))
+        modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+        modules |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        wanted = {name for name in modules if name.split(".")[0] in {"weighbridge", "pydantic"}}
+        assert {f"{name.replace('.', '/')}.py" for name in wanted} <= {*found}
+
+
+def test_a_program_that_imports_of_this_suite_runs_by_a_python_that_has_no_suite(tmp_path: Path) -> None:
+    path = shipped("swift/tell_storage", tmp_path)
+    # The base of the virtual environment: what is installed in that one is not seen.
+    argv = [os.path.realpath(sys.executable), "-I", "-S", str(path), str(tmp_path), str(tmp_path / "none.recon")]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(done.stdout)["async_folders"] == 0, done.stderr
 
 
 def test_a_daemon_is_asked_in_the_words_of_its_admin_socket(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_the_front_starts_when_proxies_and_storage_servers_have(stage: Stage) ->
     ]
     assert sorted(host for host, what in started if what == "memcached") == ["gateway-1", "gateway-2"]
     # memcached and servers are asked for by a daemon of their own; the front has only itself and its file.
-    assert set(stage.stubs["balancer-1"].files) == {"/etc/haproxy/haproxy.cfg", "/usr/local/lib/weighbridge/tell_haproxy.py"}
+    assert set(stage.stubs["balancer-1"].files) == {"/etc/haproxy/haproxy.cfg", "/usr/local/lib/weighbridge/tell_haproxy.pyz"}
 
 
 def test_clients_are_sent_to_the_front_and_its_facts_and_probes_stand_with_swifts(stage: Stage) -> None:
