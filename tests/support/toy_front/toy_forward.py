@@ -1,0 +1,50 @@
+"""The toy front's daemon: hands each connection on to the next backend, and says in a file how many there are.
+
+`toy_forward.py CONFIGURATION COUNTS`; the configuration is lines `listen ADDRESS PORT` and `backend ADDRESS PORT`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import sys
+from pathlib import Path
+
+
+async def forward(lines: list[list[str]], counts: Path) -> None:
+    backends = itertools.cycle([(address, int(port)) for word, address, port in lines if word == "backend"])
+    counted = {"connections": 0, "open": 0}
+
+    def count(**more: int) -> None:
+        counted.update({name: counted[name] + by for name, by in more.items()})
+        draft = counts.with_suffix(".draft")
+        draft.write_text(json.dumps(counted))
+        draft.replace(counts)
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(65536):
+                writer.write(data)
+                await writer.drain()
+        except ConnectionError:
+            pass  # the other way ends as well
+        finally:
+            writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        count(connections=1, open=1)
+        try:
+            back_reader, back_writer = await asyncio.open_connection(*next(backends))
+            await asyncio.gather(pump(reader, back_writer), pump(back_reader, writer))
+        finally:
+            count(open=-1)
+
+    count()
+    ((_, address, port),) = (line for line in lines if line[0] == "listen")
+    async with await asyncio.start_server(serve, address, int(port)) as server:
+        await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(forward([line.split() for line in Path(sys.argv[1]).read_text().splitlines()], Path(sys.argv[2])))

@@ -1,0 +1,12 @@
+"""What the toy front counts, every second: `toy_tell.py COUNTS`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from weighbridge.gateways.each_second import tell
+
+if __name__ == "__main__":
+    tell(lambda: json.loads(Path(sys.argv[1]).read_text()), "toy front")
