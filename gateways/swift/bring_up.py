@@ -15,10 +15,9 @@ from weighbridge.gateways.gateway import Below, Say, Standing
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.swift import below, config
 from weighbridge.gateways.swift.change import SwiftDeployment, told
-from weighbridge.gateways.swift.cluster import SwiftCluster
 from weighbridge.gateways.swift.facts import LOG
 from weighbridge.gateways.swift.files import Secrets, files, put
-from weighbridge.gateways.swift.settings import SERVERS
+from weighbridge.gateways.swift.settings import SERVERS, SwiftCluster
 from weighbridge.gateways.swift.standing import SwiftStanding
 from weighbridge.gateways.swift.swift_servers import SwiftServers
 from weighbridge.gateways.together import together

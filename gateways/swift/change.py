@@ -20,9 +20,8 @@ from weighbridge.gateways.front import Front
 from weighbridge.gateways.gateway import Gateway, Say
 from weighbridge.gateways.ports import DEADLINE_S, await_ports
 from weighbridge.gateways.swift import scopes
-from weighbridge.gateways.swift.cluster import SwiftCluster
 from weighbridge.gateways.swift.files import Secrets, files, put
-from weighbridge.gateways.swift.settings import SERVERS
+from weighbridge.gateways.swift.settings import SERVERS, SwiftCluster
 from weighbridge.gateways.swift.swift_servers import SwiftServers
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import OperationCheck, verify

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from weighbridge.common.host import Host
 from weighbridge.common.quantities import show_bytes
 from weighbridge.gateways.swift import pipeline
-from weighbridge.gateways.swift.cluster import SwiftCluster
 from weighbridge.gateways.swift.releases import RELEASES
-from weighbridge.gateways.swift.settings import SwiftSettings
+from weighbridge.gateways.swift.settings import SwiftCluster, SwiftSettings
 
 LOG = "swift.log"
 """Log of a host that all its Swift servers write to."""

@@ -1,4 +1,4 @@
-"""Placement and settings of the `swift` gateway."""
+"""Placement and settings of the `swift` gateway, and what a deployment of it is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from weighbridge.common.quantities import Bytes, Seconds
 from weighbridge.common.record import Record
 from weighbridge.gateways import config_text
-from weighbridge.gateways.front import FrontedPlacement, FrontedSettings, with_fronts
+from weighbridge.gateways.front import Behind, Front, FrontedPlacement, FrontedSettings, front_of, with_fronts
 
 Count = Annotated[int, Field(ge=1)]
 Chunk = Annotated[Bytes, Field(ge=4096)]
@@ -18,6 +18,8 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 Server = Literal["proxy", "account", "container", "object"]
 SERVERS: tuple[Literal["account", "container", "object"], ...] = ("account", "container", "object")
 """The servers of a storage host."""
+_HEALTH_PATH = "/healthcheck"
+"""Answered by one of the first filters of the pipeline, without asking anybody."""
 
 
 @with_fronts("swift")
@@ -153,3 +155,15 @@ class SwiftSettings(FrontedSettings):
     """More options by server and section, such as `{object: {"app:object-server": {splice: true}}}`.
 
     Swift takes unknown ones in silence: they are checked against the samples that it ships and the options its code reads."""
+
+
+class SwiftCluster(Record):
+    """Proxies, storage hosts and perhaps a front, as a layout plans them."""
+
+    release: str
+    place: SwiftPlacement
+    settings: SwiftSettings
+
+    def front(self) -> Front | None:
+        """The front as the layout says it."""
+        return front_of(self.place, self.settings, Behind(health_path=_HEALTH_PATH))

@@ -19,10 +19,9 @@ from weighbridge.gateways.front import FRONTS, refuse_shared_ports, refuse_unfit
 from weighbridge.gateways.gateway import Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing, Tier
 from weighbridge.gateways.swift import config, options, scopes
 from weighbridge.gateways.swift.bring_up import SwiftBringUp
-from weighbridge.gateways.swift.cluster import SwiftCluster
 from weighbridge.gateways.swift.files import Secrets, files, shown
 from weighbridge.gateways.swift.releases import RELEASES
-from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
+from weighbridge.gateways.swift.settings import SwiftCluster, SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift_servers import SwiftServers
 
 

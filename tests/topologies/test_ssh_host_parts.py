@@ -16,13 +16,14 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Completed, Service
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies.hardware import Disk, HostSpec
-from weighbridge.topologies.ssh import host_reader, release, tell_host, view
+from weighbridge.topologies.ssh import host_reader, release, view
 from weighbridge.topologies.ssh.disks import RealDisk
 from weighbridge.topologies.ssh.hosts import limits_read
 from weighbridge.topologies.ssh.plain import Plain
 from weighbridge.topologies.ssh.raising import unlimitable
 from weighbridge.topologies.ssh.services import HostProcess, Services, Stand
 from weighbridge.topologies.ssh.systemd import Systemd
+from weighbridge.topologies.ssh.there import tell_host
 
 STAND = Stand("rgw-beast-abc123", "/opt/weighbridge/deployments/rgw-beast-abc123", 4711)
 BOTH: tuple[Services, ...] = (Systemd(STAND), Plain(STAND))

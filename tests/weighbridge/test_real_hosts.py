@@ -18,8 +18,7 @@ from weighbridge.surroundings import place
 from weighbridge.topologies.deployment import RECORD, Stands
 from weighbridge.topologies.loader import load_hardware, shipped_hardware
 from weighbridge.topologies.ssh import claim, leftovers
-from weighbridge.topologies.ssh.daemons import HostDaemon
-from weighbridge.topologies.ssh.leftovers import ClaimedDeployment, Swept
+from weighbridge.topologies.ssh.leftovers import ClaimedDeployment, HostDaemon, Swept
 
 USAGE, TARGET = 2, 3
 NOWHERE = """\

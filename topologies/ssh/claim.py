@@ -15,11 +15,11 @@ from pydantic import Field, ValidationError
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.record import Record
 from weighbridge.topologies.conducting import started_at
-from weighbridge.topologies.ssh.claim_there import FILE
 from weighbridge.topologies.ssh.disks import RealDisk
 from weighbridge.topologies.ssh.kernel import Former
 from weighbridge.topologies.ssh.shell import Shell
 from weighbridge.topologies.ssh.there import ask
+from weighbridge.topologies.ssh.there.claim_there import FILE
 
 LABEL: Final = re.compile(r"^[a-z0-9][a-z0-9-]{0,60}$")
 """What a deployment is called, and its folder, on this machine too: none leads elsewhere."""

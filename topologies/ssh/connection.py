@@ -19,8 +19,7 @@ from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError, 
 from weighbridge.common.host import Completed
 from weighbridge.topologies.hardware import HostSpec, SshAccess
 from weighbridge.topologies.ssh import frame
-from weighbridge.topologies.ssh.event_loop import EventLoop
-from weighbridge.topologies.ssh.pipes import Pipes
+from weighbridge.topologies.ssh.event_loop import EventLoop, Pipes
 
 PASSPHRASE: Final = "WEIGHBRIDGE_SSH_PASSPHRASE"  # noqa: S105 - the name of a variable
 KEEPALIVE_S: Final = 5

@@ -1,12 +1,20 @@
-"""The event loop that all connections of a deployment live in: a thread of its own, asked from any other."""
+"""The event loop that all connections of a deployment live in, a thread of its own, asked from any other; and in it what lies
+between a program on a real host and descriptors of this process.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
+
+import asyncssh
+
+from weighbridge.topologies.ssh import frame
 
 Result = TypeVar("Result")
 
@@ -54,3 +62,59 @@ async def _end_others() -> None:
     await asyncio.gather(*others, return_exceptions=True)
     for _ in range(3):  # what was aborted is closed by the loop in its next rounds
         await asyncio.sleep(0)
+
+
+class Pipes:
+    """Between a remote program and descriptors of this process."""
+
+    def __init__(self, stdin: int, stdout: int, stderr: IO[bytes]) -> None:
+        self._stdin = os.fdopen(stdin, "rb", buffering=0)
+        self._stdout = os.fdopen(stdout, "wb", buffering=0)
+        self._stderr = stderr
+
+    async def feed(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
+        """What is written here goes there, and so does the end of it."""
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader()
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), self._stdin)
+        try:
+            with contextlib.suppress(BrokenPipeError, ConnectionError):  # it has ended, or its host is lost: told by its status
+                while chunk := await reader.read(65536):
+                    process.stdin.write(chunk)
+                    await process.stdin.drain()
+                process.stdin.write_eof()
+        finally:
+            transport.close()
+
+    async def drain(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
+        """What it prints is to be read here; when nobody reads any more it is thrown away."""
+        loop = asyncio.get_running_loop()
+        transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, self._stdout)
+        # Each piece is waited for until the pipe has all of it: what waited in the transport would be lost when the pipe is closed.
+        transport.set_write_buffer_limits(0)
+        writer = asyncio.StreamWriter(transport, protocol, None, loop)
+        try:
+            chunk, begun = await frame.skip(process.stdout)
+            if not begun:
+                if chunk:  # else its host was lost first, which its status says
+                    self._stderr.write(f"{frame.stray(chunk)}\n".encode())
+                return
+            while chunk or (chunk := await process.stdout.read(65536)):
+                if not transport.is_closing():
+                    with contextlib.suppress(BrokenPipeError, ConnectionError):
+                        writer.write(chunk)
+                        await writer.drain()
+                chunk = b""
+        finally:
+            transport.close()
+
+    async def note(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
+        """What it complains of goes to a file."""
+        while chunk := await process.stderr.read(65536):
+            self._stderr.write(chunk)
+            self._stderr.flush()
+
+    def close(self) -> None:
+        """Close all of them; a transport may have done it already."""
+        for file in (self._stdin, self._stdout, self._stderr):
+            file.close()

@@ -24,9 +24,9 @@ from weighbridge.common.printed import json_value, printable
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.topologies.kept_logs import MOST_BYTES, MOST_FILES
-from weighbridge.topologies.ssh import tell_host
 from weighbridge.topologies.ssh.program import RemoteProgram
 from weighbridge.topologies.ssh.services import HostProcess
+from weighbridge.topologies.ssh.there import tell_host
 
 END_S: Final = 5.0
 LONGEST_ANSWER_BYTES: Final = 64 * 2**20

@@ -6,16 +6,18 @@ host that cannot be reached is named, and the others are done.
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Final, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
 from weighbridge.common.errors import TargetError, WeighbridgeError
+from weighbridge.common.printed import printable
 from weighbridge.common.record import Record
 from weighbridge.gateways.together import together
 from weighbridge.topologies.hardware import Hardware
@@ -23,13 +25,19 @@ from weighbridge.topologies.ssh import claim as claims
 from weighbridge.topologies.ssh import ending, suite
 from weighbridge.topologies.ssh.claim import LABEL, ClaimedHost
 from weighbridge.topologies.ssh.connection import SshConnection
-from weighbridge.topologies.ssh.daemons import HostDaemon, daemons_of
 from weighbridge.topologies.ssh.event_loop import EventLoop
+from weighbridge.topologies.ssh.host import SERVICE_NAME
 from weighbridge.topologies.ssh.shell import Shell
 from weighbridge.topologies.ssh.there import ask
 
 Kind = Literal["claim", "process", "disk", "kernel setting", "folder", "half-made suite", "suite"]
 Result = TypeVar("Result")
+
+MOST_SERVICES: Final = 1000
+"""Services of one host: a host that tells of more is not believed."""
+LONGEST_LINE: Final = 80
+"""Characters of a name and what is said of it."""
+_LINE: Final = re.compile(rf"({SERVICE_NAME.pattern}) (alive|dead)")
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,18 @@ class HostLeftover:
 
     def __str__(self) -> str:
         return f"{self.host}: {self.kind} {self.what}" + (f" of {self.deployment}" if self.deployment else "")
+
+
+class HostDaemon(Record):
+    """A service that was started on a host and not stopped."""
+
+    host: str
+    deployment: str
+    service: str
+    alive: bool
+    """Whether the very process that it began with is there."""
+    log: str
+    """Path on that host of what it printed."""
 
 
 @dataclass(frozen=True)
@@ -223,3 +243,22 @@ def at_once(work: Mapping[str, Callable[[], Result]]) -> tuple[dict[str, Result]
     came = dict(zip(work, together([partial(tried, call) for call in work.values()]), strict=True))
     failed = {name: one for name, one in came.items() if isinstance(one, WeighbridgeError)}
     return {name: one for name, one in came.items() if not isinstance(one, WeighbridgeError)}, failed
+
+
+def daemons_of(shell: Shell, claimed: ClaimedHost) -> tuple[HostDaemon, ...]:
+    """What the deployment that has claimed a host runs there. Raises CommandFailed, or TargetError where the answer is none."""
+    services = ending.services_of(claimed, systemd=ending.has_systemd(shell))
+    told = shell.sh(services.ask()).stdout
+    if len(told) > MOST_SERVICES * LONGEST_LINE:
+        raise TargetError(f"{shell.name} ({shell.address}): tells of more services than a host can have")
+    alive: dict[str, bool] = {}
+    for line in told.splitlines():
+        one = _LINE.fullmatch(line)
+        if one is None or one[1] in alive:
+            raise TargetError(f"{shell.name} ({shell.address}): does not tell which services are alive: {printable(line)!r}")
+        alive[one[1]] = one[2] == "alive"
+    label, logs = claimed.deployment, f"{services.stand.folder}/log"
+    return tuple(
+        HostDaemon(host=shell.name, deployment=label, service=name, alive=there, log=f"{logs}/{name}.out")
+        for name, there in alive.items()
+    )
