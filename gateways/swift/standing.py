@@ -56,7 +56,7 @@ class SwiftStanding(Standing):
         front, host = stood.cluster.front(), stood.front_host
         if front is not None and host is not None:
             found |= front.facts(host)
-            watched = (*front.probes(host), *watched)
+            watched = (*watched, *front.probes(host))
         self.facts = MappingProxyType({**found, "verified": f"{stood.verified}, reads byte for byte"})
         self._watched = watched
         self.rendered = shown(stood.files, stood.secret)

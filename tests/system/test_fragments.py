@@ -13,7 +13,7 @@ from weighbridge.gateways.fragments import fragments
 from weighbridge.gateways.gateway import Rendered
 from weighbridge.gateways.rgw.config import CONF as CEPH_CONF
 from weighbridge.surroundings import place
-from weighbridge.topologies.deployment import _raiser
+from weighbridge.topologies.deployment import _hosts_of
 from weighbridge.topologies.loader import Planned, changed_layout, load_hardware, load_layout, shipped_hardware, shipped_layouts
 from weighbridge.topologies.reference import parse
 
@@ -34,7 +34,7 @@ def release(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def host(release: str, tmp_path: Path) -> Iterator[Host]:
     """A host of the release on which nothing runs."""
-    raise_hosts = _raiser(planned("rgw-apache-proxy", release).gateway, LAB, place(), ["gateway-1"], print)
+    raise_hosts = _hosts_of(planned("rgw-apache-proxy", release).gateway, LAB, place(), ["gateway-1"], print, tools=False)
     with raise_hosts(f"fragments-{secrets.token_hex(3)}", tmp_path / "hosts") as hosts:
         yield hosts.hosts["gateway-1"]
 
