@@ -20,6 +20,9 @@ from weighbridge.common.inert import inert
 Model = TypeVar("Model", bound=BaseModel)
 Path_ = tuple[str | int, ...]
 
+WRITTEN = "written"
+"""The context in which records are validated that a person wrote: names in them must be known here and now."""
+
 LARGEST_FILE_BYTES = 1_000_000
 """Files beyond this are refused unread: no suite, layout or hardware file comes near it."""
 
@@ -219,7 +222,7 @@ class Document:
                 [self.fault_at((), f"a mapping of keys is wanted here, such as `name: ...`, not {_kind(self.data)}")]
             )
         try:
-            return model.model_validate(self.data)
+            return model.model_validate(self.data, context=WRITTEN)
         except ValidationError as error:
             raise DocumentError(self.faults_of(error, model)) from None
 

@@ -26,10 +26,9 @@ end when their stdin closes.
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from pydantic import (
-    AfterValidator,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
@@ -41,7 +40,6 @@ from pydantic import (
 
 from weighbridge import suites
 from weighbridge.common.endpoint import Endpoint, ObjectApi
-from weighbridge.common.plain_url import folder_or_ssh_place, without_query
 from weighbridge.common.record import Record
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.suites import Workload
@@ -70,53 +68,8 @@ class Ring(Record):
         return secret.get_secret_value()
 
 
-ConsoleUrl = Annotated[str, AfterValidator(without_query)]
-SHIPPED_PASSWORD: Final = "cosbench"  # noqa: S105 - everybody knows it
-
-
-class CosbenchSite(Record):
-    """Where COSBench is: a controller that runs already, or an unpacked installation, which the driver starts and ends.
-
-    Paths are those of the host that the driver runs on.
-    """
-
-    controller: ConsoleUrl | None = None
-    """Such as http://host:19088/controller."""
-    archive: Annotated[str, AfterValidator(folder_or_ssh_place)] | None = None
-    """Where that controller's archive can be read: a folder, or ssh://USER@HOST/PATH; None: as `home` has it."""
-    home: str | None = None
-    """The folder of an installation."""
-    drivers: tuple[ConsoleUrl, ...] = ()
-    """Drivers of COSBench on other clients, which the controller that is started has do their share of the work."""
-    user: str = "anonymous"
-    password: SecretStr = SecretStr(SHIPPED_PASSWORD)
-    """User and password of its console: those that it ships with."""
-    auth: Literal["token", "swauth"] = "token"
-    """How it gets at Swift: with a token and storage URL that the driver gets for each workload, or by asking auth itself."""
-
-    @model_validator(mode="after")
-    def _one(self) -> CosbenchSite:
-        if (self.controller is None) == (self.home is None):
-            raise ValueError("COSBench is either a controller that runs or an installation to be started")
-        if self.drivers and self.home is None:
-            raise ValueError("a controller that runs already has drivers of its own")
-        if self.controller is not None and self.archive is None:
-            raise ValueError("the archive of a controller must be told: results are read from it")
-        return self
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """What opens it; the password that it ships with opens it for everybody, and is a word of many texts."""
-        password = self.password.get_secret_value()
-        return () if password == SHIPPED_PASSWORD else (password,)
-
-    @field_serializer("password", when_used="json")
-    def _open(self, secret: SecretStr) -> str:
-        return secret.get_secret_value()
-
-
 class Setup(Record):
-    """First order, once a deployment."""
+    """First order, once a deployment. A driver with settings of its own has a kind of Setup that holds them."""
 
     kind: Literal["setup"] = "setup"
     target: Endpoint
@@ -134,9 +87,7 @@ class Setup(Record):
     """Buckets are named `{bucket_prefix}-{workload}-{index}`; nothing else is touched."""
     seed: NonNegativeInt
     request_timeout_s: Annotated[float, Field(gt=0)] = 60.0
-    """What a request may take until it is given up: the suite's `timeout`. COSBench is given it as `timeout` of its storage."""
-    cosbench: CosbenchSite | None = None
-    """For the driver that COSBench is."""
+    """What a request may take until it is given up: the suite's `timeout`."""
 
     @model_validator(mode="after")
     def _found(self) -> Setup:
@@ -156,7 +107,7 @@ class Setup(Record):
     @property
     def secrets(self) -> tuple[str, ...]:
         """All that opens anything, for who takes that out of texts."""
-        return (*self.target.secrets, *(self.cosbench.secrets if self.cosbench is not None else ()))
+        return self.target.secrets
 
     @property
     def stations(self) -> int:

@@ -2,11 +2,22 @@
 
 from weighbridge.common.layers import Layer
 from weighbridge.suites.age import Age
-from weighbridge.suites.suite import ASKED_OF_HOSTS, Api, Bounds, DriverName, Every, Further, RadosBenchOptions, Suite
+from weighbridge.suites.suite import (
+    ASKED_OF_HOSTS,
+    DEFAULT_DRIVER,
+    Api,
+    Bounds,
+    DriverName,
+    Every,
+    Further,
+    RadosBenchOptions,
+    Suite,
+)
 from weighbridge.suites.workload import OPERATIONS, Objects, Operation, SizeBar, SizeHistogram, Uniform, Workload, Zipf
 
 __all__ = [
     "ASKED_OF_HOSTS",
+    "DEFAULT_DRIVER",
     "OPERATIONS",
     "Age",
     "Api",

@@ -5,22 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal, get_args
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from weighbridge.common.document import did_you_mean
+from weighbridge.common.document import WRITTEN, did_you_mean
 from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.errors import UsageError
 from weighbridge.common.layers import Layer
 from weighbridge.common.quantities import Seconds, parse_seconds
 from weighbridge.common.record import Record
+from weighbridge.common.registry import Registry
 from weighbridge.suites.age import Age
 from weighbridge.suites.workload import Name, Workload
 
 Api = Literal[ObjectApi, "rados", "object-server", "rbd", "cephfs"]
 """What requests are made by: an API of gateways, or one of what is below them (`rados`, Swift's `object-server`) or beside them."""
 
-DriverName = Literal["locust", "cosbench", "rados", "fio"]
-"""What makes the load of a step. `rados` is Ceph's own benches: rados bench, rbd bench."""
+DriverName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
+"""What makes the load of a step, by its name among those that are installed (entry point group `weighbridge.drivers`)."""
+DRIVER_NAMES: Registry[object] = Registry("weighbridge.drivers", "driver")
+"""Asked for names alone: no driver is imported here."""
+DEFAULT_DRIVER: DriverName = "locust"
+BOTH = "both"
+"""Two drivers as suites could name them before they could name any: locust,cosbench."""
 
 ASKED_OF_HOSTS: tuple[Layer, ...] = ("disk", "network", "osd")
 
@@ -87,8 +93,9 @@ class Suite(Record):
     workloads: Annotated[tuple[Workload, ...], Field(min_length=1, max_length=100)]
     layouts: tuple[str, ...] = ("rgw-beast", "swift")
     """Names of layouts compared when the command names none."""
-    driver: Literal["locust", "cosbench", "both"] = "locust"
-    """What makes the load on gateways: Locust, the real COSBench, or each step by the one and then by the other."""
+    driver: str = DEFAULT_DRIVER
+    """What makes the load on gateways: the name of a driver, or of two with a comma between for each step by the one and then by
+    the other; `both` is locust,cosbench."""
     users: Literal["engine", "sdk"] = "engine"
     """Who makes the requests: the native engine, or boto3 / python-swiftclient as an application would."""
     processes: Annotated[int, Field(ge=1, le=64)] = 1
@@ -119,6 +126,11 @@ class Suite(Record):
     """What each store is filled and churned with before it is measured; None: stores are fresh."""
 
     @property
+    def drivers(self) -> tuple[DriverName, ...]:
+        """The drivers of its gateways, in order."""
+        return _named(self.driver)
+
+    @property
     def sizes_bytes(self) -> tuple[int, ...]:
         """Sizes of the objects that are read or written, each once and in order; of drawn sizes it is their mean."""
         found = {round(one.objects.mean_bytes) for one in self.workloads if {"read", "write"} & set(one.operations)}
@@ -133,12 +145,22 @@ class Suite(Record):
             known = list(get_args(Layer))
             hints = ", ".join(f"no layer {name!r}{did_you_mean(name, known)}" for name in strange)
             raise UsageError(hints, advice=f"Layers are {', '.join(known)}.")
+        if why := _strange(driver or DEFAULT_DRIVER):
+            raise UsageError(why, advice=f"Drivers are {', '.join(DRIVER_NAMES)}.")
         return Suite.model_validate({**self.model_dump(), **given}) if given else self
 
     @field_validator("cache", mode="before")
     @classmethod
     def _every(cls, value: object) -> object:
         return every(value)
+
+    @field_validator("driver")
+    @classmethod
+    def _installed(cls, value: str, info: ValidationInfo) -> str:
+        # Of a run that is read it need not be installed: what it measured is there.
+        if info.context == WRITTEN and (why := _strange(value)):
+            raise ValueError(why)
+        return value
 
     @field_validator("layouts", "api", "layers")
     @classmethod
@@ -160,3 +182,15 @@ class Suite(Record):
                     f"control: no workload {strange[0]!r}" if strange else "control: no workload; say false or leave it out"
                 )
         return self
+
+
+def _named(drivers: str) -> tuple[DriverName, ...]:
+    return tuple(name.strip() for name in ("locust,cosbench" if drivers == BOTH else drivers).split(","))
+
+
+def _strange(drivers: str) -> str:
+    """Why a suite cannot be replayed by drivers of such names; empty where it can."""
+    names, known = _named(drivers), list(DRIVER_NAMES)
+    if len(set(names)) != len(names) or len(names) > 2:
+        return "one driver or two are named, with a comma between"
+    return ", ".join(f"no driver {name!r}{did_you_mean(name, [*known, BOTH])}" for name in names if name not in known)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -21,13 +22,12 @@ from weighbridge.conductor.conductor import RESUMED, Conductor
 from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.interruption import Interrupted, interruptible
 from weighbridge.conductor.measuring import whole
-from weighbridge.conductor.opening import LOCUST
+from weighbridge.conductor.opening import DriverSettings, settings_of
 from weighbridge.conductor.pace import Pace, TimeAllowance, show_duration
 from weighbridge.conductor.passes import asked_of_hosts, wants_tools
 from weighbridge.conductor.plan import Plan
 from weighbridge.conductor.profiling import Profiler, able
 from weighbridge.conductor.quiet import Quiet, see
-from weighbridge.drivers.order import CosbenchSite
 from weighbridge.means import require
 from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
@@ -36,7 +36,7 @@ from weighbridge.results.influx.server import InfluxServer
 from weighbridge.results.record.hold import holding
 from weighbridge.results.record.manifest import Sheet, State
 from weighbridge.results.record.profile import Chosen
-from weighbridge.results.record.step import StepResult
+from weighbridge.results.record.step import Pass, StepResult
 from weighbridge.results.record.store import RunStore, StoreError
 from weighbridge.resumption import Begun
 from weighbridge.screen.display import display_for
@@ -56,21 +56,27 @@ MOST_DAYS: Final = 366
 
 @dataclass(frozen=True)
 class Doing:
-    """Where a run is done, who is told of it, and where its COSBench and its InfluxDB are, if it has them."""
+    """Where a run is done, who is told of it, where its InfluxDB is, if it has one, and what its drivers are told."""
 
     where: StatePlace
     screen: Console
-    cosbench: CosbenchSite | None = None
     influx: InfluxServer | None = None
     """What is sent each step as it is measured, and is never a reason to fail."""
     pictures: bool = True
     """Whether charts are written as files once it was told what came out; the report has them either way."""
-    locust: tuple[str, ...] = LOCUST
-    """The module that Locust's driver is, with its arguments."""
+    own: Mapping[str, object] = field(default_factory=dict)
+    """Options of the command that drivers have declared, as they were given."""
+    settings: DriverSettings = field(default_factory=dict)
+    """Drivers' own settings, for drivers that options say nothing of."""
 
     def say(self, words: str) -> None:
         """Tell the user."""
         self.screen.print(words, markup=False, highlight=False, soft_wrap=True)
+
+    def told(self, ways: Iterable[Pass], hardware: Hardware) -> Doing:
+        """The same, with the settings of the drivers of these passes. Raises UsageError."""
+        made = settings_of([way.driver for way in ways], self.own, lab=hardware.of.contained)
+        return replace(self, settings={**self.settings, **made})
 
 
 def run(
@@ -95,6 +101,7 @@ def run(
     allowance = None if plan.budget_s is None else TimeAllowance(plan.budget_s)
     further = None if plan.suite.further is None else TimeAllowance(plan.suite.further.within)
     _refuse_endless(plan)
+    doing = doing.told(chain(*plan.passes.values()), plan.hardware)
     require(plan.hardware, doing.where)
     with interruptible(), alone(plan.hardware, doing.where) as tell:
         # Before the folder of the run is made: what the last layout gets wrong would else be found when the first is measured.
@@ -133,6 +140,7 @@ def resume(
         if nothing:
             doing.say(f"{folder}: {nothing}")
             return derive(folder, pictures=False), tuple(store.latest().values()), False
+        doing = doing.told(chain(*plan.passes.values()), plan.hardware)
         require(plan.hardware, doing.where)
         stack.enter_context(alone(plan.hardware, doing.where))(str(folder))
         # Of a run that was killed after its last step only what it left standing is wanted.
@@ -246,8 +254,7 @@ def _conduct(
                 store,
                 display,
                 doing.where,
-                driver=doing.locust,
-                cosbench=doing.cosbench,
+                settings=doing.settings,
                 attest=plan.attest,
                 profiler=profiler,
                 pace=pace,

@@ -10,6 +10,7 @@ from typing import Final
 from weighbridge.common.document import Document, DocumentError, Fault, did_you_mean
 from weighbridge.common.errors import UsageError
 from weighbridge.conductor.plan import Plan, make_plan
+from weighbridge.drivers.kind import loading
 from weighbridge.results.record.step import Pass
 from weighbridge.selection import hardware_named, layout_named
 from weighbridge.suites import Suite
@@ -141,7 +142,7 @@ def _plan(
     for variant, one in zip(variants, planned, strict=True):
         mine = plan.passes[variant.name]
         if chosen.beneath and "rados" in one.gateway.layers():
-            mine = (*mine, Pass(api="rados", driver="rados", layer="rados", workloads=chosen.beneath))
+            mine = (*mine, Pass(api="rados", driver=loading("rados")[0], layer="rados", workloads=chosen.beneath))
         passes[variant.name] = tuple(_by_variant(variant, way, suite) for way in mine)
     whole = Suite.model_validate({**suite.model_dump(), "workloads": [*suite.workloads, *chosen.beneath]})
     return plan.model_copy(update={"suite": whole, "passes": passes})

@@ -27,11 +27,12 @@ from weighbridge.drivers.cosbench.from_archive import Circumstances, measured, o
 from weighbridge.drivers.cosbench.keeping import kept
 from weighbridge.drivers.cosbench.pulse import Meter, ProgressPulse
 from weighbridge.drivers.cosbench.script import Script, prepare_script, step_script
+from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
 from weighbridge.drivers.cosbench.submission import Submission
 from weighbridge.drivers.driver import GaveUp
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.locust.cpu_allowance import allowance
-from weighbridge.drivers.order import Cleaned, Cleanup, CosbenchSite, Measured, Prepare, Prepared, Progress, Ready, Setup, Step
+from weighbridge.drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Ready, Step
 from weighbridge.results.record.measurement import Load
 from weighbridge.suites import Workload
 
@@ -58,13 +59,9 @@ class _Standing:
 class Cosbench:
     """COSBench and its target, for one thread. `close` ends what was started. Methods raise DriverError."""
 
-    def __init__(self, setup: Setup, ending: EndRequest, say: Say) -> None:
-        if setup.cosbench is None:
-            raise DriverError(
-                "nothing says where COSBench is", advice="Give --cosbench and --cosbench-archive, or set COSBENCH_HOME."
-            )
+    def __init__(self, setup: CosbenchSetup, ending: EndRequest, say: Say) -> None:
         self._setup = setup
-        self._site = setup.cosbench
+        self._site = setup.site
         self._ending = ending
         self._say = say
         self._standing: dict[str, _Standing] = {}

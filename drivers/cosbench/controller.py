@@ -14,7 +14,7 @@ from urllib.parse import urlencode, urlsplit
 from weighbridge.common import http_body
 from weighbridge.common.credential import redacted
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.order import SHIPPED_PASSWORD
+from weighbridge.drivers.cosbench.site import SHIPPED_PASSWORD
 
 TIMEOUT_S: Final = 10.0
 """For a connection and for each answer: the controller keeps all it is asked about in memory."""

@@ -13,8 +13,8 @@ SIGNALLED = 128
 """Exit status of a program ended by a signal: this and its number, as shells have it."""
 
 
-class AskedToEnd(Exception):
-    """It was asked to end."""
+class AskedToEnd(BaseException):
+    """It was asked to end: no error, and nothing that whoever catches errors may hold up."""
 
 
 class EndRequest:

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import queue
 import threading
-import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from pydantic import ValidationError
-
-from weighbridge.common.credential import redacted
-from weighbridge.common.errors import WeighbridgeError
+from weighbridge.drivers.answering import answer_orders, saying
 from weighbridge.drivers.cosbench.bench import Cosbench
 from weighbridge.drivers.cosbench.ending import AskedToEnd, EndRequest
-from weighbridge.drivers.driver import GaveUp
-from weighbridge.drivers.order import ORDER, AgeBuckets, Cleanup, Event, Failed, Prepare, Quit, Setup, Step
-
-EXIT_FAILED = 3
-
-log = logging.getLogger(__name__)
+from weighbridge.drivers.cosbench.site import COSBENCH_ORDER, CosbenchSetup
+from weighbridge.drivers.order import AgeBuckets, Cleanup, Event, Failed, Prepare, Step
 
 
 class CosbenchLoop:
@@ -31,33 +22,19 @@ class CosbenchLoop:
         self._say = say
         self._ending = ending
         self._bench: Cosbench | None = None
-        self._setup: Setup | None = None
+        self._setup: CosbenchSetup | None = None
 
     def run(self) -> int:
         """Answer orders until Quit (0), until one cannot be done (3) or until the end is asked for. Returns the exit status."""
+        try:
+            return answer_orders(self._lines(), COSBENCH_ORDER, self._answer, self._say, self._secrets) or self._ending.code or 0
+        except AskedToEnd:
+            return self._ending.code or 0
+
+    def _lines(self) -> Iterator[bytes]:
         while line := self._inbox.get():
-            try:
-                self._ending.check()
-                order = ORDER.validate_json(line)
-                if isinstance(order, Quit):
-                    return 0
-                self._say(self._answer(order))
-            except AskedToEnd:
-                break
-            except ValidationError as error:
-                # Without its input: the line may hold a key.
-                faults = error.errors(include_url=False, include_context=False, include_input=False)
-                words = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults[:5])
-                self._say(Failed(message=f"the line is no order: {words}"))
-                return EXIT_FAILED
-            except WeighbridgeError as error:
-                self._say(Failed(message=str(error), kept=error.kept if isinstance(error, GaveUp) else ()))
-                return EXIT_FAILED
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is answered: silence would be waited for
-                log.error("%s", redacted(traceback.format_exc(), self._secrets()))  # noqa: TRY400 - the traceback alone is wanted
-                self._say(Failed(message=redacted(f"{type(error).__name__}: {error}", self._secrets())))
-                return EXIT_FAILED
-        return self._ending.code or 0
+            self._ending.check()
+            yield line
 
     def _secrets(self) -> tuple[str, ...]:
         """What no text of a library may tell anybody."""
@@ -69,8 +46,8 @@ class CosbenchLoop:
             self._bench.close()
             self._bench = None
 
-    def _answer(self, order: Setup | Prepare | Step | Cleanup | AgeBuckets) -> Event:
-        if isinstance(order, Setup):
+    def _answer(self, order: CosbenchSetup | Prepare | Step | Cleanup | AgeBuckets) -> Event:
+        if isinstance(order, CosbenchSetup):
             self.close()
             self._setup = order
             self._bench = Cosbench(order, self._ending, self._say)
@@ -90,21 +67,10 @@ def drive(stdin: int, stdout: int) -> int:
     """Be the driver: orders from one descriptor, events to the other. Returns the exit status."""
     ending = EndRequest()
     inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    writing = threading.Lock()
 
     def end(code: int) -> None:
         ending.ask(code)
         inbox.put(b"")
-
-    def say(event: Event) -> None:
-        data = event.model_dump_json().encode() + b"\n"
-        with writing:
-            try:
-                while data:
-                    data = data[os.write(stdout, data) :]
-            except BrokenPipeError:
-                # Nobody listens any more, which is how a conductor that died looks from here.
-                end(0)
 
     def read() -> None:
         with os.fdopen(stdin, "rb", closefd=False) as lines:
@@ -115,7 +81,7 @@ def drive(stdin: int, stdout: int) -> int:
 
     ending.on_signals(end)
     threading.Thread(target=read, name="orders", daemon=True).start()
-    loop = CosbenchLoop(inbox, say, ending)
+    loop = CosbenchLoop(inbox, saying(stdout, lambda: end(0)), ending)
     try:
         return loop.run()
     finally:

@@ -1,18 +1,18 @@
-"""How far two drivers agree about the same steps: COSBench's figures beside Locust's, and whether bins allow the difference.
+"""How far two drivers agree about the same steps: the other's figures beside the first's, and whether bins allow the difference.
 
-A latency that COSBench told in bins agrees with Locust's when that lies in the bin; one bin beside it is said to be that.
+A latency that the other told in bins agrees with the first's when that lies in the bin; one bin beside it is said to be that.
 
 Of throughput the bins allow nothing: both drivers count whole operations. But in a closed loop without time between requests
 workers = throughput x mean latency (Little's law), and the workers are the same, so the ratio of the two throughputs must be
 the inverse ratio of the two mean latencies:
 
-    COSBench op/s : Locust op/s = Locust's mean : COSBench's mean
+    other's op/s : first's op/s = first's mean : other's mean
 
-COSBench cuts every latency to whole milliseconds, so its true mean lies between what it tells, c, and c + 1 ms. It also counts
-only what begins and ends inside its window, Locust what ends there: of n requests a worker and repeat it counts up to one fewer.
-With Locust's mean l, both over all operations of the step, the ratio lies between
+Where the other cuts every latency to whole units (COSBench: of 1 ms), its true mean lies between what it tells, c, and c + unit.
+Where it also counts only what begins inside its window, and the first all that ends there, of n requests a worker and repeat it
+counts up to one fewer. With the first's mean l, both over all operations of the step, the ratio lies between
 
-    l / (c + 1 ms) x n / (n + 1)    and    l / c
+    l / (c + unit) x n / (n + 1)    and    l / c
 
 A ratio inside that, or within 5 % of it, is what the latencies say: the requests themselves took longer or shorter. One outside
 is of time that a driver lost between requests, or of requests that it lost. The law is not asked where requests failed: failures
@@ -23,25 +23,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.findings import DRIVERS, NEAR, Finding, comparable, kind_of, leads_by_driver, reason, subjects
+from weighbridge.results.analysis.findings import NEAR, Finding, comparable, kind_of, leads_by_driver, reason, subjects
 from weighbridge.results.analysis.steps.interval import Interval
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.analysis.steps.validity import CUT_US, LITTLE_NOTED
+from weighbridge.results.analysis.steps.validity import LITTLE_NOTED
+from weighbridge.results.record.driver_traits import driver_label, traits_of
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio, ratio
-from weighbridge.suites import Api, Operation
-
-CUT_MS: Final = CUT_US["cosbench"] / 1000
+from weighbridge.suites import DEFAULT_DRIVER, Api, DriverName, Operation
 
 
 class Agreement(Record):
-    """One operation of one step of one layout, by Locust and by COSBench, over the repeats of each.
+    """One operation of one step of one layout, by two drivers, over the repeats of each.
 
-    `ratio` is how many times COSBench's throughput is Locust's; None: the two cannot be compared, and `verdict` says why.
+    `ratio` is how many times the other's throughput is the first's; None: the two cannot be compared, and `verdict` says why.
     """
 
+    first: DriverName
+    other: DriverName
     layout: str
     api: Api
     workload: str
@@ -49,17 +49,20 @@ class Agreement(Record):
     workers: int
     about: str
     """Which requests, in words."""
-    locust_ops_s: float | None
-    cosbench_ops_s: float | None
+    first_ops_s: float | None
+    other_ops_s: float | None
     ratio: Ratio | None = None
     foretold: tuple[float, float] | None = None
     """What the mean latencies of both make of that ratio, from and to; None where they cannot."""
-    locust_p90_ms: float | None = None
-    cosbench_p90: Interval | None = None
-    locust_max_ms: float | None = None
-    cosbench_max: Interval | None = None
-    locust_mean_ms: float | None = None
-    cosbench_mean_ms: float | None = None
+    first_p90_ms: float | None = None
+    other_p90: Interval | None = None
+    first_max_ms: float | None = None
+    other_max: Interval | None = None
+    other_p90_ms: float | None = None
+    other_max_ms: float | None = None
+    """Where the other tells figures instead of bins."""
+    first_mean_ms: float | None = None
+    other_mean_ms: float | None = None
     verdict: str
 
     @property
@@ -72,13 +75,13 @@ class Agreement(Record):
 
     @property
     def p90_off(self) -> int | None:
-        """How many bins Locust's p90 lies beside COSBench's; 0: in it. None where either is unknown."""
-        return _off(self.locust_p90_ms, self.cosbench_p90)
+        """How many bins the first's p90 lies beside the other's; 0: in it. None where either is unknown."""
+        return _off(self.first_p90_ms, self.other_p90)
 
     @property
     def max_off(self) -> int | None:
         """The same of the slowest requests."""
-        return _off(self.locust_max_ms, self.cosbench_max)
+        return _off(self.first_max_ms, self.other_max)
 
     @property
     def explained(self) -> bool | None:
@@ -90,16 +93,20 @@ class Agreement(Record):
 
     @property
     def agrees(self) -> bool:
-        """Whether throughput is the same and Locust's p90 lies in COSBench's bin."""
+        """Whether throughput is the same and the first's p90 lies in the other's bin."""
         return self.same_rate and self.p90_off == 0
 
 
 def agreements(rows: Sequence[Row]) -> tuple[Agreement, ...]:
-    """Every step that was planned for both drivers, in the order of the rows; empty where one driver made all the load."""
+    """Every step that was planned for two drivers of gateways, in the order of the rows; empty where one made all the load."""
     names = subjects(rows)
-    others = {_place(row): row for row in rows if row.driver == "cosbench"}
-    pairs = [(row, others[_place(row)]) for row in rows if row.driver == "locust" and _place(row) in others]
-    return tuple(_agreement(one, other, _subject(names[kind_of(one)]), pairs) for one, other in pairs)
+    drivers = list(dict.fromkeys(row.driver for row in rows if row.api in ("swift", "s3") and row.layer is None))
+    if len(drivers) != 2:
+        return ()
+    first, other = sorted(drivers, key=lambda name: name != DEFAULT_DRIVER)
+    others = {_place(row): row for row in rows if row.driver == other}
+    pairs = [(row, others[_place(row)]) for row in rows if row.driver == first and _place(row) in others]
+    return tuple(_agreement(one, by_other, _subject(names[kind_of(one)], first), pairs) for one, by_other in pairs)
 
 
 def sentences(found: Sequence[Agreement], findings: Sequence[Finding]) -> tuple[str, ...]:
@@ -107,16 +114,17 @@ def sentences(found: Sequence[Agreement], findings: Sequence[Finding]) -> tuple[
     if not found:
         return ()
     known = [one for one in found if one.ratio is not None]
+    first, other = (driver_label(name) for name in (found[0].first, found[0].other))
     if not known:
-        return ("Locust and COSBench cannot be compared at any step",)
+        return (f"{first} and {other} cannot be compared at any step",)
     ratios = sorted(one.ratio.value for one in known if one.ratio is not None)
     whole = sum(one.agrees for one in known)
-    text = f"Locust and COSBench agree within the bins at {_share(whole, len(known))}"
-    text += f"; COSBench serves {_span([round(100 * one) for one in ratios])} % of Locust’s op/s"
+    text = f"{first} and {other} agree within the bins at {_share(whole, len(known))}"
+    text += f"; {other} serves {_span([round(100 * one) for one in ratios])} % of {first}’s op/s"
     told = [one.p90_off for one in known if one.p90_off is not None]
     if told:
         near = sum(abs(off) == 1 for off in told)
-        text += f", and Locust’s p90 lies in COSBench’s bin at {told.count(0)} of {len(told)}"
+        text += f", and {first}’s p90 lies in {other}’s bin at {told.count(0)} of {len(told)}"
         text += f", one bin off at {near}" if near else ""
     apart = [one for one in known if not one.same_rate and one.explained is not None]
     if apart:
@@ -136,68 +144,66 @@ def _ranking(findings: Sequence[Finding]) -> tuple[str, ...]:
 
 
 def causes(found: Sequence[Agreement], facts: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
-    """What is known to set COSBench's figures apart from other clients' and applies to these steps. `facts` are by layout."""
-    if not found:
-        return ()
-    told = [
-        "COSBench counts whole milliseconds and rounds down: its means are low by 0.5 ms on average, and by 1 ms at most",
-        "Locust counts what ends inside its window, COSBench only what also began there: up to one request a worker fewer",
-    ]
-    if any(one.api == "swift" for one in found):
-        told.append(
-            "COSBench’s swift storage asks its connection for 1 ms before every request whether it is still alive, inside the time "
-            "that it measures: one worker can do no more than about 900 requests a second, and much of a fast request is that"
-        )
-    stalling = [layout for layout, known in facts.items() if _delays(known) and any(one.layout == layout for one in found)]
-    if stalling:
-        told.append(
-            f"{', '.join(stalling)}: beast without tcp_nodelay holds parts of answers back for up to 40 ms with COSBench’s client, "
-            "and hardly with Locust’s engine"
-        )
+    """What is known to set these drivers' figures apart and applies to these steps. `facts` are by layout."""
+    drivers = dict.fromkeys(name for pair in found for name in (pair.first, pair.other))
+    told = []
+    for one in (one for name in drivers for one in traits_of(name).apart):
+        if one.api is not None and all(step.api != one.api for step in found):
+            continue
+        layouts = [name for name, known in facts.items() if one.applies(known) and any(step.layout == name for step in found)]
+        if not one.fact or layouts:
+            told.append(f"{', '.join(layouts)}: {one.text}" if one.fact else one.text)
     return tuple(told)
 
 
-def _agreement(locust: Row, cosbench: Row, about: str, pairs: Sequence[tuple[Row, Row]]) -> Agreement:
-    reasons = [f"{DRIVERS[row.driver]}: {reason(row)}" for row in (locust, cosbench) if not comparable(row)]
+def _agreement(first: Row, by_other: Row, about: str, pairs: Sequence[tuple[Row, Row]]) -> Agreement:
+    reasons = [f"{driver_label(row.driver)}: {reason(row)}" for row in (first, by_other) if not comparable(row)]
     measure = None
     if not reasons:
-        measure = ratio([point.throughput_ops_s for point in cosbench.used], [point.throughput_ops_s for point in locust.used])
+        measure = ratio([point.throughput_ops_s for point in by_other.used], [point.throughput_ops_s for point in first.used])
     made = Agreement(
-        layout=locust.layout,
-        api=locust.api,
-        workload=locust.workload,
-        operation=locust.operation,
-        workers=locust.workers,
+        first=first.driver,
+        other=by_other.driver,
+        layout=first.layout,
+        api=first.api,
+        workload=first.workload,
+        operation=first.operation,
+        workers=first.workers,
         about=about,
-        locust_ops_s=locust.throughput_ops_s,
-        cosbench_ops_s=cosbench.throughput_ops_s,
+        first_ops_s=first.throughput_ops_s,
+        other_ops_s=by_other.throughput_ops_s,
         ratio=measure,
-        foretold=None if measure is None else _foretold([pair for pair in pairs if _step(pair[0]) == _step(locust)]),
-        locust_p90_ms=locust.p90_ms,
-        cosbench_p90=cosbench.p90_in,
-        locust_max_ms=locust.max_ms,
-        cosbench_max=cosbench.max_in,
-        locust_mean_ms=locust.mean_ms,
-        cosbench_mean_ms=cosbench.mean_ms,
+        foretold=None if measure is None else _foretold([pair for pair in pairs if _step(pair[0]) == _step(first)]),
+        first_p90_ms=first.p90_ms,
+        other_p90=by_other.p90_in,
+        other_p90_ms=by_other.p90_ms,
+        other_max_ms=by_other.max_ms,
+        first_max_ms=first.max_ms,
+        other_max=by_other.max_in,
+        first_mean_ms=first.mean_ms,
+        other_mean_ms=by_other.mean_ms,
         verdict=f"not comparable ({'; '.join(reasons)})",
     )
     return made if measure is None else made.model_copy(update={"verdict": _verdict(made)})
 
 
 def _verdict(one: Agreement) -> str:
-    """In words: throughput first, then where Locust's p90 lies; one phrase where both agree."""
+    """In words: throughput first, then where the first's p90 lies; one phrase where both agree."""
+    other = driver_label(one.other)
     if one.agrees:
         return "agree within the bins"
     percent = 0 if one.ratio is None else round(100 * (one.ratio.value - 1))
-    rate = "agree in op/s" if one.same_rate else f"COSBench {abs(percent)} % {'lower' if percent < 0 else 'higher'}"
+    rate = "agree in op/s" if one.same_rate else f"{other} {abs(percent)} % {'lower' if percent < 0 else 'higher'}"
     off = one.p90_off
-    if one.locust_p90_ms is None or one.cosbench_p90 is None:
+    if one.other_p90 is None and one.first_p90_ms is not None and one.other_p90_ms is not None:
+        return f"{rate}, p90 {one.first_p90_ms:.3g} vs {one.other_p90_ms:.3g} ms"
+    if one.first_p90_ms is None or one.other_p90 is None:
         return f"{rate}, p90 not known"
     if off is None:
-        return f"{rate}, p90 in COSBench’s last bin, which has no end"
+        return f"{rate}, p90 in {other}’s last bin, which has no end"
     if off == 0:
         return f"{rate}, p90 within the bin"
-    whose = "COSBench’s" if one.same_rate else "its"
+    whose = f"{other}’s" if one.same_rate else "its"
     return f"{rate}, {whose} p90 {'one bin' if abs(off) == 1 else f'{abs(off)} bins'} {'lower' if off > 0 else 'higher'}"
 
 
@@ -210,20 +216,16 @@ def _foretold(step: Sequence[tuple[Row, Row]]) -> tuple[float, float] | None:
             return None
         counts.append(sum(row.samples or 0 for row in rows))
         means.append(math.fsum(totals) / counts[-1])
-    (locust_ms, cosbench_ms), cosbench = means, step[0][1]
-    each = counts[1] / (cosbench.workers * cosbench.repeats)
-    # Of requests that all took less than 1 ms COSBench tells a mean of 0: nothing bounds the ratio from above.
-    return (locust_ms / (cosbench_ms + CUT_MS) * each / (each + 1), locust_ms / cosbench_ms) if cosbench_ms else None
+    (first_ms, other_ms), by_other = means, step[0][1]
+    each = counts[1] / (by_other.workers * by_other.repeats)
+    traits, of_first = (traits_of(row.driver) for row in reversed(step[0]))
+    fewer = traits.cut_requests - of_first.cut_requests
+    # Of requests that all took less than one unit it tells a mean of 0: nothing bounds the ratio from above.
+    return (first_ms / (other_ms + traits.cut_us / 1000) * each / (each + fewer), first_ms / other_ms) if other_ms else None
 
 
 def _off(value_ms: float | None, within: Interval | None) -> int | None:
     return None if value_ms is None or within is None else within.bins_off(value_ms)
-
-
-def _delays(facts: Mapping[str, str]) -> bool:
-    """Whether a layout's radosgw has beast without tcp_nodelay, which is off where it is not named."""
-    fronts = [value for name, value in facts.items() if name.endswith("rgw_frontends")]
-    return any("beast" in value and "tcp_nodelay=1" not in value for value in fronts)
 
 
 def _place(row: Row) -> tuple[object, ...]:
@@ -234,9 +236,9 @@ def _step(row: Row) -> tuple[object, ...]:
     return row.layout, row.api, row.layer, row.workload, row.workers
 
 
-def _subject(name: str) -> str:
+def _subject(name: str, driver: DriverName) -> str:
     """The kind of requests without the driver that made them."""
-    return name.replace(" by Locust", "")
+    return name.replace(f" by {driver_label(driver)}", "")
 
 
 def _share(part: int, whole: int) -> str:

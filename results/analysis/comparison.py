@@ -14,7 +14,7 @@ from weighbridge.results.doubt import Doubt
 from weighbridge.results.figures import show_ratio
 from weighbridge.results.metrics import METRICS, MetricKey
 from weighbridge.results.statistics import Ratio
-from weighbridge.suites import Api, DriverName, Operation
+from weighbridge.suites import DEFAULT_DRIVER, Api, DriverName, Operation
 
 Verdict = Literal["better", "worse", "too small to matter", "not shown", "provisional", "not comparable"]
 """`better` and `worse`: the interval clears the practical threshold, corrected for all that is tested, and the noise floor.
@@ -36,7 +36,7 @@ class Effect(Record):
     workload: str
     operation: Operation
     api: Api
-    driver: DriverName = "locust"
+    driver: DriverName = DEFAULT_DRIVER
     about: str
     """What the requests are called: `64 kB reads`."""
     workers: int | None

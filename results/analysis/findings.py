@@ -16,16 +16,15 @@ from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparing import NO_TWINS, compare
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
 from weighbridge.results.analysis.contrast import comparable, reason
-from weighbridge.results.analysis.kinds import DRIVERS, Kind, kind_of, subjects
+from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.sentence import percent, told_apart
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt, PairDoubt, doubt_words, graves
 from weighbridge.results.figures import show_ratio
 from weighbridge.results.statistics import Ratio
-from weighbridge.suites import Api, Bounds, DriverName, Operation
+from weighbridge.suites import DEFAULT_DRIVER, Api, Bounds, DriverName, Operation
 
 __all__ = [
-    "DRIVERS",
     "NEAR",
     "Finding",
     "Kind",
@@ -56,7 +55,7 @@ class Finding(Record):
     workload: str
     operation: Operation
     api: Api
-    driver: DriverName = "locust"
+    driver: DriverName = DEFAULT_DRIVER
     workers: int | None
     baseline: str
     """The layout that all others are compared with: the first of the run."""

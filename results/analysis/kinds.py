@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 from weighbridge.common.quantities import show_bytes
 from weighbridge.results.analysis.steps.summary import WITH_BODIES, Row
+from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.suites import Api, DriverName, Operation
 
 _NOUNS: Final[dict[Operation, str]] = {
@@ -24,7 +25,6 @@ _APIS: Final[dict[Api, str]] = {
     "rbd": "RBD",
     "cephfs": "CephFS",
 }
-DRIVERS: Final[dict[DriverName, str]] = {"locust": "Locust", "cosbench": "COSBench", "rados": "Ceph’s benches", "fio": "fio"}
 
 Kind = tuple[str, Operation, Api, DriverName]
 """A kind of requests: workload, operation, API, and the driver that makes them."""
@@ -80,4 +80,4 @@ def requests_of(operation: Operation, object_size_bytes: float | None) -> str:
 def _subject(row: Row, *, api: bool, driver: bool) -> str:
     noun = requests_of(row.operation, row.object_size_bytes)
     noun = f"{noun} over {_APIS[row.api]}" if api else noun
-    return f"{noun} by {DRIVERS[row.driver]}" if driver else noun
+    return f"{noun} by {driver_label(row.driver)}" if driver else noun

@@ -12,7 +12,7 @@ from pydantic import Field, NonNegativeFloat, PositiveInt, model_validator
 
 from weighbridge.common.quantities import Count
 from weighbridge.common.record import Record
-from weighbridge.suites import Api, Operation
+from weighbridge.suites import Api, DriverName, Operation
 
 SCHEMA_VERSION: Final = 1
 """1: the first."""
@@ -172,7 +172,8 @@ class Measurement(Record):
     api: Api
     workload: str
     workers: Annotated[int, Field(ge=1)]
-    driver: Literal["locust-engine", "locust-sdk", "cosbench", "rados-bench", "rbd-bench", "fio-rbd", "fio"]
+    driver: DriverName
+    """The driver, or the one of its tools that made the figures: `DriverTraits.tools`."""
     started_at: str
     """UTC, ISO 8601, of the start of the window; for people, never for arithmetic."""
     window_s: WindowSeconds

@@ -8,7 +8,7 @@ from pydantic import Field, NonNegativeInt, model_validator
 
 from weighbridge.common.record import Record
 from weighbridge.results.record.measurement import Measurement
-from weighbridge.suites import Api, DriverName, Layer, RadosBenchOptions, Workload
+from weighbridge.suites import DEFAULT_DRIVER, Api, DriverName, Layer, RadosBenchOptions, Workload
 
 STEP_VERSION: Final = 1
 """1: the first."""
@@ -21,7 +21,7 @@ class Pass(Record):
     """Going through workloads on one deployment once: over which API, by which driver, at which layer."""
 
     api: Api
-    driver: DriverName = "locust"
+    driver: DriverName = DEFAULT_DRIVER
     layer: Layer | None = None
     """None: the gateway as its clients find it, or what the suite is about where it is about none."""
     workloads: tuple[Workload, ...]
@@ -37,7 +37,7 @@ class StepKey(Record):
     workload: Slug
     workers: Annotated[int, Field(ge=1)]
     repeat: NonNegativeInt
-    driver: DriverName = "locust"
+    driver: DriverName = DEFAULT_DRIVER
     layer: Layer | None = None
 
     @property
@@ -45,10 +45,10 @@ class StepKey(Record):
         """A name for files of this step alone, without an ending."""
         words = [self.layout, self.api, self.workload, f"w{self.workers}", f"r{self.repeat}"]
         words += [f"at-{self.layer}"] if self.layer is not None else []
-        return ".".join([*words, self.driver] if self.driver != "locust" else words)
+        return ".".join([*words, self.driver] if self.driver != DEFAULT_DRIVER else words)
 
     def __str__(self) -> str:
-        by = "" if self.driver == "locust" else f" by {self.driver}"
+        by = "" if self.driver == DEFAULT_DRIVER else f" by {self.driver}"
         at = "" if self.layer is None else f", layer {self.layer}"
         return f"{self.layout}, {self.api}{by}{at}, {self.workload}, {self.workers} workers, repeat {self.repeat + 1}"
 

@@ -26,13 +26,17 @@ from weighbridge.common.quantities import show_bytes
 
 def render(template: str, specs: Mapping[str, Mapping[str, Any]], **words: Any) -> str:
     """A page of one of the templates. `specs` are the Vega-Lite specs of its plots by the names that they have in it."""
-    return _environment().get_template(template).render(
-        **words,
-        policy=_policy(),
-        program=_program(),
-        fonts={weight: _font(name) for weight, name in ((400, "Inter-Regular.otf"), (600, "Inter-SemiBold.otf"))},
-        specs=_script_json(inert_all(specs)),
-        bundle=_bundle(),
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            **words,
+            policy=_policy(),
+            program=_program(),
+            fonts={weight: _font(name) for weight, name in ((400, "Inter-Regular.otf"), (600, "Inter-SemiBold.otf"))},
+            specs=_script_json(inert_all(specs)),
+            bundle=_bundle(),
+        )
     )
 
 

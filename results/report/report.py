@@ -12,7 +12,7 @@ from weighbridge.common.record import Record
 from weighbridge.results.analysis.agreement import Agreement
 from weighbridge.results.analysis.card import FigureCard, card_words, foremost
 from weighbridge.results.analysis.comparison import Comparison
-from weighbridge.results.analysis.findings import DRIVERS, Finding, headline, overall, subjects
+from weighbridge.results.analysis.findings import Finding, headline, overall, subjects
 from weighbridge.results.analysis.reasons import Reason
 from weighbridge.results.analysis.remedy import Remedy
 from weighbridge.results.analysis.sameness import sameness
@@ -26,6 +26,7 @@ from weighbridge.results.charts.recap_map import RECAP_MAP
 from weighbridge.results.charts.resource_chart import ResourceChart
 from weighbridge.results.figures import show_figure, show_ratio
 from weighbridge.results.record.attestation import Attested
+from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.results.record.manifest import Manifest, RunEvent, Sheet
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.report.agreement_table import agreement_table
@@ -109,7 +110,7 @@ def report(
         attested=sameness(attested, [layout.name for layout in plan.layouts], plan.twins),
         agreement=agreement_table(agreement, findings, layout_facts(manifest)),
         several_drivers=len({row.driver for row in rows}) > 1,
-        drivers=DRIVERS,
+        driver_label=driver_label,
         table=shown,
         columns=[
             number

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.findings import DRIVERS, subjects
+from weighbridge.results.analysis.findings import subjects
 from weighbridge.results.analysis.layers.staircase import INSIDE, LayerStep, Staircase, doubts, gaps, percent, staircase_csv
 from weighbridge.results.analysis.layers.staircases import beside
 from weighbridge.results.analysis.steps.summary import Row
@@ -15,6 +15,7 @@ from weighbridge.results.analysis.steps.use import limit_brief
 from weighbridge.results.charts.staircase_chart import StaircaseChart, staircase_chart
 from weighbridge.results.export.summary_csv import COLUMNS, summary_csv
 from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.results.record.resolved import PlannedLayout
 from weighbridge.results.record.store import write_whole
 
@@ -141,7 +142,7 @@ def _beside(row: Row, about: str, layers: Sequence[Row]) -> BesideLine:
         about=f"{about[:1].upper()}{about[1:]}",
         layout=row.layout,
         name=_BESIDE.get(row.layer or "", UNKNOWN),
-        by=DRIVERS[row.driver],
+        by=driver_label(row.driver),
         workers=str(row.workers),
         ops_s=show_figure(row.throughput_ops_s),
         mb_s=show_figure(row.bandwidth_mb_s),

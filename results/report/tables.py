@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.findings import DRIVERS
 from weighbridge.results.analysis.reasons import Reason, marks
 from weighbridge.results.analysis.steps.interval import Interval
 from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import limit_brief
 from weighbridge.results.figures import UNKNOWN, show_figure, show_ms
+from weighbridge.results.record.driver_traits import driver_label
 
 
 class TableColumn(Record):
@@ -159,7 +159,7 @@ def _line(row: Row, doubts: str) -> TableLine:
             row.operation,
             UNKNOWN if row.object_size_bytes is None else show_bytes(row.object_size_bytes),
             row.api,
-            DRIVERS[row.driver],
+            driver_label(row.driver),
             str(row.workers),
             row.layout,
             shown(row, "throughput"),
@@ -179,7 +179,7 @@ def _line(row: Row, doubts: str) -> TableLine:
             row.operation,
             row.object_size_bytes,
             row.api,
-            DRIVERS[row.driver],
+            driver_label(row.driver),
             row.workers,
             row.layout,
             row.throughput_ops_s,

@@ -8,17 +8,17 @@ from typing import Final
 
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.structure import Structure
-from weighbridge.results.analysis.kinds import DRIVERS
 from weighbridge.results.analysis.sameness import between, verdict
 from weighbridge.results.charts.chart_theme import Look
 from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.results.record.resolved import PlannedHost
 from weighbridge.results.slides.evidence import Evidence
 from weighbridge.results.slides.grid_fitting import SMALLEST_PT, lines_pt
 from weighbridge.results.slides.page import ROOM_PT, body_pt
 from weighbridge.results.slides.slide import Slide, SlideTable, TableCell
 from weighbridge.results.slides.words import counted, listed, spanned
-from weighbridge.suites import Suite
+from weighbridge.suites import DEFAULT_DRIVER, Suite
 
 ABREAST: Final = 6
 """Layouts side by side; more go on slides of their own."""
@@ -161,11 +161,11 @@ def _limits(host: PlannedHost) -> Iterator[str]:
 def _load(evidence: Evidence) -> str:
     """Who made the load, and how much of it."""
     suite = evidence.plan.suite
-    drivers = list(dict.fromkeys(DRIVERS[row.driver] for row in evidence.rows))
+    drivers = list(dict.fromkeys(driver_label(row.driver) for row in evidence.rows))
     counts = sorted({row.workers for row in evidence.rows})
     windows = sorted({workload.runtime for workload in suite.workloads})
     length = f"{windows[0]:g} s" if windows[0] == windows[-1] else f"{windows[0]:g} to {windows[-1]:g} s"
-    by = listed(drivers) if drivers else DRIVERS["locust"]
+    by = listed(drivers) if drivers else driver_label(DEFAULT_DRIVER)
     who = spanned(counts) if counts else "no workers"
     return f"{by}, {who}, each with one request outstanding; {counted(suite.repeats, 'repeat')} of {length}"
 

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.quantities import Seconds
 from weighbridge.common.record import Record
-from weighbridge.suites.suite import Bounds, Every, Suite, every
+from weighbridge.suites.suite import DEFAULT_DRIVER, Bounds, Every, Suite, every
 from weighbridge.suites.tuning.objective import Objective
 from weighbridge.suites.tuning.parameter import Parameter
 from weighbridge.suites.workload import Name, Workload
@@ -190,7 +190,7 @@ class Tuning(Record):
             "about": self.about,
             "api": (api,),
             "workloads": tuple(workloads),
-            "driver": "locust",
+            "driver": DEFAULT_DRIVER,
             "layers": (),
             "age": None,
             "repeats": self.trials.most,

@@ -4,8 +4,12 @@ from typing import Any
 
 import pytest
 
-from weighbridge.drivers.fitness import unfit
-from weighbridge.suites import Workload
+from weighbridge.drivers.kind import KINDS
+from weighbridge.suites import Api, Workload
+
+
+def unfit(some: Workload, api: Api, driver: str) -> tuple[str, ...]:
+    return KINDS[driver].unfit(some, api)
 
 
 def workload(**changed: Any) -> Workload:

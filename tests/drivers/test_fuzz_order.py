@@ -13,6 +13,7 @@ from made_up import fake_measurement
 from tests.mutation import Dice, bounded, cases, tried, wrong_json
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
+from weighbridge.drivers.cosbench.site import COSBENCH_ORDER, CosbenchSetup, CosbenchSite
 from weighbridge.drivers.driver import GaveUp
 from weighbridge.drivers.order import (
     EVENT,
@@ -22,7 +23,6 @@ from weighbridge.drivers.order import (
     AgeRound,
     Cleaned,
     Cleanup,
-    CosbenchSite,
     Event,
     Failed,
     KeptFile,
@@ -48,7 +48,7 @@ TARGET: Final = Endpoint(api="s3", url="http://10.0.0.1:8080", user="me", key=Se
 RING: Final = Ring(disks=(DISK,), table=((0, 0),), part_power=1, hash_prefix=SecretStr("a"), hash_suffix=SecretStr("b"))
 SITE: Final = CosbenchSite(controller="http://10.0.0.1:19088/controller", archive="/var/archive")
 ORDERS: Final[tuple[Order, ...]] = (
-    Setup(target=TARGET, bucket_prefix="wb-a", seed=1, cosbench=SITE),
+    Setup(target=TARGET, bucket_prefix="wb-a", seed=1),
     Setup(target=Endpoint(api="swift", url="http://10.0.0.1:8080/AUTH_a", user="AUTH_a"), ring=RING, bucket_prefix="wb-a", seed=1),
     Prepare(workload=WORKLOAD),
     Step(workload=WORKLOAD, workers=2),
@@ -68,7 +68,9 @@ EVENTS: Final[tuple[Event, ...]] = (
          seconds=1.0, fingerprint="00ff"),
     Failed(message="no such host", kept=KEPT),
 )  # fmt: skip
+COSBENCH_SETUP: Final = CosbenchSetup(target=TARGET, bucket_prefix="wb-a", seed=1, site=SITE)
 DOCUMENTS: Final = {
+    "cosbench": (COSBENCH_ORDER, [one.model_dump(mode="json") for one in (COSBENCH_SETUP, *ORDERS[2:])]),
     "order": (ORDER, [one.model_dump(mode="json") for one in ORDERS]),
     "event": (EVENT, [one.model_dump(mode="json") for one in EVENTS]),
 }

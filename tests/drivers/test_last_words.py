@@ -13,14 +13,19 @@ import weighbridge.drivers.cosbench.loop
 import weighbridge.drivers.locust.loop
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.drivers.cosbench.ending import EndRequest
-from weighbridge.drivers.order import CosbenchSite, Event, Failed, Setup
+from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
+from weighbridge.drivers.order import Event, Failed, Setup
 
 TARGET = Endpoint(api="s3", url="http://127.0.0.1:9", user="u", key=SecretStr("planted-key"), token=SecretStr("planted/token"))
 SITE = CosbenchSite(controller="http://127.0.0.1:9", archive="/nowhere", password=SecretStr("planted-password"))
-SETUP = Setup(target=TARGET, bucket_prefix="wb-x", seed=1, cosbench=SITE)
+SETUP = Setup(target=TARGET, bucket_prefix="wb-x", seed=1)
 
 
 def raises(*_: Any) -> None:
+    raise ValueError("Invalid header value b'planted-key' of planted%2Ftoken")
+
+
+def raises_more(*_: Any) -> None:
     raise ValueError("Invalid header value b'planted-key' of planted%2Ftoken by 'planted-password'")
 
 
@@ -32,9 +37,9 @@ def by_locust(said: list[Event], monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def by_cosbench(said: list[Event], monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(weighbridge.drivers.cosbench.loop, "Cosbench", raises)
+    monkeypatch.setattr(weighbridge.drivers.cosbench.loop, "Cosbench", raises_more)
     inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    inbox.put(SETUP.model_dump_json().encode())
+    inbox.put(CosbenchSetup(**dict(SETUP), site=SITE).model_dump_json().encode())
     return weighbridge.drivers.cosbench.loop.CosbenchLoop(inbox, said.append, EndRequest()).run()
 
 

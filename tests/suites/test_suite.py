@@ -147,3 +147,31 @@ def test_a_workload_goes_through_json_and_comes_back_the_same() -> None:
 def test_a_record_cannot_be_changed() -> None:
     with pytest.raises(ValidationError):
         suite_of(GOOD).workloads[0].runtime = 1.0  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("driver", "drivers"),
+    [("locust", ("locust",)), ("both", ("locust", "cosbench")), ("cosbench, locust", ("cosbench", "locust"))],
+)
+def test_a_suite_names_one_driver_or_two(driver: str, drivers: tuple[str, ...]) -> None:
+    assert suite_of(f"{GOOD}driver: {driver}\n").drivers == drivers
+
+
+@pytest.mark.parametrize(
+    ("driver", "why"),
+    [
+        ("locusts", "trial.yaml:10:9: driver: no driver 'locusts' (did you mean 'locust'?)"),
+        ("locust,locust", "trial.yaml:10:9: driver: one driver or two are named"),
+        ("locust,cosbench,fio", "trial.yaml:10:9: driver: one driver or two are named"),
+    ],
+)
+def test_a_driver_that_is_not_installed_is_refused_in_its_place_and_on_a_command_line(driver: str, why: str) -> None:
+    with pytest.raises(DocumentError) as faults:
+        suite_of(f"{GOOD}driver: {driver}\n")
+    assert why in str(faults.value)
+    with pytest.raises(UsageError, match="driver"):
+        suite_of(GOOD).changed(driver=driver)
+
+
+def test_of_a_run_that_is_read_a_driver_need_not_be_installed() -> None:
+    assert Suite.model_validate({**suite_of(GOOD).model_dump(), "driver": "strange"}).drivers == ("strange",)

@@ -10,7 +10,9 @@ from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.common.host import Host, Service
 from weighbridge.common.record import Record
+from weighbridge.conductor.opening import DriverSettings
 from weighbridge.conductor.plan import Plan, make_plan
+from weighbridge.drivers.locust.kind import LocustModule
 from weighbridge.gateways.gateway import Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.store import RunStore
@@ -20,7 +22,10 @@ from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.layout import Layout
 from weighbridge.topologies.loader import Planned
 
-FAKE_DRIVER = ("tests.support.fake_driver",)
+
+def by_fake(*arguments: str) -> DriverSettings:
+    """Settings by which the driver that makes its measurements up stands for Locust's."""
+    return {"locust": LocustModule(module=("tests.support.fake_driver", *arguments))}
 
 
 class Nothing(Record):

@@ -20,8 +20,8 @@ from weighbridge.common.errors import DriverError, ServiceFailed, UsageError
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
-from weighbridge.conductor.opening import Opened
 from weighbridge.drivers.driver import Heard
+from weighbridge.drivers.kind import Opened
 from weighbridge.drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Setup, Step
 from weighbridge.gateways.gateway import Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing
 from weighbridge.results.record.measurement import Load, Measurement

@@ -11,7 +11,7 @@ from weighbridge.conductor.ask_osds import ask_osds
 from weighbridge.conductor.opening import opened
 from weighbridge.drivers.driver import GaveUp
 from weighbridge.drivers.order import Cleanup, Prepare, Step
-from weighbridge.results.analysis.steps.validity import BESIDE_GATEWAY
+from weighbridge.results.record.driver_traits import traits_of
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.step import Pass
@@ -90,7 +90,7 @@ def measured(ceph: Deployment, folder: Path, api: Api, driver: str) -> list[Meas
 def test_a_layer_is_written_and_read_and_left_as_it_was(
     ceph: Deployment, tmp_path: Path, api: Api, driver: str, named: str
 ) -> None:
-    assert named in BESIDE_GATEWAY
+    assert traits_of(named).beside_gateway
     put, get, scan = measured(ceph, tmp_path, api, driver)
     for one in (put, get, scan):
         (tally,) = one.tallies

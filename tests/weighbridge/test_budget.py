@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from stub_run import FAKE_DRIVER, SUITE, Run
+from stub_run import SUITE, Run, by_fake
 from weighbridge.budget import SHORTEST_WINDOW_S, Budgeted, claim, comparisons_of, fit, sentences
 from weighbridge.command import weighbridge
 from weighbridge.common.errors import UsageError
@@ -105,7 +105,7 @@ def test_the_spread_of_this_machine_is_that_of_its_newest_run_that_tells_one(tmp
     for repeats, facts in ((3, sheet), (1, sheet), (3, sheet.model_copy(update={"facts": {**sheet.facts, "cpu": "another"}}))):
         one = Run(tmp_path / str(len(made)), repeats=repeats)
         store = RunStore.create(here, plan_yaml="", plan=one.plan(), suite="trial", sheets=[facts])
-        Conductor(one.plan(), one.planned, store, Unseen(), one.place, driver=FAKE_DRIVER).run()
+        Conductor(one.plan(), one.planned, store, Unseen(), one.place, settings=by_fake()).run()
         made.append(store.folder.rename(here / f"{len(made)}-run"))
     told = spread_here(here, run.hardware)
     rows = RunData(made[0]).rows

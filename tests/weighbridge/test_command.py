@@ -13,10 +13,11 @@ from click.testing import CliRunner
 
 from stub_run import Run
 from weighbridge.cli import compare, resume
-from weighbridge.cli.compare import cosbench_site
 from weighbridge.command import Verbs
 from weighbridge.common.errors import MissingMeans, UsageError
+from weighbridge.conductor.opening import settings_of
 from weighbridge.drivers.cosbench import installation
+from weighbridge.drivers.cosbench.site import CosbenchSite
 from weighbridge.surroundings import place
 from weighbridge.topologies.deployment import Stands, deploy
 from weighbridge.topologies.lab.daemons import keep
@@ -198,10 +199,11 @@ def test_a_cosbench_that_hosts_of_the_lab_do_not_see_is_refused_before_anything_
             home = tmp_path / "elsewhere"
         monkeypatch.setenv("COSBENCH_HOME", str(home))
         with pytest.raises(UsageError, match=r"client hosts of the lab do not see it: they have /tmp.* of their own") as refused:
-            cosbench_site(None, None, lab=True)
+            settings_of(["cosbench"], {}, lab=True)
         assert str(home) in str(refused.value)
         assert refused.value.exit_code == 2
-        site = cosbench_site(None, None, lab=False)
+        site = settings_of(["cosbench"], {}, lab=False)["cosbench"]
+        assert isinstance(site, CosbenchSite)
         assert site.home == str(home)
 
 

@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stub_run import FAKE_DRIVER, StubGateway
+from stub_run import StubGateway, by_fake
+from weighbridge import run as running
 from weighbridge.command import main
 from weighbridge.common.registry import Registry
 from weighbridge.conductor import telemetry
@@ -25,7 +27,6 @@ from weighbridge.results.charts.gallery import Gallery
 from weighbridge.results.charts.resource_chart import resource_chart
 from weighbridge.results.record import store as storing
 from weighbridge.results.record.store import RunStore
-from weighbridge.run import Doing
 from weighbridge.topologies import loader
 from weighbridge.topologies.fake import FakeHost, FakeHosts
 
@@ -153,7 +154,7 @@ POINTS = [
 def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, ...]]:
     """A place of its own, two layouts, and what compares them, by a driver that makes its measurements up."""
     monkeypatch.setattr(loader, "STORES", Registry("none", "gateway", own={"stub": StubGateway}))
-    monkeypatch.setattr(Doing.__init__, "__defaults__", (None, None, True, FAKE_DRIVER))
+    monkeypatch.setattr(running, "Doing", partial(running.Doing, settings=by_fake()))
     # Pictures have tests of their own, and take longer than all the rest.
     monkeypatch.setattr(derivation, "gallery", lambda *_: Gallery(charts=(), figures=(), resources=resource_chart((), (), LIGHT)))
     monkeypatch.setenv("WEIGHBRIDGE_HOME", str(tmp_path / "home"))

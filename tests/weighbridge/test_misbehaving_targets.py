@@ -53,7 +53,8 @@ import sys
 from functools import partial
 from weighbridge import run
 from weighbridge.command import main
-run.Doing = partial(run.Doing, locust=("tests.weighbridge.impatient_locust",))
+from weighbridge.drivers.locust.kind import LocustModule
+run.Doing = partial(run.Doing, settings={"locust": LocustModule(module=("tests.weighbridge.impatient_locust",))})
 main()
 """
 WORKLOAD = """

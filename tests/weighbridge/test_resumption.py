@@ -26,10 +26,10 @@ from weighbridge.conductor import further
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.interruption import Interrupted
-from weighbridge.conductor.opening import Opened
 from weighbridge.conductor.pace import TimeAllowance
 from weighbridge.conductor.plan import Plan, make_plan, twin_of
 from weighbridge.drivers.driver import Heard
+from weighbridge.drivers.kind import Opened
 from weighbridge.drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Setup, Step
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.results.record.attestation import Attested

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import click
 
-from weighbridge.cli.options import archive_place, console_url, hardware, influx, named, pictures, seconds, shown
+from weighbridge.cli.options import drivers_own, hardware, influx, named, pictures, seconds, shown
 from weighbridge.common.errors import EXIT_FINE, EXIT_INVALID, EXIT_TARGET, UsageError
-from weighbridge.common.home import IMPORTED_FROM
 from weighbridge.common.layers import LAYERS
+from weighbridge.drivers.kind import KINDS
 
 if TYPE_CHECKING:
-    from weighbridge.drivers.order import CosbenchSite
     from weighbridge.results.influx.server import InfluxServer
     from weighbridge.results.record.step import StepResult
 
 
+@drivers_own
 @click.command("compare")
 @shown("--suite", default="quick", metavar="FILE", callback=named, help="Suite file, or the name of one that ships.")
 @click.option(
@@ -31,18 +30,13 @@ if TYPE_CHECKING:
     help="Layouts to compare, with commas between (default: the suite's): NAME[@RELEASE][:KEY=VALUE]..., or files.",
 )
 @hardware
-@click.option("--driver", type=click.Choice(["locust", "cosbench", "both"]), help="What makes the load (default: the suite's).")
 @click.option(
-    "--cosbench",
-    metavar="URL",
-    callback=console_url,
-    help="A COSBench controller that runs, http://HOST:19088/controller (default: $COSBENCH_HOME).",
-)
-@click.option(
-    "--cosbench-archive",
-    metavar="DIR",
-    callback=archive_place,
-    help="Where that controller's archive can be read: a folder, or ssh://USER@HOST/DIR.",
+    "--driver",
+    metavar="A[,B]",
+    callback=named,
+    help="What makes the load, or two in turn (default: the suite's): "
+    + ", ".join(name for name, kind in KINDS.items() if kind.apis)
+    + "; both is locust,cosbench.",
 )
 @click.option("--layers", metavar="A,B", help="Layers to measure besides (default: the suite's): " + ", ".join(LAYERS) + ".")
 @click.option("--repeats", type=click.IntRange(1, 1000), help="Visits of every step (default: the suite's); a claim needs 5.")
@@ -76,8 +70,6 @@ def command(
     layouts: str | None,
     hardware: str | None,
     driver: str | None,
-    cosbench: str | None,
-    cosbench_archive: str | None,
     layers: str | None,
     repeats: int | None,
     budget: float | None,
@@ -88,6 +80,7 @@ def command(
     influx: InfluxServer | None,
     pictures: bool,
     out: Path,
+    own: Mapping[str, object],
 ) -> int:
     """Stand layouts up one after the other on identical hosts, replay a suite on each, and say which was faster, by how much."""
     from weighbridge.topologies.reference import split  # noqa: PLC0415 - heavy rooms are imported by what needs them
@@ -99,8 +92,6 @@ def command(
         names,
         hardware,
         driver=driver,
-        cosbench=cosbench,
-        cosbench_archive=cosbench_archive,
         layers=below,
         repeats=repeats,
         budget_s=budget,
@@ -111,6 +102,7 @@ def command(
         influx=influx,
         pictures=pictures,
         out=out,
+        own=own,
     )
 
 
@@ -120,8 +112,6 @@ def compare(
     hardware: str | None,
     *,
     driver: str | None = None,
-    cosbench: str | None = None,
-    cosbench_archive: str | None = None,
     layers: list[str] | None = None,
     repeats: int | None = None,
     budget_s: float | None = None,
@@ -132,8 +122,9 @@ def compare(
     influx: InfluxServer | None = None,
     pictures: bool = True,
     out: Path,
+    own: Mapping[str, object] = MappingProxyType({}),
 ) -> int:
-    """Run a comparison and print its table; returns the exit code.
+    """Run a comparison and print its table; returns the exit code. `own` are options that drivers have declared.
 
     Raises UsageError before anything is started when something asked for cannot be done; any other WeighbridgeError when
     a gateway could not be stood up, all of it then being taken away again.
@@ -154,8 +145,6 @@ def compare(
         raise UsageError("--budget and --repeats both say how often everything is measured", advice=advice)
     chosen = selection.select(suite, layouts, hardware)
     asked = chosen.suite.changed(repeats=repeats, driver=driver, layers=layers)
-    by_cosbench = asked.driver != "locust"
-    site = cosbench_site(cosbench, cosbench_archive, lab=chosen.hardware.of.contained) if by_cosbench else None
     if profile is not None and chosen.hardware.of.by_ssh:
         raise UsageError(
             f"--profile sees the processes of containers that this machine raised; the hosts of {chosen.hardware.name!r} are real",
@@ -178,50 +167,10 @@ def compare(
         plan = budgeted.plan
         for sentence in sentences(budgeted, budget_s, spread_here(out, chosen.hardware)):
             screen.print(sentence, markup=False, highlight=False, soft_wrap=True)
-    doing = Doing(place(), screen, site, influx, pictures=pictures)
+    doing = Doing(place(), screen, influx, pictures=pictures, own=own)
     derived, steps = run(plan, arms, doing, out=out, text=text, attest=attest, profile=step)
     conclude(derived, screen, pictures=pictures)
     return exit_code(steps, comparable=derived.comparable)
-
-
-def cosbench_site(controller: str | None, archive: str | None, *, lab: bool) -> CosbenchSite:
-    """Where COSBench is: as the options say, else the installation that $COSBENCH_HOME names, if it is one. Raises UsageError.
-
-    `lab`: it is to run on hosts of the lab, which have folders of their own in place of some of this machine's.
-    """
-    from pydantic import ValidationError  # noqa: PLC0415 - as above
-
-    from weighbridge.drivers.cosbench import installation  # noqa: PLC0415
-    from weighbridge.drivers.order import CosbenchSite  # noqa: PLC0415
-
-    home = os.environ.get("COSBENCH_HOME") if controller is None else None
-    user = {name: value for name in ("user", "password", "auth") if (value := os.environ.get(f"COSBENCH_{name.upper()}"))}
-    if home is not None:
-        installation.check(Path(home))
-        if lab:
-            _seen_by_clients(Path(home))
-    try:
-        return CosbenchSite.model_validate({"controller": controller, "archive": archive, "home": home, **user})
-    except ValidationError as error:
-        reason = error.errors(include_url=False, include_input=False)[0]["msg"].removeprefix("Value error, ")
-        advice = "Give --cosbench and --cosbench-archive, or set COSBENCH_HOME to the folder of an installation."
-        raise UsageError(reason, advice=advice) from None
-
-
-def _seen_by_clients(home: Path) -> None:
-    """Raise UsageError for a folder that client hosts of the lab do not see, by its own path or by where its links lead."""
-    from weighbridge.topologies.lab.bundle import OWN_FOLDERS  # noqa: PLC0415 - as above
-
-    real = home.resolve()
-    if any(real.is_relative_to(shown) for shown in (IMPORTED_FROM, Path(sys.prefix))):
-        return  # this project is shown to clients wherever it is
-    for own in OWN_FOLDERS:
-        if real.is_relative_to(own) or home.absolute().is_relative_to(own):
-            leads = "" if real == home.absolute() else f", which is {real},"
-            raise UsageError(
-                f"COSBENCH_HOME is {home}{leads} and client hosts of the lab do not see it: they have {own} of their own",
-                advice="Move COSBench to a folder outside of " + ", ".join(OWN_FOLDERS) + ", such as /opt/cosbench.",
-            )
 
 
 def exit_code(steps: Iterable[StepResult], *, comparable: bool) -> int:

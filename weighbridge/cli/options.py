@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from weighbridge.common.errors import UsageError
-from weighbridge.common.plain_url import folder_or_ssh_place, without_query
-
 if TYPE_CHECKING:
     from weighbridge.results.influx.server import InfluxServer
-
-Callback = Callable[[click.Context, click.Parameter, str | None], str | None]
 
 shown = functools.partial(click.option, show_default=True)
 """An option whose default is part of its help."""
@@ -51,27 +45,21 @@ def influx_server(_context: click.Context, _parameter: click.Parameter, value: s
     return InfluxServer.parse(value)
 
 
-def _told_everywhere(check: Callable[[str], str], head: str, advice: str) -> Callback:
-    """The callback of an option that every report shows: nothing may stand in it that opens anything. `check` raises ValueError."""
+def drivers_own(verb: click.Command) -> click.Command:
+    """A verb with the options besides that installed drivers declare; it gets them together as `own`, by their names."""
+    from weighbridge.drivers.kind import KINDS  # noqa: PLC0415 - verbs that run nothing want no driver
 
-    def checked(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-        try:
-            return None if value is None else check(value)
-        except ValueError as error:
-            raise UsageError(f"{head} {error}", advice=advice) from None
+    options = [option for kind in KINDS.values() for option in kind.options]
+    run = verb.callback
 
-    return checked
+    @functools.wraps(run or drivers_own)
+    def called(**given: Any) -> Any:
+        own = {option.name: given.pop(option.name or "") for option in options}
+        return None if run is None else run(**given, own=own)
 
-
-console_url = _told_everywhere(
-    without_query, "--cosbench: the URL", "User and password of its console are given as $COSBENCH_USER and $COSBENCH_PASSWORD."
-)
-"""The callback of an option that names COSBench's controller."""
-
-archive_place = _told_everywhere(
-    folder_or_ssh_place, "--cosbench-archive:", "ssh lets this user in by a key of ~/.ssh or of its agent."
-)
-"""The callback of an option that names the folder of COSBench's archive."""
+    verb.params += options
+    verb.callback = called
+    return verb
 
 
 influx = click.option(

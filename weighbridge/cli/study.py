@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from weighbridge.cli.options import influx, named, shown
+from weighbridge.cli.options import drivers_own, influx, named, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from weighbridge.study import PreparedStudy
 
 
+@drivers_own
 @click.command("study")
 @click.argument("name", required=False)
 @shown(
@@ -48,6 +51,7 @@ def command(
     out: Path,
     listed: bool,
     dry_run: bool,
+    own: Mapping[str, object],
 ) -> int | None:
     """Replay a published study: its layouts, its workloads, its table, its map of what changed, its figures beside ours.
 
@@ -68,10 +72,18 @@ def command(
     if dry_run:
         print_plan(chosen, screen)
         return None
-    return replay(chosen, screen, attest=attest, influx=influx, out=out)
+    return replay(chosen, screen, attest=attest, influx=influx, out=out, own=own)
 
 
-def replay(chosen: PreparedStudy, screen: Console, *, attest: bool, influx: InfluxServer | None = None, out: Path) -> int:
+def replay(
+    chosen: PreparedStudy,
+    screen: Console,
+    *,
+    attest: bool,
+    influx: InfluxServer | None = None,
+    out: Path,
+    own: Mapping[str, object] = MappingProxyType({}),
+) -> int:
     """Run a study and print what it came to; returns the exit code. Raises as `weighbridge.run.run` does."""
     from weighbridge.cli.compare import exit_code  # noqa: PLC0415
     from weighbridge.conclusion import conclude  # noqa: PLC0415
@@ -85,7 +97,7 @@ def replay(chosen: PreparedStudy, screen: Console, *, attest: bool, influx: Infl
         write_whole(store.folder / FILE, told.model_dump_json(indent=1) + "\n")
 
     screen.print(f"{chosen.study.name}: {chosen.brief}", markup=False, highlight=False)
-    doing = Doing(place(), screen, influx=influx)
+    doing = Doing(place(), screen, influx, own=own)
     derived, steps = run(chosen.plan, chosen.planned, doing, out=out, text=chosen.text, attest=attest, begun=begun)
     conclude(derived, screen, pictures=doing.pictures)
     return exit_code(steps, comparable=derived.comparable)

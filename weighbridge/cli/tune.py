@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import click
 
-from weighbridge.cli.options import pictures, seconds, shown
+from weighbridge.cli.options import drivers_own, pictures, seconds, shown
 from weighbridge.common.errors import EXIT_FINE, EXIT_INVALID, UsageError
 from weighbridge.common.paths import is_file
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from weighbridge.tuning.session import TuningOutcome
 
 
+@drivers_own
 @click.command("tune")
 @click.argument("tuning", required=False)
 @click.option(
@@ -55,6 +58,7 @@ def command(
     out: Path,
     listed: bool,
     dry_run: bool,
+    own: Mapping[str, object],
 ) -> int | None:
     """Try settings of a layout against the layout as it is, and say which help, by how much, and how sure that is.
 
@@ -72,35 +76,49 @@ def command(
     changes = Changes(hardware=hardware, strategy=strategy, budget_s=budget, confirm=confirm, seed=seed)
     if again:
         facts = tuple(word.strip() for word in despite.split(",") if word.strip())
-        return resume(_folder(tuning, changes, out), screen, despite=facts, budget_s=budget, pictures=pictures)
+        return resume(_folder(tuning, changes, out), screen, despite=facts, budget_s=budget, pictures=pictures, own=own)
     if is_file(Path(tuning) / "manifest.json"):
         raise UsageError(f"{tuning}: is a run", advice=f"To go on with it: weighbridge tune {tuning} --resume")
     chosen = ready(*read(tuning, changes), say=lambda words: screen.print(words, markup=False, highlight=False, soft_wrap=True))
     if dry_run:
         print_arms(chosen, screen, attest=attest)
         return None
-    return tune(chosen, screen, attest=attest, pictures=pictures, out=out)
+    return tune(chosen, screen, attest=attest, pictures=pictures, out=out, own=own)
 
 
-def tune(chosen: PreparedTuning, screen: Console, *, attest: bool, pictures: bool = True, out: Path) -> int:
+def tune(
+    chosen: PreparedTuning,
+    screen: Console,
+    *,
+    attest: bool,
+    pictures: bool = True,
+    out: Path,
+    own: Mapping[str, object] = MappingProxyType({}),
+) -> int:
     """Do a tuning and print what it came to; returns the exit code. Raises as `weighbridge.tuning.session.tune` does."""
     from weighbridge.run import Doing  # noqa: PLC0415 - as above
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.tuning import session  # noqa: PLC0415
 
-    done = session.tune(chosen, Doing(place(), screen, pictures=pictures), out=out, attest=attest)
+    done = session.tune(chosen, Doing(place(), screen, pictures=pictures, own=own), out=out, attest=attest)
     return _told(done, screen, pictures=pictures)
 
 
 def resume(
-    folder: Path, screen: Console, *, despite: tuple[str, ...] = (), budget_s: float | None = None, pictures: bool = True
+    folder: Path,
+    screen: Console,
+    *,
+    despite: tuple[str, ...] = (),
+    budget_s: float | None = None,
+    pictures: bool = True,
+    own: Mapping[str, object] = MappingProxyType({}),
 ) -> int:
     """Go on with the run of a tuning and print what it came to; returns the exit code. Raises as `session.resume` does."""
     from weighbridge.run import Doing  # noqa: PLC0415 - as above
     from weighbridge.surroundings import place  # noqa: PLC0415
     from weighbridge.tuning import session  # noqa: PLC0415
 
-    doing = Doing(place(), screen, pictures=pictures)
+    doing = Doing(place(), screen, pictures=pictures, own=own)
     return _told(session.resume(folder, doing, despite=despite, budget_s=budget_s), screen, pictures=pictures)
 
 

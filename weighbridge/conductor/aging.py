@@ -7,7 +7,7 @@ from pathlib import Path
 
 from weighbridge.common.errors import TargetError
 from weighbridge.common.quantities import show_bytes
-from weighbridge.conductor.opening import LOCUST, opened
+from weighbridge.conductor.opening import NO_SETTINGS, DriverSettings, opened
 from weighbridge.drivers.driver import Heard
 from weighbridge.drivers.order import AgeBuckets, Aged
 from weighbridge.drivers.process import DriverProcess
@@ -76,14 +76,14 @@ def age(
     prefix: str,
     log: Path,
     heard: Heard,
-    command: Sequence[str] = LOCUST,
+    settings: DriverSettings = NO_SETTINGS,
 ) -> Aged:
     """Have a driver do it, over the first API that the suite and the gateway both have. Raises DriverError."""
     known = [endpoint.api for endpoint in deployment.endpoints]
     api = next((api for api in suite.api if api in known), known[0])
     way = Pass(api=api, workloads=())
-    with opened(deployment, suite, way, prefix=prefix + MARK, log=log, locust=command, alone=True) as ready:
-        assert isinstance(ready.driver, DriverProcess)  # noqa: S101 - Locust is a process
+    with opened(deployment, suite, way, prefix=prefix + MARK, log=log, settings=settings, alone=True) as ready:
+        assert isinstance(ready.driver, DriverProcess)  # noqa: S101 - the default driver is a process
         return ready.driver.age(order, heard)
 
 

@@ -9,18 +9,18 @@ from weighbridge.common.errors import WeighbridgeError
 from weighbridge.conductor import aging
 from weighbridge.conductor.opening import prefix_of
 from weighbridge.conductor.plan import Plan
+from weighbridge.drivers.kind import KINDS
 from weighbridge.topologies.deployment import Deployment
 
 
 def buckets_of(plan: Plan, prefix: str) -> tuple[str, ...]:
     """All buckets that a run of this prefix may make on a gateway."""
-    # COSBench counts from 1, everything else from 0.
     names = [
-        f"{prefix_of(prefix, way)}-{one.name}-{index}"
+        f"{prefix_of(prefix, way)}-{one.name}-{KINDS.get_or_refuse(way.driver).first_bucket + index}"
         for ways in plan.passes.values()
         for way in ways
         for one in way.workloads
-        for index in range(one.objects.containers + (way.driver == "cosbench"))
+        for index in range(one.objects.containers)
     ]
     return tuple(dict.fromkeys([*aging.buckets(plan.suite, prefix), *names]))
 

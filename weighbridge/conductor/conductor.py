@@ -16,7 +16,7 @@ from weighbridge.conductor.ask_osds import ask_osds
 from weighbridge.conductor.clearing import buckets_of, clearing
 from weighbridge.conductor.further import next_block
 from weighbridge.conductor.measuring import Display, Measuring, dead
-from weighbridge.conductor.opening import LOCUST, opened
+from weighbridge.conductor.opening import NO_SETTINGS, DriverSettings, opened
 from weighbridge.conductor.pace import Pace, TimeAllowance, show_duration, work_of
 from weighbridge.conductor.passes import asked_of_hosts, wants_tools
 from weighbridge.conductor.plan import Plan, StepTurn, Visit
@@ -24,11 +24,11 @@ from weighbridge.conductor.profiling import Profiler
 from weighbridge.conductor.quiet import Quiet
 from weighbridge.conductor.telemetry import Watch
 from weighbridge.drivers.driver import Driver, GaveUp
-from weighbridge.drivers.order import CosbenchSite
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.manifest import BUSY, UNEVEN, Sheet
 from weighbridge.results.record.step import Pass, StepKey
 from weighbridge.results.record.store import RunStore
+from weighbridge.suites import DEFAULT_DRIVER
 from weighbridge.topologies.attestation import Attestation
 from weighbridge.topologies.deployment import Deployment, StatePlace, deploy
 from weighbridge.topologies.loader import Planned
@@ -44,7 +44,7 @@ FURTHER: Final = "further"
 class Conductor:
     """Runs a plan into a run folder, or what that folder lacks of it: steps that are whole there are not measured again.
 
-    `driver` is the module that Locust's driver is, with its arguments; `attest`: measure the hosts too; `allowance` is the time
+    `settings` are drivers' own; `attest`: measure the hosts too; `allowance` is the time
     the run may take; `quiet` waits before each deployment for the machine to be quiet; `further` is the time for blocks beyond the
     plan, and `grown` is told of a plan that has one more.
     """
@@ -57,8 +57,7 @@ class Conductor:
         display: Display,
         place: StatePlace,
         *,
-        driver: Sequence[str] = LOCUST,
-        cosbench: CosbenchSite | None = None,
+        settings: DriverSettings = NO_SETTINGS,
         attest: bool = False,
         profiler: Profiler | None = None,
         pace: Pace | None = None,
@@ -73,8 +72,7 @@ class Conductor:
         self._store = store
         self._display = display
         self._place = place
-        self._driver = tuple(driver)
-        self._cosbench = cosbench
+        self._settings = settings
         self._attest = attest
         self._allowance = allowance
         self._quiet = quiet
@@ -263,7 +261,7 @@ class Conductor:
             order = aging.order_of(self._suite, room, shutil.disk_usage(self._place.home).free if lab else None)
             heard = self._display.progress
             with self._pace.doing("age", visit):
-                aged = aging.age(deployment, self._suite, order, prefix=self._prefix, log=log, heard=heard, command=self._driver)
+                aged = aging.age(deployment, self._suite, order, prefix=self._prefix, log=log, heard=heard, settings=self._settings)
             self._measuring.note("aged", deployment, aging.told(order, aged, room))
             self._measuring.note("settled", deployment, deployment.standing.settle())
             deployment.check()
@@ -324,7 +322,7 @@ class Conductor:
     def _driving(self, deployment: Deployment, visit: Visit, one: Pass) -> Iterator[Driver]:
         log = self._store.logs / f"driver-{_called(visit, one)}.log"
         opening = partial(opened, deployment, self._suite, one, prefix=self._prefix, log=log)
-        with opening(locust=self._driver, cosbench=self._cosbench) as ready:
+        with opening(settings=self._settings) as ready:
             self._store.add_facts([Sheet(title="driver", facts=dict(ready.versions))])
             yield ready.driver
 
@@ -389,5 +387,5 @@ def _one_a_driver(turns: Sequence[StepTurn]) -> list[StepTurn]:
 
 def _called(visit: Visit, one: Pass) -> str:
     """What files about a pass are called."""
-    words = [visit.layout, one.api, one.layer or "", one.driver if one.driver != "locust" else "", str(visit.repeat)]
+    words = [visit.layout, one.api, one.layer or "", one.driver if one.driver != DEFAULT_DRIVER else "", str(visit.repeat)]
     return "-".join(word for word in words if word)

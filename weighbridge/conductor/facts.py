@@ -7,10 +7,11 @@ import platform
 from importlib import metadata
 from pathlib import Path
 
+from weighbridge.drivers.kind import KINDS
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.sysctls import RECORDED
 
-PACKAGES = ("locust", "boto3", "python-swiftclient", "gevent", "pydantic", "hdrhistogram", "altair")
+PACKAGES = ("pydantic", "altair")
 
 
 def facts_of_machine(hardware: Hardware) -> dict[str, str]:
@@ -23,7 +24,8 @@ def facts_of_machine(hardware: Hardware) -> dict[str, str]:
         "load before": " ".join(f"{value:.2f}" for value in os.getloadavg()),
         "hardware": hardware.name,
     }
-    facts |= {f"package {name}": version for name in PACKAGES if (version := _version(name))}
+    packages = dict.fromkeys([name for kind in KINDS.values() for name in kind.packages] + [*PACKAGES])
+    facts |= {f"package {name}": version for name in packages if (version := _version(name))}
     facts |= {f"sysctl {name}": value for name in RECORDED if (value := _read(Path("/proc/sys", *name.split("."))))}
     facts |= _models()
     return facts

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import groupby
-from typing import Final
+from typing import Final, get_args
 
 from weighbridge.common.errors import UsageError
-from weighbridge.drivers.fitness import unfit
+from weighbridge.drivers.kind import KINDS, loading
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import ASKED_OF_HOSTS, Api, DriverName, Layer, Suite, Workload
 from weighbridge.topologies.attestation import AttestOptions
 
 GATEWAY_APIS: Final[tuple[Api, ...]] = ("swift", "s3")
-
-LOADING_GATEWAYS: Final[tuple[DriverName, ...]] = ("locust", "cosbench")
-
-BY: Final[dict[Api, tuple[DriverName, ...]]] = {
-    "rados": ("rados",),
-    "object-server": ("locust",),
-    "rbd": ("rados", "fio"),
-    "cephfs": ("fio",),
-}
-"""Drivers of what is no gateway: `rados bench`, the native engine, `rbd bench` and then fio's rbd engine, fio on a mount."""
 
 
 def passes_of(suite: Suite, layers: Collection[str]) -> tuple[Pass, ...]:
@@ -33,8 +23,14 @@ def passes_of(suite: Suite, layers: Collection[str]) -> tuple[Pass, ...]:
     driver of the suite cannot do as it is written.
     """
     found = [Pass(api=api, driver=driver, workloads=suite.workloads) for api in suite.api for driver in drivers_of(suite, api)]
-    faults = [
-        f"{workload.name}: {why}" for one in found for workload in one.workloads for why in unfit(workload, one.api, one.driver)
+    faults = [f"{one.driver} makes no load of {one.api}" for one in found if one.api not in _loaded(one.driver)]
+    if len({KINDS.get_or_refuse(name).mark for name in suite.drivers}) < len(suite.drivers):
+        faults.append(f"{' and '.join(suite.drivers)} would find one another's objects: their buckets have the same mark")
+    faults += [
+        f"{workload.name}: {why}"
+        for one in found
+        for workload in one.workloads
+        for why in KINDS.get_or_refuse(one.driver).unfit(workload, one.api)
     ]
     if faults:
         raise UsageError("\n".join(dict.fromkeys(faults)), advice="Change the workload, or choose another driver.")
@@ -43,10 +39,10 @@ def passes_of(suite: Suite, layers: Collection[str]) -> tuple[Pass, ...]:
 
 
 def together(passes: Sequence[Pass]) -> tuple[tuple[Pass, ...], ...]:
-    """The passes, in order, as groups whose steps take turns: Locust and COSBench on the same gateway with the same workloads, so
-    that what drifts meanwhile is no difference between them.
+    """The passes, in order, as groups whose steps take turns: two drivers on the same gateway with the same workloads, so that what
+    drifts meanwhile is no difference between them.
     """
-    alike = groupby(passes, key=lambda one: (one.api, one.layer, "" if one.driver in LOADING_GATEWAYS else one.driver))
+    alike = groupby(passes, key=lambda one: (one.api, one.layer, "" if one.api in GATEWAY_APIS else one.driver))
     return tuple(tuple(some) for _, some in alike)
 
 
@@ -58,29 +54,38 @@ def left_out(suite: Suite, layers: Collection[str]) -> tuple[str, ...]:
             continue
         if layer not in layers:
             found.append(f"layer {layer}: this layout has none")
-        for api, drivers in BY.items() if layer in layers else ():
-            for driver in drivers if api == layer else ():
-                found += [f"layer {layer}: {one.name}: {why}" for one in suite.workloads for why in unfit(one, api, driver)]
+        for api, driver in _ways(suite, layer) if layer in layers and layer != "gateway" else ():
+            unfit = KINDS.get_or_refuse(driver).unfit
+            found += [f"layer {layer}: {one.name}: {why}" for one in suite.workloads for why in unfit(one, api)]
     return tuple(dict.fromkeys(found))
 
 
 def drivers_of(suite: Suite, api: Api) -> tuple[DriverName, ...]:
     """The drivers that a suite is replayed by over an API."""
     if api in GATEWAY_APIS:
-        return LOADING_GATEWAYS if suite.driver == "both" else (suite.driver,)
-    return BY[api]
+        return suite.drivers
+    return loading(api)
+
+
+def _loaded(driver: DriverName) -> tuple[str, ...]:
+    """APIs that a driver may be asked to load, those of layers included."""
+    kind = KINDS.get_or_refuse(driver)
+    return (*kind.apis, *kind.layers)
 
 
 def _below(suite: Suite, layer: Layer) -> list[Pass]:
-    if layer == "gateway":
-        ways: list[tuple[Api, DriverName]] = [(api, "locust") for api in suite.api if api in GATEWAY_APIS]
-    else:
-        ways = [(api, driver) for api, drivers in BY.items() if api == layer for driver in drivers]
+    ways = _ways(suite, layer)
     return [Pass(api=api, driver=driver, layer=layer, workloads=_largest(suite, api, driver)) for api, driver in ways]
 
 
+def _ways(suite: Suite, layer: Layer) -> list[tuple[Api, DriverName]]:
+    """By which APIs and drivers a layer is loaded: a gateway's daemon by those of the gateway, any other by one of its own name."""
+    known = [api for api in suite.api if api in GATEWAY_APIS] if layer == "gateway" else get_args(Api)
+    return [(api, driver) for api in known if layer in ("gateway", api) for driver in loading(layer)]
+
+
 def _largest(suite: Suite, api: Api, driver: DriverName) -> tuple[Workload, ...]:
-    fit = [workload for workload in suite.workloads if not unfit(workload, api, driver)]
+    fit = [workload for workload in suite.workloads if not KINDS.get_or_refuse(driver).unfit(workload, api)]
     return tuple(workload.model_copy(update={"workers": (max(workload.workers),)}) for workload in fit)
 
 
@@ -94,5 +99,5 @@ def asked_of_hosts(suite: Suite, *, sameness: bool) -> AttestOptions:
 
 
 def wants_tools(suite: Suite) -> bool:
-    """Whether a driver of the suite runs a tool on the hosts: fio, on RBD and CephFS."""
-    return any("fio" in drivers for api, drivers in BY.items() if api in (*suite.api, *suite.layers))
+    """Whether a driver of a layer of the suite runs a tool on the hosts: fio, on RBD and CephFS."""
+    return any(kind.runs_tools for kind in KINDS.values() if {*suite.api, *suite.layers} & {*kind.layers})

@@ -18,9 +18,11 @@ from weighbridge.conductor.pace import show_duration
 from weighbridge.drivers.order import Progress as DriverProgress
 from weighbridge.results.analysis.steps.interval import percentile, summed
 from weighbridge.results.analysis.steps.validity import enough_samples
+from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Tally
 from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.suites import DEFAULT_DRIVER
 
 
 class Steps(Protocol):
@@ -136,7 +138,8 @@ def display_for(plan: Steps, console: Console, pace: TimeLeft) -> PlainDisplay |
 
 
 def _name(key: StepKey) -> str:
-    way = f"{' by COSBench' if key.driver == 'cosbench' else ''}{' behind its front' if key.layer == 'gateway' else ''}"
+    by = f" by {driver_label(key.driver)}" if key.layer is None and key.driver != DEFAULT_DRIVER else ""
+    way = f"{by}{' behind its front' if key.layer == 'gateway' else ''}"
     return f"{key.layout} {key.api} {key.workload} x{key.workers}{way}" + (f" repeat {key.repeat + 1}" if key.repeat else "")
 
 

@@ -14,7 +14,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from weighbridge.results.analysis.comparison import Comparison, NoiseFloor, Verdict
-from weighbridge.results.analysis.findings import DRIVERS, Finding, headline
+from weighbridge.results.analysis.findings import Finding, headline
 from weighbridge.results.analysis.reasons import Reason, marks
 from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
@@ -22,6 +22,7 @@ from weighbridge.results.analysis.steps.use import limit_brief, saturated
 from weighbridge.results.derivation import Derived
 from weighbridge.results.doubt import doubt_words, graves
 from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.screen.study_outcome import print_study
 from weighbridge.screen.tuning_outcome import print_tuning
 
@@ -58,7 +59,7 @@ def print_outcome(derived: Derived, console: Console) -> None:
         console.print(whole[0])
     elif several and console.width < BOTH:
         for driver in dict.fromkeys(row.driver for row in rows):
-            console.print(f"By {DRIVERS[driver]}:", style="bold")
+            console.print(f"By {driver_label(driver)}:", style="bold")
             _print_parts([row for row in rows if row.driver == driver], drawing, console)
     else:
         _print_parts(rows, drawing, console)
@@ -173,7 +174,7 @@ class _Shown:
             if before not in {None, name}:
                 drawn.add_section()
             before = name
-            ways = (*([row.api] if several_apis else []), *([DRIVERS[row.driver]] if several else []))
+            ways = (*([row.api] if several_apis else []), *([driver_label(row.driver)] if several else []))
             cells = self._cells(row, spread=spread)
             drawn.add_row(
                 *map(escape, (name, *ways, row.layout, str(row.workers), *(cells[title] for title in titles))),

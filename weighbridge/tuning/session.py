@@ -20,6 +20,7 @@ from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.interruption import Interrupted, interruptible
 from weighbridge.conductor.measuring import Measuring
 from weighbridge.conductor.pace import TimeAllowance, show_duration
+from weighbridge.conductor.passes import passes_of
 from weighbridge.conductor.plan import make_plan
 from weighbridge.means import require
 from weighbridge.results import derive
@@ -63,6 +64,7 @@ def tune(ready: PreparedTuning, doing: Doing, *, out: Path, attest: bool) -> Tun
     Raises UsageError before anything is started when something cannot be done; any other WeighbridgeError when the baseline
     could not be stood up or measured, all of it then being taken away again.
     """
+    doing = doing.told(passes_of(ready.suite, ()), ready.hardware)
     require(ready.hardware, doing.where)
     allowance = None if ready.tuning.budget is None else TimeAllowance(ready.tuning.budget)
     for sentence in sentences(ready, Course(ready, attest=attest, allowance=allowance)):
@@ -105,6 +107,7 @@ def resume(folder: Path, doing: Doing, *, despite: Collection[str] = (), budget_
             doing.say(f"{folder}: it is done; nothing is left to be done{more}")
             return TuningOutcome(derive(folder, pictures=False))
         ready = preparation.again(store, begun, left.plan, doing.say)
+        doing = doing.told(passes_of(ready.suite, ()), ready.hardware)
         require(ready.hardware, doing.where)
         stack.enter_context(alone(ready.hardware, doing.where))(str(folder))
         passed_over = resumption.refuse_unlike(left, doing.where, despite)
@@ -216,7 +219,7 @@ def _tried(
         measuring = Measuring(ready.suite, store, display, written=written)
         number = max((trial.deployment for trial in before), default=-1) + 1
         with TrialDeployment(
-            ready, store, display, doing.where, measuring, number=number, attest=attest, driver=doing.locust
+            ready, store, display, doing.where, measuring, number=number, attest=attest, settings=doing.settings
         ) as bench:
             tuner = Tuner(ready, store, display, bench, course, visits, attest=attest)
             why = tuner.run()

@@ -12,7 +12,7 @@ from typing import Self
 from weighbridge.common.errors import DriverError, TargetError, UsageError, WeighbridgeError
 from weighbridge.common.scope import Scope, widest
 from weighbridge.conductor.measuring import Display, Measuring
-from weighbridge.conductor.opening import LOCUST, opened
+from weighbridge.conductor.opening import NO_SETTINGS, DriverSettings, opened
 from weighbridge.conductor.passes import asked_of_hosts, passes_of, wants_tools
 from weighbridge.conductor.plan import Visit, keys_of
 from weighbridge.drivers.driver import Driver, GaveUp
@@ -38,7 +38,7 @@ class Brought:
 class TrialDeployment:
     """Has one arm stand at a time; a context manager that takes everything away. Nothing stands before the first arm is wanted.
 
-    `number` is what the first deployment is called, counted from 0 over all of the run. `driver` is the command line of Locust's.
+    `number` is what the first deployment is called, counted from 0 over all of the run. `settings` are drivers' own.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class TrialDeployment:
         *,
         number: int = 0,
         attest: bool = False,
-        driver: Sequence[str] = LOCUST,
+        settings: DriverSettings = NO_SETTINGS,
     ) -> None:
         self._ready = ready
         self._store = store
@@ -59,7 +59,7 @@ class TrialDeployment:
         self._place = place
         self._measuring = measuring
         self._attest = attest
-        self._command = tuple(driver)
+        self._settings = settings
         self._way: Pass = passes_of(ready.suite, ())[0]
         # Buckets carry the run's own id, as in every run.
         self._prefix = f"wb-{store.manifest.run_id.rsplit('-', 1)[-1]}"
@@ -228,7 +228,7 @@ class TrialDeployment:
         if self._driver is None:
             self._opened += 1
             log = self._store.logs / f"driver-{self._ready.baseline.arm.name}-{self._next - 1}-{self._opened}.log"
-            opening = opened(deployment, self._ready.suite, self._way, prefix=self._prefix, log=log, locust=self._command)
+            opening = opened(deployment, self._ready.suite, self._way, prefix=self._prefix, log=log, settings=self._settings)
             found = self._driving.enter_context(opening)
             self._store.add_facts([Sheet(title="driver", facts=dict(found.versions))])
             self._driver = found.driver

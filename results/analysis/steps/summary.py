@@ -42,7 +42,7 @@ from weighbridge.results.metrics import METRICS, Metric, Spread
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, geometric_mean, one_sample
-from weighbridge.suites import Api, DriverName, Layer, Operation
+from weighbridge.suites import DEFAULT_DRIVER, Api, DriverName, Layer, Operation
 
 __all__ = [
     "NOT_STEADY",
@@ -69,7 +69,7 @@ class Row(Record):
 
     layout: str
     api: Api
-    driver: DriverName = "locust"
+    driver: DriverName = DEFAULT_DRIVER
     layer: Layer | None = None
     """None: the gateway as its clients find it."""
     workload: str

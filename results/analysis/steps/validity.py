@@ -13,20 +13,17 @@ The rules, from queueing theory and from the practice of benchmarking:
   by the ends of the window blur that by up to one request a worker, so both bounds are widened by one over the operations a
   worker completed, as they are where workers run out of objects to delete; and it is not applied to steps with failures, whose
   time is not known. Nor is the law applied to a driver that tells no latencies.
-  COSBench cuts each latency to whole milliseconds, so that the real sum is higher by up to 1 ms an operation: a miss is only
-  what that cannot explain, throughput x (mean + 1 ms) where too little is accounted for. It also leaves out the requests that
-  the window's start cuts, not only those that its end does: its bounds are widened by two operations a worker.
+  Of a driver that cuts latencies to whole units (`DriverTraits.cut_us`) the real sum is higher by up to one an operation: a miss
+  is only what that cannot explain, throughput x (mean + unit) where too little is accounted for. Where one also leaves out the
+  requests that the window's start cuts (`cut_requests`), the bounds are widened by as many operations a worker.
 - Rate: requests are begun at 99 % of the intended rate at least. Who does not keep up with it is measured at another load than
   the suite asked for: the note says at which, and how far behind their intended starts the workers were at the end. Of
   measurements that do not tell how many were begun, those that ended are counted, and one more a worker.
 - Window: it opens when every worker has finished its first request, and not before the warm-up is over, and closes before the
   first begins its last: Locust's drivers, engine and SDK, tell workers to stop only once it is closed. Where there are objects
   to delete, workers run out of them one after another: the window closes with the last, so that its tail has fewer workers than
-  it says, and where it is of deletes alone without a warm-up it opens before the first request; both are noted. Other drivers
-  have windows of their own. COSBench: its `runtime`, by its clock, without requests that either end cuts. `rados bench`: a run of
-  its own from its first request to its last, start and end with it, after another one for the warm-up; of several at once the
-  seconds of the longest. `rbd bench`: from its first line of figures after the warm-up. fio: `ramp_time` left out, then what is
-  done within `runtime`.
+  it says, and where it is of deletes alone without a warm-up it opens before the first request; both are noted. Drivers that are
+  tools of others have windows of their own: what they are stands with them.
 - Headroom of the driver's network: `results.analysis.steps.visit` judges its NIC from what the hosts used, and
   `results.analysis.steps.steadiness` whether throughput held all through the window; both when results are derived, not when they
   are measured.
@@ -37,10 +34,10 @@ The rules, from queueing theory and from the practice of benchmarking:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Final
 
 from weighbridge.common.record import Record
+from weighbridge.results.record.driver_traits import tool_label, traits_of
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Measurement, Tally
 from weighbridge.suites import Bounds, Operation
@@ -48,28 +45,13 @@ from weighbridge.suites import Bounds, Operation
 SAMPLES_BEYOND: Final = 20
 """Samples beyond a percentile from which on it is given without an interval of its own."""
 DRIVER_CPU_SHARE: Final = 0.8
-BESIDE_GATEWAY: Final = ("rados-bench", "rbd-bench", "fio-rbd", "fio")
-"""Drivers that run where the gateway does, within its limits."""
 RATE_KEPT: Final = 0.99
 """Share of the intended rate at which requests must be begun."""
 LITTLE_NOTED: Final = 0.05
 LITTLE_REFUSED: Final = 0.20
-CUT_US: Final[Mapping[str, int]] = {"cosbench": 1000}
-"""By less than so much a driver tells each latency too low, since it counts in whole units and rounds down."""
-CUT_REQUESTS: Final[Mapping[str, int]] = {"cosbench": 2}
-"""Requests of each worker that a driver leaves out at the ends of its window; 1 of others."""
 
 ASIDES: Final = ("too few samples", "tells no percentiles", "CPU is not known", "steadiness is not known")
 """What notes have in them that are no reason for a step not to be valid."""
-
-_TOOLS: Final[Mapping[str, str]] = {
-    "rados-bench": "rados bench",
-    "rbd-bench": "rbd bench",
-    "cosbench": "COSBench",
-    "fio-rbd": "fio",
-    "locust-engine": "the engine",
-    "locust-sdk": "the SDK driver",
-}
 
 
 class Verdict(Record):
@@ -125,7 +107,7 @@ def judge(measurement: Measurement, bounds: Bounds, *, rate_per_s: float | None 
             faults.append(f"the histogram of {tally.operation} counts {counted} samples where {tally.count} succeeded")
     if measurement.load is not None and measurement.load.share >= DRIVER_CPU_SHARE:
         used = f"used {measurement.load.share:.0%} of the CPU it may use"
-        if measurement.driver in BESIDE_GATEWAY:
+        if traits_of(measurement.driver).beside_gateway:
             notes.append(f"{measurement.driver} {used}, which is the gateway host's: with more of it the layer may do more")
         else:
             where = f" on {measurement.load.busiest.client}" if measurement.load.busiest.client else ""
@@ -143,7 +125,7 @@ def judge(measurement: Measurement, bounds: Bounds, *, rate_per_s: float | None 
     if measurement.load is None:
         notes.append("the driver's CPU is not known")
     if any(tally.count and tally.latency is None and tally.bins is None for tally in measurement.tallies):
-        notes.append(f"{_TOOLS.get(measurement.driver, measurement.driver)} tells no percentiles")
+        notes.append(f"{tool_label(measurement.driver)} tells no percentiles")
     for tally in measurement.tallies:
         if tally.latency is None and tally.bins is None:
             continue
@@ -191,7 +173,7 @@ def _little(measurement: Measurement, done: int, failed: int) -> tuple[float, fl
     None where what is needed is not known.
     """
     asked_s = measurement.window_s * measurement.workers
-    blur = CUT_REQUESTS.get(measurement.driver, 1) * measurement.workers / done
+    blur = traits_of(measurement.driver).cut_requests * measurement.workers / done
     busy_us = [tally.busy_us for tally in measurement.tallies]
     if None not in busy_us:
         runs_out = any(tally.operation == "delete" for tally in measurement.tallies)
@@ -199,5 +181,5 @@ def _little(measurement: Measurement, done: int, failed: int) -> tuple[float, fl
     if failed or any(tally.sum_us is None for tally in measurement.tallies):
         return None
     low = sum(tally.sum_us or 0 for tally in measurement.tallies) / 1e6 / asked_s - 1
-    high = low + done * CUT_US.get(measurement.driver, 0) / 1e6 / asked_s
+    high = low + done * traits_of(measurement.driver).cut_us / 1e6 / asked_s
     return low if low > 0 else min(high, 0.0), blur

@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from swiftclient.client import Connection
 
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.drivers.order import CosbenchSite, Setup
+from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.suites import Objects, Workload
 
@@ -122,13 +122,13 @@ def driver(tmp_path: Path) -> Iterator[DriverProcess]:
 
 
 @pytest.fixture
-def setup(store: Store, controller: Any) -> Callable[..., Setup]:
+def setup(store: Store, controller: Any) -> Callable[..., CosbenchSetup]:
     """Makes the setup of a driver for the store by the recorded controller."""
 
-    def make(**more: Any) -> Setup:
+    def make(**more: Any) -> CosbenchSetup:
         target = more.pop("target", Endpoint(api="swift", url=f"{store.url}/auth/v1.0", user="weigh:er", key=SecretStr(KEY)))
         site = CosbenchSite(controller=controller.url, archive=str(controller.archive), **more)
-        return Setup(target=target, bucket_prefix="wb-test", seed=1, request_timeout_s=10.0, cosbench=site)
+        return CosbenchSetup(target=target, bucket_prefix="wb-test", seed=1, request_timeout_s=10.0, site=site)
 
     return make
 

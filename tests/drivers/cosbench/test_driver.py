@@ -16,8 +16,9 @@ from pydantic import SecretStr
 
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
+from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
 from weighbridge.drivers.driver import GaveUp
-from weighbridge.drivers.order import AgeBuckets, Cleanup, CosbenchSite, KeptFile, Prepare, Progress, Setup, Step
+from weighbridge.drivers.order import AgeBuckets, Cleanup, KeptFile, Prepare, Progress, Step
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.suites import Bounds, Workload
@@ -37,7 +38,7 @@ def change(workload: Workload, **more: Any) -> Workload:
 
 
 def test_a_step_is_prepared_measured_kept_and_cleaned_away(
-    driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, store: Any, mixed: Workload
+    driver: DriverProcess, setup: Callable[..., CosbenchSetup], controller: Recorded, store: Any, mixed: Workload
 ) -> None:
     said: list[Progress] = []
     ready = driver.setup(setup())
@@ -66,7 +67,7 @@ def test_a_step_is_prepared_measured_kept_and_cleaned_away(
 
 
 def test_what_is_kept_and_logged_holds_no_secret(
-    driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, mixed: Workload, tmp_path: Path
+    driver: DriverProcess, setup: Callable[..., CosbenchSetup], controller: Recorded, mixed: Workload, tmp_path: Path
 ) -> None:
     driver.setup(setup(user="bench", password=SecretStr("console-secret")))
     kept = [*driver.prepare(Prepare(workload=mixed)).kept, *driver.step(Step(workload=mixed, workers=2)).kept]
@@ -85,7 +86,7 @@ def test_what_is_kept_and_logged_holds_no_secret(
 
 
 def test_writes_have_names_of_their_own_in_each_step_and_every_workload_a_new_token(
-    driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, mixed: Workload
+    driver: DriverProcess, setup: Callable[..., CosbenchSetup], controller: Recorded, mixed: Workload
 ) -> None:
     driver.setup(setup())
     driver.prepare(Prepare(workload=mixed))
@@ -100,7 +101,7 @@ def test_writes_have_names_of_their_own_in_each_step_and_every_workload_a_new_to
 
 
 def test_objects_that_stand_are_not_prepared_again_until_a_step_deletes_some(
-    driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, mixed: Workload
+    driver: DriverProcess, setup: Callable[..., CosbenchSetup], controller: Recorded, mixed: Workload
 ) -> None:
     driver.setup(setup())
     assert driver.prepare(Prepare(workload=mixed)).kept
@@ -109,7 +110,7 @@ def test_objects_that_stand_are_not_prepared_again_until_a_step_deletes_some(
 
 
 def test_a_workload_that_fails_and_has_figures_is_a_measurement_with_errors(
-    driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, mixed: Workload
+    driver: DriverProcess, setup: Callable[..., CosbenchSetup], controller: Recorded, mixed: Workload
 ) -> None:
     controller.step = Take("jdk8/w33-mock-errors", ["s4-main-strict"], "FAILED")
     driver.setup(setup())
@@ -130,7 +131,7 @@ def test_a_workload_that_fails_and_has_figures_is_a_measurement_with_errors(
     ],
 )
 def test_a_workload_without_figures_to_be_believed_is_given_up_with_its_reason_and_its_files(
-    take: Take, said: str, driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, mixed: Workload
+    take: Take, said: str, driver: DriverProcess, setup: Callable[..., CosbenchSetup], controller: Recorded, mixed: Workload
 ) -> None:
     controller.step = take
     driver.setup(setup())
@@ -151,7 +152,7 @@ def test_a_workload_without_figures_to_be_believed_is_given_up_with_its_reason_a
     ],
 )
 def test_objects_that_are_not_all_there_fail_the_preparation(
-    take: Take, said: str, driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, mixed: Workload
+    take: Take, said: str, driver: DriverProcess, setup: Callable[..., CosbenchSetup], controller: Recorded, mixed: Workload
 ) -> None:
     controller.prepare = take
     driver.setup(setup())
@@ -163,7 +164,7 @@ def test_objects_that_are_not_all_there_fail_the_preparation(
 
 @pytest.mark.parametrize("end", ["stdin", "SIGTERM"])
 def test_a_driver_that_is_ended_in_a_step_cancels_its_workload_first(
-    end: str, driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, mixed: Workload
+    end: str, driver: DriverProcess, setup: Callable[..., CosbenchSetup], controller: Recorded, mixed: Workload
 ) -> None:
     driver.setup(setup())
     driver.prepare(Prepare(workload=mixed))
@@ -181,7 +182,7 @@ def test_a_driver_that_is_ended_in_a_step_cancels_its_workload_first(
 
 
 def test_a_controller_that_forgets_its_workloads_has_been_restarted(
-    driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, mixed: Workload
+    driver: DriverProcess, setup: Callable[..., CosbenchSetup], controller: Recorded, mixed: Workload
 ) -> None:
     driver.setup(setup())
     driver.prepare(Prepare(workload=mixed))
@@ -191,7 +192,7 @@ def test_a_controller_that_forgets_its_workloads_has_been_restarted(
 
 
 def test_deletes_are_believed_only_as_far_as_the_objects_are_gone(
-    driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, store: Any, mixed: Workload
+    driver: DriverProcess, setup: Callable[..., CosbenchSetup], controller: Recorded, store: Any, mixed: Workload
 ) -> None:
     controller.step = Take("jdk8/w33-mock-errors", ["s3-main-ok"], "FINISHED")  # has 176 deletes
     controller.prepare = Take("real/w9-prep-r64k", ["s1-init", "s2-prepare"], "FINISHED")
@@ -216,7 +217,12 @@ def test_deletes_are_believed_only_as_far_as_the_objects_are_gone(
     ],
 )
 def test_a_controller_that_does_not_want_it_says_why(
-    broken: dict[str, Any], said: str, driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, mixed: Workload
+    broken: dict[str, Any],
+    said: str,
+    driver: DriverProcess,
+    setup: Callable[..., CosbenchSetup],
+    controller: Recorded,
+    mixed: Workload,
 ) -> None:
     for name, value in broken.items():
         setattr(controller, name, value)
@@ -237,16 +243,16 @@ def test_a_controller_that_does_not_want_it_says_why(
     ],
 )
 def test_a_controller_that_is_not_there_or_is_something_else_is_named_with_what_to_do(
-    url: str, said: str, driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, store: Any
+    url: str, said: str, driver: DriverProcess, setup: Callable[..., CosbenchSetup], controller: Recorded, store: Any
 ) -> None:
     site = CosbenchSite(controller=url.format(store=store.url), archive=str(controller.archive))
     with pytest.raises(DriverError, match=said) as error:
-        driver.setup(setup().model_copy(update={"cosbench": site}))
+        driver.setup(setup().model_copy(update={"site": site}))
     assert "http://HOST:19088/controller" in str(error.value) or "can be reached from the client host" in str(error.value)
 
 
 def test_a_gateway_that_lets_nobody_in_fails_before_cosbench_is_asked(
-    driver: DriverProcess, setup: Callable[..., Setup], controller: Recorded, store: Any
+    driver: DriverProcess, setup: Callable[..., CosbenchSetup], controller: Recorded, store: Any
 ) -> None:
     target = Endpoint(api="swift", url=f"{store.url}/auth/v1.0", user="weigh:er", key=SecretStr("wrong"))
     with pytest.raises(DriverError, match="no token for user"):
@@ -264,7 +270,7 @@ def test_a_line_that_is_no_order_is_answered_and_ends_the_driver(driver: DriverP
     assert driver.process.wait(10) == 3
 
 
-def test_a_store_is_not_aged_by_cosbench(driver: DriverProcess, setup: Callable[..., Setup]) -> None:
+def test_a_store_is_not_aged_by_cosbench(driver: DriverProcess, setup: Callable[..., CosbenchSetup]) -> None:
     driver.setup(setup())
     with pytest.raises(DriverError, match="COSBench ages no store"):
         driver.age(AgeBuckets.model_validate({"objects": 5, "age": {"fill": 0.1, "size": 4096}}))

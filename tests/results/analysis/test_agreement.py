@@ -13,7 +13,7 @@ from weighbridge.results.analysis.agreement import Agreement, agreements, causes
 from weighbridge.results.analysis.findings import find
 from weighbridge.results.analysis.steps.interval import Interval
 from weighbridge.results.analysis.steps.summary import Point, Row
-from weighbridge.results.report.agreement_table import CSV_HEAD, agreement_csv, agreement_table
+from weighbridge.results.report.agreement_table import agreement_csv, agreement_table, csv_head
 
 Given = Mapping[str, object]
 
@@ -183,7 +183,7 @@ def test_a_known_cause_is_told_only_where_it_applies() -> None:
 
 def test_the_csv_has_every_step_and_empty_cells_for_what_is_unknown() -> None:
     lines = list(csv.DictReader(io.StringIO(agreement_csv([both(1000.0, 970.0), both(1000.0, 0.0, {"p90_ms": None})]))))
-    assert tuple(lines[0]) == CSV_HEAD
+    assert tuple(lines[0]) == csv_head("locust", "cosbench")
     assert (lines[0]["cosbench_over_locust"], lines[0]["p90_bins_off"], lines[0]["cosbench_p90_high_ms"]) == ("0.970", "0", "20")
     assert (lines[1]["cosbench_over_locust"], lines[1]["p90_bins_off"], lines[1]["explained"]) == ("", "", "")
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from fake_influx import Answer, FakeInflux
-from stub_run import FAKE_DRIVER, SUITE, Run, StubGateway
+from stub_run import SUITE, Run, StubGateway, by_fake
 from weighbridge import run as running
 from weighbridge.cli import compare, resume, study
 from weighbridge.common.errors import UsageError
@@ -27,7 +27,7 @@ def without_lab(monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver that makes measurements up, and no report, which is not what this is about."""
     monkeypatch.setattr(loader, "STORES", Registry("none", "gateway", own={"stub": StubGateway}))
     monkeypatch.setattr(running, "derive", lambda folder, **_: folder)
-    monkeypatch.setattr(running, "Doing", partial(running.Doing, locust=FAKE_DRIVER))
+    monkeypatch.setattr(running, "Doing", partial(running.Doing, settings=by_fake()))
 
 
 @pytest.fixture

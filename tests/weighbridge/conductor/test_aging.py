@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from stub_run import FAKE_DRIVER, SUITE, Run
+from stub_run import SUITE, Run, by_fake
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.conductor import aging
 from weighbridge.conductor.conductor import Conductor
@@ -33,7 +33,7 @@ def suite(**age: Any) -> Suite:
 def conduct(run: Run, *driver: str) -> RunStore:
     store = run.store()
     display: Display = Silent()
-    Conductor(run.plan(), run.planned, store, display, run.place, driver=(*FAKE_DRIVER, *driver)).run()
+    Conductor(run.plan(), run.planned, store, display, run.place, settings=by_fake(*driver)).run()
     return store
 
 

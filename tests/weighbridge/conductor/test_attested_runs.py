@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from stub_run import FAKE_DRIVER, Run
+from stub_run import Run, by_fake
 from weighbridge.conductor import conductor
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.drivers.order import Progress
@@ -32,7 +32,7 @@ class Unseen:
 
 def conduct(run: Run, *, attest: bool) -> RunStore:
     store = run.store()
-    Conductor(run.plan(), run.planned, store, Unseen(), run.place, driver=FAKE_DRIVER, attest=attest).run()
+    Conductor(run.plan(), run.planned, store, Unseen(), run.place, settings=by_fake(), attest=attest).run()
     return store
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 import fake_driver
-from stub_run import FAKE_DRIVER, SUITE, Run
+from stub_run import SUITE, Run, by_fake
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError, ServiceFailed, TargetError
 from weighbridge.conductor import conductor
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.measuring import Measuring
-from weighbridge.conductor.opening import Opened
+from weighbridge.drivers.kind import Opened
 from weighbridge.drivers.order import Cleanup, Prepare, Progress, Setup, Step
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.step import Pass, StepKey, StepResult
@@ -47,7 +47,7 @@ class Seen:
 
 def conduct(run: Run, *driver: str) -> tuple[RunStore, Seen]:
     store, seen = run.store(), Seen()
-    Conductor(run.plan(), run.planned, store, seen, run.place, driver=(*FAKE_DRIVER, *driver)).run()
+    Conductor(run.plan(), run.planned, store, seen, run.place, settings=by_fake(*driver)).run()
     return store, seen
 
 
@@ -243,7 +243,7 @@ def test_a_step_is_written_down_before_the_files_of_its_driver_are(run: Run, mon
     monkeypatch.setattr(Measuring, "keep", full)
     store = run.store()
     with pytest.raises(StoreError, match="the disk is full"):
-        Conductor(run.plan(), run.planned, store, Seen(), run.place, driver=FAKE_DRIVER).run()
+        Conductor(run.plan(), run.planned, store, Seen(), run.place, settings=by_fake()).run()
     assert [step.valid for step in store.steps()] == [True]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stub_run import FAKE_DRIVER, SUITE, Run
+from stub_run import SUITE, Run, by_fake
 from weighbridge.conductor import further
 from weighbridge.conductor.conductor import FURTHER, Conductor
 from weighbridge.conductor.further import STRICT, clear, unclear
@@ -71,7 +71,7 @@ def conduct(run: Run, within_s: float, tmp_path: Path) -> tuple[RunStore, Grown]
         store,
         seen,
         run.place,
-        driver=FAKE_DRIVER,
+        settings=by_fake(),
         further=TimeAllowance(within_s),
         grown=grown.plans.append,
     ).run()

@@ -17,7 +17,7 @@ from stub_run import SUITE, Run
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.conductor import conductor
 from weighbridge.conductor.conductor import Conductor
-from weighbridge.conductor.opening import Opened
+from weighbridge.drivers.kind import Opened
 from weighbridge.drivers.order import Cleanup, Order, Prepare, Setup, Step
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.step import Pass, StepResult
@@ -69,7 +69,7 @@ def measured(folder: Path, patch: pytest.MonkeyPatch, driver: Asked, **suite: An
     patch.setattr(conductor, "opened", driver.opened)
     run = Run(folder, **{"workloads": [WORKLOAD], **suite})
     store = run.store()
-    Conductor(run.plan(), run.planned, store, Quiet(), run.place, driver=()).run()
+    Conductor(run.plan(), run.planned, store, Quiet(), run.place).run()
     return tuple(step for step in store.steps() if step.key.layout == "rgw-a")
 
 
@@ -132,6 +132,6 @@ def test_caches_that_are_to_be_dropped_again_and_again_are_dropped_while_a_step_
     monkeypatch.setattr(conductor, "opened", Asked(waiting).opened)
     run.planned = run.planned[:1]
     store = run.store()
-    Conductor(run.plan(), run.planned, store, Quiet(), run.place, driver=()).run()
+    Conductor(run.plan(), run.planned, store, Quiet(), run.place).run()
     assert drops[0] >= 3
     assert gateway.did.count("drop") <= drops[0] + 1

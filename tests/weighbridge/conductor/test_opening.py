@@ -6,36 +6,43 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from pydantic import SecretStr
 
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.conductor import opening
+from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
+from weighbridge.drivers.kind import KINDS, LoadSite, Opened
 from weighbridge.drivers.order import Setup
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import loader
 from weighbridge.topologies.deployment import Deployment
 
 TARGET = Endpoint(api="s3", url="http://127.0.0.1:1", user="u", key=SecretStr("k"))
+SITE = CosbenchSite(controller="http://127.0.0.1:9/controller", archive="/nowhere")
 
 
-@pytest.mark.parametrize("driver", ["locust", "cosbench"])
-def test_a_driver_is_told_the_timeout_of_its_suite(driver: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    told: list[Setup] = []
+@pytest.mark.parametrize(("driver", "kind"), [("locust", Setup), ("cosbench", CosbenchSetup)])
+def test_a_driver_is_told_the_timeout_of_its_suite(
+    driver: str, kind: type[Setup], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    told: list[LoadSite] = []
 
     @contextmanager
-    def opened(_clients: object, setup: Setup, *_more: object) -> Iterator[opening.Opened]:
-        told.append(setup)
-        yield cast("opening.Opened", None)
+    def opened(_kind: object, site: LoadSite) -> Iterator[Opened]:
+        told.append(site)
+        yield cast("Opened", None)
 
-    monkeypatch.setattr(opening, "_by_locust", opened)
-    monkeypatch.setattr(opening, "_by_cosbench", opened)
+    monkeypatch.setattr(type(KINDS[driver]), "opened", opened)
     monkeypatch.setattr(opening, "_target", lambda *_: (TARGET, None))
     suite = loader.load(loader.find("quick")).model_copy(update={"timeout": 90.0})
-    deployment = cast("Deployment", SimpleNamespace(clients=(SimpleNamespace(name="client-1"),)))
+    deployment = cast(
+        "Deployment", SimpleNamespace(clients=(SimpleNamespace(name="client-1"),), layout=SimpleNamespace(name="one"))
+    )
     one = Pass(api="s3", workloads=suite.workloads, driver=driver)
     with opening.opened(deployment, suite, one, prefix="wb-one", log=tmp_path / "log"):
         pass
-    assert [setup.request_timeout_s for setup in told] == [90.0]
+    (site,) = told
+    assert site.setup(kind, **({"site": SITE} if kind is CosbenchSetup else {})).request_timeout_s == 90.0

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from weighbridge.conductor.passes import asked_of_hosts, wants_tools
+import pytest
+
+from weighbridge.common.errors import UsageError
+from weighbridge.conductor.passes import asked_of_hosts, passes_of, wants_tools
 from weighbridge.suites import Suite
 
 WORKLOADS = [
@@ -38,3 +41,16 @@ def test_tools_are_wanted_where_fio_makes_load() -> None:
     assert wants_tools(suite(layers=["cephfs"]))
     assert wants_tools(suite(api=["rbd"]))
     assert not wants_tools(suite(layers=["rados", "disk"]))
+
+
+def test_a_driver_that_loads_no_gateway_is_refused_for_one() -> None:
+    with pytest.raises(UsageError, match="fio makes no load of swift"):
+        passes_of(suite(driver="fio"), ())
+
+
+def test_two_drivers_take_turns_in_the_order_in_which_the_suite_names_them() -> None:
+    workloads = WORKLOADS[:2]
+    named = [
+        [one.driver for one in passes_of(suite(driver=driver, workloads=workloads), ())] for driver in ("both", "cosbench,locust")
+    ]
+    assert named == [["locust", "cosbench"], ["cosbench", "locust"]]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stub_run import FAKE_DRIVER, Run
+from stub_run import Run, by_fake
 from weighbridge.conductor import profiling
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.profiling import Able, Profiler, able
@@ -34,7 +34,7 @@ def test_hosts_whose_processes_cannot_be_seen_are_not_profiled_and_their_steps_a
     run = Run(tmp_path, repeats=2)
     store = run.store()
     profiler = Profiler(Chosen(workload="small", workers=4), store, ALLOWED)
-    Conductor(run.plan(), run.planned, store, Unseen(), run.place, driver=FAKE_DRIVER, profiler=profiler).run()
+    Conductor(run.plan(), run.planned, store, Unseen(), run.place, settings=by_fake(), profiler=profiler).run()
     assert all(step.valid for step in store.steps())
     told = [event for event in store.events() if event.kind == "profile"]
     assert sorted(event.layout or "" for event in told) == ["rgw-a", "swift-b"]

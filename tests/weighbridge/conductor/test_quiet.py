@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stub_run import FAKE_DRIVER, Run
+from stub_run import Run, by_fake
 from weighbridge.conductor import quiet
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.quiet import OtherProgram, OthersUse, Quiet, see
@@ -97,7 +97,7 @@ def test_a_deployment_on_a_busy_machine_is_written_down_with_share_and_names(tmp
 
     looks = iter([BUSY, BUSY, IDLE])
     waiting = Quiet(look=lambda: next(looks), clock=iter([0.0, 0.0, 61.0]).__next__)
-    Conductor(run.plan(), run.planned, store, Display(), run.place, driver=FAKE_DRIVER, quiet=waiting).run()
+    Conductor(run.plan(), run.planned, store, Display(), run.place, settings=by_fake(), quiet=waiting).run()
     (event,) = [one for one in store.events() if one.kind == "busy"]
     assert (event.share, event.repeat, event.layout) == (0.53, 0, store.events()[0].layout)
     assert "burner 4711" in event.text

@@ -17,7 +17,9 @@ from stub_run import Run
 from tests.weighbridge.odd_locust import ANSWER_S
 from weighbridge.common.errors import DriverError
 from weighbridge.conductor.conductor import Conductor
-from weighbridge.conductor.opening import Opened, opened
+from weighbridge.conductor.opening import opened
+from weighbridge.drivers.kind import Opened
+from weighbridge.drivers.locust.kind import LocustModule
 from weighbridge.drivers.order import Cleanup, Prepare, Progress, Step
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.gateways.null.null import Null, NullPlacement, NullSettings
@@ -31,6 +33,8 @@ from weighbridge.topologies.loader import Planned
 pytestmark = pytest.mark.long
 
 ODD = ("tests.weighbridge.odd_locust",)
+BY_ODD = {"locust": LocustModule(module=ODD)}
+NO_STATION = {"locust": LocustModule(module=("tests.weighbridge.no_station",))}
 CLIENTS = ("client-1", "client-2")
 
 
@@ -100,7 +104,7 @@ def test_two_clients_share_the_workers_of_a_step_and_their_clocks_do_not_matter(
     suite = run.suite.model_copy(update={"users": users})
     (writes,) = suite.workloads
     one = Pass(api="s3", workloads=(writes,))
-    with opened(deployment, suite, one, prefix=f"wb-{users}", log=tmp_path / "driver.log", locust=ODD) as ready:
+    with opened(deployment, suite, one, prefix=f"wb-{users}", log=tmp_path / "driver.log", settings=BY_ODD) as ready:
         assert ready.versions["load made by"] == "2 clients, 2 stations on each: client-1, client-2"
         there = stations()
         secret = deployment.endpoints[0].key.get_secret_value()
@@ -183,7 +187,7 @@ def test_whatever_of_a_distributed_driver_dies_costs_its_own_step_alone_and_is_n
         }
     )
     store = run.store()
-    Conductor(run.plan(), run.planned, store, display, run.place, driver=ODD).run()
+    Conductor(run.plan(), run.planned, store, display, run.place, settings=BY_ODD).run()
     steps = {step.key.workload: step for step in store.steps()}
     assert list(steps) == [*names, "calm"]
     assert not [name for name in names if steps[name].measurement is not None or steps[name].valid]
@@ -211,9 +215,7 @@ def test_a_station_that_cannot_start_fails_the_setup_with_its_own_words(two: tup
     refused = r"client-2: station [34] of 4 ended with exit status 1\nlast lines of .*driver-client-2-[12]\.log:\n"
     there: list[psutil.Process] = []
     with pytest.raises(DriverError, match=refused):  # noqa: SIM117 - what is open is looked at when it has failed
-        with opened(
-            deployment, run.suite, one, prefix="wb-none", log=tmp_path / "driver.log", locust=("tests.weighbridge.no_station",)
-        ):
+        with opened(deployment, run.suite, one, prefix="wb-none", log=tmp_path / "driver.log", settings=NO_STATION):
             there += stations()
     assert not there
     assert not stations()

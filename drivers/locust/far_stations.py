@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from weighbridge.common.host import Host
-from weighbridge.conductor.client_programs import ClientPrograms
+from weighbridge.drivers.client_programs import ClientPrograms
 from weighbridge.drivers.order import Joining, Listening, Setup
 
 STATION: Final = "station"
@@ -15,7 +15,7 @@ STATION: Final = "station"
 END_S: Final = 3.0
 
 
-class Stations(ClientPrograms):
+class FarStations(ClientPrograms):
     """The stations of one driver on hosts that are not its own.
 
     `hosts` are all clients by the names that `setup` has, the driver's own first, `module` is Locust's driver with its arguments.

@@ -1,11 +1,11 @@
-"""Whether a driver can do what a workload says: asked before anything starts, so that no run ends in its middle over it."""
+"""What of a workload Ceph's benches and fio can do."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from weighbridge.common.quantities import show_bytes
-from weighbridge.suites import Api, DriverName, Workload
+from weighbridge.suites import Api, Workload
 from weighbridge.suites.workload import VERIFIED_SHARE
 
 MOST_RADOS_BYTES: Final = 90 * 2**20
@@ -14,21 +14,8 @@ MOST_IN_HAND_BYTES: Final = 512 * 2**20
 """Ceph's benches and fio have a buffer for each request in hand, and the smallest host that ships has 1 GiB."""
 
 
-def unfit(workload: Workload, api: Api, driver: DriverName) -> tuple[str, ...]:
-    """What of a workload this driver cannot do over this API, in words; empty when it can do all of it."""
-    if driver == "cosbench":
-        from weighbridge.drivers.cosbench.fitness import unfit as cosbench_unfit  # noqa: PLC0415 - a driver is imported where it is wanted
-
-        return cosbench_unfit(workload, api)
-    if api == "object-server":
-        return tuple(_object_server(workload))
-    if api in ("rados", "rbd", "cephfs"):
-        return tuple(_bench(workload, api))
-    return ()
-
-
-def _bench(workload: Workload, api: Api) -> list[str]:
-    """Ceph's benches and fio do one operation on objects of one size, as fast as they can."""
+def unfit(workload: Workload, api: Api) -> tuple[str, ...]:
+    """What of a workload they cannot do, in words: they do one operation on objects of one size, as fast as they can."""
     found = []
     if len(workload.operations) > 1 or not set(workload.operations) <= {"read", "write"}:
         found.append(f"{api} is read or written, one of them at a time, not {' and '.join(workload.operations)}")
@@ -45,7 +32,7 @@ def _bench(workload: Workload, api: Api) -> list[str]:
     if api == "rados" and set(workload.operations) == {"read"} and workload.objects.count < max(workload.workers):
         counts = f"{max(workload.workers)} workers have {workload.objects.count} objects to read"
         found.append(f"{counts}: rados bench wants one for each at least")
-    return found
+    return tuple(found)
 
 
 def _bench_sizes(size_bytes: int, workers: int, api: Api) -> list[str]:
@@ -58,8 +45,3 @@ def _bench_sizes(size_bytes: int, workers: int, api: Api) -> list[str]:
         held = f"{workers} workers with {show_bytes(size_bytes)} each"
         found.append(f"{held} are more than the {show_bytes(MOST_IN_HAND_BYTES)} that its tool may hold in a host's memory")
     return found
-
-
-def _object_server(workload: Workload) -> list[str]:
-    strange = set(workload.operations) - {"read", "write", "delete", "head"}
-    return [f"object servers know no {', '.join(sorted(strange))}"] if strange else []

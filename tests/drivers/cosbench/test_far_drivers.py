@@ -13,7 +13,7 @@ import pytest
 
 from tests.drivers.cosbench.test_installation import home, wait_until_gone
 from weighbridge.common.errors import DriverError
-from weighbridge.conductor.cosbench_drivers import CosbenchDrivers
+from weighbridge.drivers.cosbench.far_drivers import FarDrivers
 from weighbridge.topologies.fake import FakeHost
 
 __all__ = ["home"]
@@ -35,7 +35,7 @@ def jvms(folder: Path) -> list[int]:
     return [int(path.read_text()) for path in (folder / "tmp").glob("weighbridge-cosbench-*/cosbench/driver.pid")]
 
 
-def until_it_is_seen(drivers: CosbenchDrivers) -> None:
+def until_it_is_seen(drivers: FarDrivers) -> None:
     deadline_s = time.monotonic() + 30
     while time.monotonic() < deadline_s:
         drivers.check()
@@ -45,7 +45,7 @@ def until_it_is_seen(drivers: CosbenchDrivers) -> None:
 def test_each_further_client_has_a_driver_of_its_own_that_ends_with_the_rest(
     home: Path, hosts: list[FakeHost], tmp_path: Path
 ) -> None:
-    with CosbenchDrivers(hosts, tmp_path / "driver.log") as drivers:
+    with FarDrivers(hosts, tmp_path / "driver.log") as drivers:
         urls = drivers.start(str(home))
         assert [url.split(":")[1] for url in urls] == [f"//{host.address}" for host in hosts]
         for url in urls:
@@ -63,14 +63,14 @@ def test_a_driver_that_does_not_come_up_is_told_with_its_client(
 ) -> None:
     monkeypatch.setenv("FAKE_DIES", "driver")
     with (
-        CosbenchDrivers(hosts, tmp_path / "driver.log") as drivers,
+        FarDrivers(hosts, tmp_path / "driver.log") as drivers,
         pytest.raises(DriverError, match=r"client-[23]: COSBench's driver ended with exit status 3\n(.*\n)*.*made up"),
     ):
         drivers.start(str(home))
 
 
 def test_a_driver_that_dies_later_is_noticed(home: Path, hosts: list[FakeHost], tmp_path: Path) -> None:
-    with CosbenchDrivers(hosts, tmp_path / "driver.log") as drivers:
+    with FarDrivers(hosts, tmp_path / "driver.log") as drivers:
         drivers.start(str(home))
         os.kill(jvms(tmp_path)[0], signal.SIGKILL)
         with pytest.raises(DriverError, match=r"client-[23]: COSBench's driver ended with exit status 3"):

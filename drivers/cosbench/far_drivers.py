@@ -11,7 +11,7 @@ from typing import Final
 from weighbridge.common.errors import DriverError
 from weighbridge.common.host import Host
 from weighbridge.common.piped import Piped
-from weighbridge.conductor.client_programs import ClientPrograms
+from weighbridge.drivers.client_programs import ClientPrograms
 
 FURTHER: Final = ("weighbridge.drivers.cosbench", "driver")
 END_S: Final = 15.0
@@ -21,7 +21,7 @@ START_S: Final = 190.0
 LOOK_S: Final = 0.5
 
 
-class CosbenchDrivers(ClientPrograms):
+class FarDrivers(ClientPrograms):
     """Such drivers on these hosts. What they say to people is kept beside `log`."""
 
     def __init__(self, hosts: Sequence[Host], log: Path) -> None:

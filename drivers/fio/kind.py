@@ -1,0 +1,32 @@
+"""What the suite knows of fio on RBD and on CephFS."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from weighbridge.drivers.fio.block import FioRbd
+from weighbridge.drivers.fio.files import FioCephFs
+from weighbridge.drivers.kind import ClusterSite, LoadSite
+from weighbridge.drivers.rados.cluster import RadosCluster
+from weighbridge.drivers.rados.kind import ClusterTool
+from weighbridge.drivers.rados.tool import Tool
+from weighbridge.results.record.driver_traits import DriverTraits
+
+
+class FioKind(ClusterTool):
+    """fio by its rbd engine, and on files of a mount by ceph-fuse."""
+
+    traits = DriverTraits(name="fio", label="fio", tools={"fio-rbd": "fio"}, beside_gateway=True)
+    layers = ("rbd", "cephfs")
+    rank = 1
+    runs_tools = True
+
+    def tool(self, site: LoadSite, cluster: RadosCluster, at: ClusterSite) -> Tool:
+        """On images, or on files."""
+        pg_num = site.suite.rados.pg_num
+        if site.way.api == "cephfs":
+            return FioCephFs(cluster, at.mon, prefix=site.prefix, log=site.log, pg_num=pg_num)
+        return FioRbd(cluster, prefix=site.prefix, log=site.log, pg_num=pg_num, cpus=at.cpus)
+
+
+KIND: Final = FioKind()

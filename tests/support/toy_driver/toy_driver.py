@@ -1,0 +1,117 @@
+"""A driver of another package: it asks an S3 endpoint by HEAD, one request after the other, with an option of its own.
+
+This file and an entry point of the group `weighbridge.drivers` are all that a package needs to add one.
+"""
+
+from __future__ import annotations
+
+import http.client
+import sys
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Annotated, ClassVar, Final
+from urllib.parse import urlsplit
+
+import click
+from pydantic import Field, TypeAdapter
+
+from weighbridge.common.record import Record
+from weighbridge.drivers.answering import answer_orders, saying
+from weighbridge.drivers.kind import DriverKind, LoadSite, Opened
+from weighbridge.drivers.order import Cleaned, Cleanup, Event, Measured, Prepare, Prepared, Quit, Ready, Setup, Step
+from weighbridge.results.record.driver_traits import DriverTraits
+from weighbridge.results.record.histogram import Histogram
+from weighbridge.results.record.measurement import Measurement, Tally
+from weighbridge.suites import Api, Workload
+
+
+class ToySettings(Record):
+    """Its own settings, by its own option."""
+
+    pause_ms: float = 0.0
+
+
+class ToySetup(Setup):
+    """The first order, with its settings."""
+
+    pause_ms: float
+
+
+class ToyKind(DriverKind):
+    """What the suite knows of it."""
+
+    traits = DriverTraits(name="toy", label="Toy driver")
+    apis: ClassVar[tuple[Api, ...]] = ("s3",)
+    packages = ("toy-driver",)
+    options = (click.Option(["--toy-pause"], type=float, default=0.0, metavar="MS", help="Rest between requests."),)
+
+    def settings(self, given: Mapping[str, object], hidden: Collection[str]) -> ToySettings:
+        """The rest between requests."""
+        return ToySettings.model_validate({"pause_ms": given.get("toy_pause", 0.0)})
+
+    def unfit(self, workload: Workload, api: Api) -> tuple[str, ...]:
+        """It writes nothing."""
+        return () if set(workload.operations) == {"head"} else ("the toy driver knows no operation but head",)
+
+    @contextmanager
+    def opened(self, site: LoadSite) -> Iterator[Opened]:
+        """One process on the first of the clients."""
+        settings = site.settings_as(ToySettings) or ToySettings()
+        with site.process("toy_driver") as driver:
+            yield Opened(driver, driver.setup(site.setup(ToySetup, pause_ms=settings.pause_ms)).versions)
+            driver.quit()
+
+
+KIND: Final = ToyKind()
+
+ORDER: Final = TypeAdapter[Setup | Prepare | Step | Cleanup | Quit](
+    Annotated[ToySetup | Prepare | Step | Cleanup | Quit, Field(discriminator="kind")]
+)
+
+
+def measure(setup: ToySetup, step: Step) -> Measurement:
+    """Ask the target for its root, again and again, for as long as the window is; whatever it answers is an answer."""
+    place, took_us, started_at = urlsplit(setup.target.url), [], datetime.now(UTC).isoformat()
+    began_s = time.monotonic()
+    while time.monotonic() - began_s < step.workload.runtime:
+        asked_s = time.monotonic()
+        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=setup.request_timeout_s)
+        connection.request("HEAD", "/")
+        connection.getresponse().read()
+        connection.close()
+        took_us.append(max(1, round((time.monotonic() - asked_s) * 1e6)))
+        time.sleep(setup.pause_ms / 1e3)
+    tally = Tally(
+        operation="head",
+        count=len(took_us),
+        bytes=0,
+        latency=Histogram.counted([(one, 1) for one in took_us]).encode(),
+        min_us=min(took_us),
+        max_us=max(took_us),
+        sum_us=sum(took_us),
+    )
+    return Measurement(
+        api=setup.target.api, workload=step.workload.name, workers=step.workers, driver="toy", started_at=started_at,
+        window_s=time.monotonic() - began_s, warmup_s=0.0, tallies=(tally,), load=None, notes=(f"rests of {setup.pause_ms:g} ms",),
+    )  # fmt: skip
+
+
+class Toy:
+    """Answers orders."""
+
+    setup: ToySetup
+
+    def answer(self, order: ToySetup | Prepare | Step | Cleanup) -> Event:
+        """What an order comes to."""
+        if isinstance(order, ToySetup):
+            self.setup = order
+            return Ready(versions={"toy": "1.0"})
+        if isinstance(order, Step):
+            return Measured(measurement=measure(self.setup, order))
+        return Prepared(objects=0, bytes=0, seconds=0.0) if isinstance(order, Prepare) else Cleaned(deleted=0)
+
+
+if __name__ == "__main__":
+    sys.exit(answer_orders(sys.stdin.buffer, ORDER, Toy().answer, saying(1, lambda: None)))

@@ -1,0 +1,128 @@
+"""A driver of another package, which is installed by an entry point: everything from the command line to the exports knows it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from weighbridge.results.record.store import RunStore
+
+ROOT = Path(__file__).parents[2]
+TOY = ROOT / "tests" / "support" / "toy_driver"
+KEY = "a-planted-secret"
+SUITE = """
+name: trial
+about: Heads of a null target
+api: [s3]
+cache: none
+workloads:
+  - name: heads
+    objects: {size: 4kB, containers: 1, per_container: 4}
+    operations: {head: 1}
+    workers: [1]
+    runtime: 1s
+    warmup: 0s
+"""
+LAYOUT = """
+name: plain
+about: A null target that already runs
+gateway: existing
+release: any
+place: {{}}
+settings:
+  s3: {{url: "{url}", credentials: environment}}
+"""
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def weighbridge(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "weighbridge", *map(str, arguments)]
+    env = {**os.environ, "COLUMNS": "200", **environment}
+    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=600, cwd=ROOT, env=env)
+
+
+@pytest.fixture(scope="module")
+def with_toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
+    """The command where the toy driver is installed, with files of a suite and a layout whose target runs."""
+    folder = tmp_path_factory.mktemp("toy")
+    places = {"WEIGHBRIDGE_HOME": str(folder / "home"), "WEIGHBRIDGE_STATE": str(folder / "state"), "PYTHONPATH": str(TOY)}
+    keys = {"AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY, "WEIGHBRIDGE_NULL_KEY": KEY}
+    argv = [sys.executable, "-m", "weighbridge", "null-target", "--port", "0", "--user", "weigh:er"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env={**os.environ, **keys}, cwd=ROOT) as target:
+        assert target.stdout is not None
+        url = json.loads(target.stdout.readline())["listening"]
+        (folder / "trial.yaml").write_text(SUITE)
+        (folder / "plain.yaml").write_text(LAYOUT.format(url=url))
+
+        def run(verb: str, *more: str | Path) -> subprocess.CompletedProcess[str]:
+            files = ["--suite", folder / "trial.yaml", "--layouts", folder / "plain.yaml", "--hardware", "this-machine"]
+            where = ["--no-charts", "--out", folder / "runs"]
+            return weighbridge(verb, *([*files, *where] if verb == "compare" else []), *more, **places, **keys)
+
+        try:
+            yield run
+        finally:
+            target.terminate()
+
+
+@pytest.fixture(scope="module")
+def compared(with_toy: Command, tmp_path_factory: pytest.TempPathFactory) -> RunStore:
+    out = tmp_path_factory.mktemp("runs")
+    done = with_toy("compare", "--driver", "toy", "--toy-pause", "5", "--out", out)
+    (run,) = out.iterdir()
+    assert done.returncode in (0, 4), done.stdout + done.stderr
+    return RunStore.open(run)
+
+
+def test_a_driver_of_another_package_measures_a_run_by_its_own_option(compared: RunStore) -> None:
+    (step,) = compared.steps()
+    assert (step.key.driver, step.key.workload) == ("toy", "heads")
+    assert step.measurement is not None
+    assert step.measurement.driver == "toy"
+    assert step.measurement.tallies[0].count > 10
+    assert step.measurement.notes == ("rests of 5 ms",)
+    facts = {name: text for sheet in compared.manifest.sheets for name, text in sheet.facts.items()}
+    assert facts["package toy-driver"] == "1.0"
+    assert facts["toy"] == "1.0"
+
+
+def test_its_run_has_a_report_and_exports_also_where_it_is_not_installed(compared: RunStore, tmp_path: Path) -> None:
+    assert "heads" in (compared.derived / "report.html").read_text()
+    for place in ({}, {"PYTHONPATH": str(TOY)}):
+        assert weighbridge("report", compared.folder, **place).returncode == 0
+        out = tmp_path / str(len(place))
+        out.mkdir()
+        for form in ("json", "markdown", "csv"):
+            done = weighbridge("export", compared.folder, "--to", form, "--out", out / form, **place)
+            assert done.returncode == 0, done.stderr
+        rows = [row for path in map(Path, done.stdout.split()) for row in csv.DictReader(path.open())]
+        assert {row["driver"] for row in rows if "driver" in row} == {"toy"}
+
+
+def test_its_option_and_its_name_are_in_the_help_of_every_verb_that_runs_something(with_toy: Command) -> None:
+    for verb in ("compare", "resume", "study", "tune"):
+        assert "--toy-pause MS" in with_toy(verb, "--help").stdout
+    assert "locust, toy" in " ".join(with_toy("compare", "--help").stdout.split())
+    assert "--toy-pause" not in weighbridge("compare", "--help").stdout
+
+
+def test_what_it_cannot_do_is_refused_before_anything_is_begun(with_toy: Command, tmp_path: Path) -> None:
+    (tmp_path / "reads.yaml").write_text(SUITE.replace("head: 1", "read: 1"))
+    done = with_toy("compare", "--driver", "toy", "--suite", tmp_path / "reads.yaml")
+    assert done.returncode == 2
+    assert "heads: the toy driver knows no operation but head" in done.stderr
+
+
+def test_a_driver_that_is_not_installed_is_refused_where_the_suite_names_it(tmp_path: Path, with_toy: Command) -> None:
+    (tmp_path / "named.yaml").write_text(SUITE.replace("api: [s3]", "api: [s3]\ndriver: toi"))
+    done = with_toy("compare", "--suite", tmp_path / "named.yaml")
+    assert done.returncode == 2
+    assert "named.yaml:5:9: driver: no driver 'toi' (did you mean 'toy'?)" in done.stderr
