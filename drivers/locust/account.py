@@ -1,28 +1,26 @@
 """The account at the target: token, buckets and stray objects, by plain HTTP. For what happens outside measured windows.
 
-S3 requests are signed by AWS Signature Version 4 (payload hashed); Swift's carry the token of auth v1, or one that was given.
+S3 requests are signed by AWS Signature Version 4; Swift's carry the token of auth v1, or one that was given.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import http.client
 import json
 import socket
 import ssl
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from urllib.parse import quote, urlsplit
 
 from weighbridge.common import http_body, plain_xml
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
+from weighbridge.drivers.engine._native import signed_headers
 
 LARGEST_ANSWER_BYTES = plain_xml.LARGEST_BYTES
 """More of an answer is not read: what is asked for here are lists and a few words."""
-EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
 
 
 @dataclass(frozen=True)
@@ -199,7 +197,7 @@ class Account:
         if self._target.api == "swift":
             headers = {"X-Auth-Token": self.token}
         else:
-            headers = signature(self._target, _host_header(place), method, whole, query, body, datetime.now(UTC))
+            headers = signature(self._target, _host_header(place), method, whole, query, int(time.time()))
         return self._request(place, method, whole + (f"?{query}" if query else ""), headers, body)
 
     def _request(self, place: UrlParts, method: str, path: str, headers: dict[str, str], body: bytes = b"") -> LoginAnswer:
@@ -232,38 +230,15 @@ class Account:
             raise DriverError(f"{place.host}:{place.port}: cannot be reached: {_in_words(error)}") from error
 
 
-def signature(target: Endpoint, host: str, method: str, path: str, query: str, body: bytes, now: datetime) -> dict[str, str]:
-    """Headers that sign an S3 request: AWS Signature Version 4, "Create a signed AWS API request" in AWS's IAM user guide.
+def signature(target: Endpoint, host: str, method: str, path: str, query: str, unix_s: int) -> dict[str, str]:
+    """Headers that sign an S3 request by AWS Signature Version 4, as the engine signs its own: the payload counts as unsigned.
 
-    `query` is already encoded. The secret key is in none of the headers.
+    `query` is already encoded, its keys sorted. The secret key is in none of the headers.
     """
-    stamp = now.strftime("%Y%m%dT%H%M%SZ")
-    scope = f"{stamp[:8]}/{target.region}/s3/aws4_request"
-    payload = hashlib.sha256(body).hexdigest() if body else EMPTY_SHA256
-    signed = {"host": host, "x-amz-content-sha256": payload, "x-amz-date": stamp}
-    if target.token is not None:
-        signed["x-amz-security-token"] = target.token.get_secret_value()
-    canonical = "\n".join(
-        [
-            method,
-            path or "/",
-            "&".join(sorted(query.split("&"))) if query else "",
-            *(f"{name}:{value}" for name, value in signed.items()),
-            "",
-            ";".join(signed),
-            payload,
-        ]
-    )
-    key = b"AWS4" + target.key.get_secret_value().encode()
-    for part in scope.split("/"):
-        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
-    text = "\n".join(["AWS4-HMAC-SHA256", stamp, scope, hashlib.sha256(canonical.encode()).hexdigest()])
-    proof = hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
-    credential = f"AWS4-HMAC-SHA256 Credential={target.user}/{scope}"
-    return {
-        **{name: value for name, value in signed.items() if name != "host"},
-        "Authorization": f"{credential}, SignedHeaders={';'.join(signed)}, Signature={proof}",
-    }
+    token = "" if target.token is None else target.token.get_secret_value()
+    keys = (target.user, target.key.get_secret_value(), token)
+    lines = signed_headers(keys, target.region, host, method, path or "/", query, unix_s)
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines.split("\r\n")) if name}
 
 
 def _bracketed(host: str) -> str:

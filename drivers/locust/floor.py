@@ -10,27 +10,27 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn
+from operator import itemgetter
+from typing import Any
 
 import gevent
 import gevent.event
 from locust import User, task
 from locust.env import Environment
-from locust.runners import MasterRunner
 from pydantic import SecretStr
 from zmq.error import ZMQError
 
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
-from weighbridge.drivers.locust.sealed import SealedServer
-from weighbridge.drivers.locust.station import Begin, Station
+from weighbridge.drivers.locust.sealed import seal_master
+from weighbridge.drivers.locust.station import BEGIN, HERE, Answer, Begin, Nothing, Question, Station, Told
 from weighbridge.drivers.order import Joining, Listening, Progress, Setup
 from weighbridge.drivers.process import how_it_ended
 
 LOOPBACK = "127.0.0.1"
 ASK = "weighbridge-ask"
 ANSWER = "weighbridge-answer"
-HERE = "weighbridge-here"
+ARRIVED = "weighbridge-here"
 START_S = 60.0
 """How long stations may take to start, and users to be stopped: on a share of a CPU it is seconds."""
 USERS_S = 50.0
@@ -54,8 +54,8 @@ class Floor(ABC):
         """Give every station its share of a step's workers. Raises DriverError, as all of these do."""
 
     @abstractmethod
-    def ask(self, verb: str, argument: str, timeout_s: float) -> list[str]:
-        """Have all stations do something; returns their answers."""
+    def ask(self, question: Question[Told, Answer], told: Told, timeout_s: float) -> list[Answer]:
+        """Ask all stations; returns their answers in the order of `clients`."""
 
     @abstractmethod
     def start_users(self, count: int) -> None:
@@ -87,9 +87,9 @@ class OneStation(Floor):
         """See Floor."""
         self._station.begin(order)
 
-    def ask(self, verb: str, argument: str, timeout_s: float) -> list[str]:
+    def ask(self, question: Question[Told, Answer], told: Told, timeout_s: float) -> list[Answer]:
         """See Floor."""
-        return [self._station.do(verb, argument)]
+        return [question.do(self._station, told)]
 
     def start_users(self, count: int) -> None:
         """See Floor."""
@@ -115,33 +115,6 @@ class OneStation(Floor):
         self._runner.quit()
 
 
-class PatientMaster(MasterRunner):
-    """Locust's master, but for who may talk to it, and for its heartbeats.
-
-    Three late ones would make it give a worker up, and stop the test with the last; a process on a share of a CPU may well be held
-    up for that long. Whether one has died is asked of the process itself.
-    """
-
-    def __init__(self, environment: Environment, address: str) -> None:
-        self._sealed = gevent.event.Event()
-        # Locust makes a socket that takes anybody: on loopback, where it is closed before anything is read of it.
-        super().__init__(environment, LOOPBACK, 0)
-        self.server.close(linger=0)  # type: ignore[no-untyped-call]
-        self.server = server = SealedServer(address)
-        self.key = server.key
-        self._sealed.set()
-
-    def client_listener(self) -> NoReturn:
-        """Listen at the sealed socket alone."""
-        self._sealed.wait()
-        super().client_listener()
-
-    def heartbeat_worker(self) -> NoReturn:
-        """Judge nobody."""
-        gevent.event.Event().wait()
-        raise AssertionError("nobody sets the event")
-
-
 class ManyStations(Floor):
     """Stations in processes of their own, joined to this one by Locust's messages: over loopback, or the deployment's network.
 
@@ -162,14 +135,14 @@ class ManyStations(Floor):
         # One address only, and a port that is free: 0 has Locust's own server choose it.
         address = host_of(setup.listen or LOOPBACK)
         try:
-            self._runner = PatientMaster(self.environment, address)
+            key = seal_master()
+            self._runner = self.environment.create_master_runner(address, 0)
         except ZMQError as error:
             raise DriverError(f"Locust's master cannot listen on {address}: {error.strerror}") from error
-        self.environment.runner = self._runner
         self._runner.register_message(ANSWER, self._answered)
-        self._runner.register_message(HERE, self._arrived)
+        self._runner.register_message(ARRIVED, self._arrived)
         try:
-            listening = Listening(port=self._runner.server.port, key=SecretStr(self._runner.key))
+            listening = Listening(port=self._runner.server.port, key=SecretStr(key))
             for number in range(setup.processes):
                 self._processes.append(_spawn(setup, listening, number))
             if setup.stations > setup.processes:
@@ -181,17 +154,17 @@ class ManyStations(Floor):
 
     def begin(self, order: Begin) -> None:
         """See Floor. Locust deals users out in an order of its own: ranks follow that."""
-        self.ask("here", "", ANSWER_S)
+        self.ask(HERE, Nothing(), ANSWER_S)
         ranked = dealing_order(self._nodes.values())
         shares = {
-            number: order.model_copy(update={"rank": ranked.index(node), "stations": len(ranked)}).model_dump_json()
+            number: order.model_copy(update={"rank": ranked.index(node), "stations": len(ranked)})
             for number, node in self._nodes.items()
         }
-        self._ask_each("begin", shares, START_S + self._setup.request_timeout_s)
+        self._ask_each(BEGIN, shares, START_S + self._setup.request_timeout_s)
 
-    def ask(self, verb: str, argument: str, timeout_s: float) -> list[str]:
+    def ask(self, question: Question[Told, Answer], told: Told, timeout_s: float) -> list[Answer]:
         """See Floor."""
-        return self._ask_each(verb, dict.fromkeys(self._nodes, argument), timeout_s)
+        return self._ask_each(question, dict.fromkeys(self._nodes, told), timeout_s)
 
     def start_users(self, count: int) -> None:
         """See Floor."""
@@ -259,15 +232,16 @@ class ManyStations(Floor):
             if code is not None:
                 raise DriverError(f"{self.called(number)} {how_it_ended(code)}")
 
-    def _ask_each(self, verb: str, arguments: dict[int, str], timeout_s: float) -> list[str]:
+    def _ask_each(self, question: Question[Told, Answer], told: dict[int, Told], timeout_s: float) -> list[Answer]:
         """Ask stations; their answers in the order of their numbers. One that does not answer is given up."""
         waiting: dict[int, tuple[int, gevent.event.AsyncResult]] = {}
-        for number, argument in sorted(arguments.items()):
+        for number, one in sorted(told.items(), key=itemgetter(0)):
             self._asked += 1
             answer = gevent.event.AsyncResult()
             self._answers[self._asked] = (self._nodes[number], answer)
             waiting[number] = self._asked, answer
-            self._runner.send_message(ASK, {"id": self._asked, "verb": verb, "argument": argument}, client_id=self._nodes[number])
+            words = {"id": self._asked, "verb": question.name, "argument": one.model_dump_json()}
+            self._runner.send_message(ASK, words, client_id=self._nodes[number])
 
         def late() -> str:
             return ", ".join(self.called(number) for number, (_, answer) in waiting.items() if not answer.ready())
@@ -276,11 +250,11 @@ class ManyStations(Floor):
             _wait(
                 lambda: all(answer.ready() for _, answer in waiting.values()),
                 timeout_s,
-                f"an answer to {verb!r}",
+                f"an answer to {question.name!r}",
                 self._check,
                 late,
             )
-            return [str(answer.get()) for _, answer in waiting.values()]
+            return [question.answer.model_validate_json(answer.get()) for _, answer in waiting.values()]
         except _InVain as error:
             # Nothing more is waited for from now on: users and crews of the others end with this process.
             self._lost = error.message

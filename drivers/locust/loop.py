@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import importlib.metadata
 import logging
-import os
 import platform
 import signal
-import traceback
 from collections.abc import Callable
 
 import gevent
 import gevent.event
 import gevent.os
 import gevent.queue
-from pydantic import ValidationError
 
-from weighbridge.common.credential import redacted
 from weighbridge.common.errors import DriverError
+from weighbridge.drivers.answering import answer_orders, saying
 from weighbridge.drivers.locust.aging import Aging
 from weighbridge.drivers.locust.cpu_allowance import CpuAllowance, allowance
 from weighbridge.drivers.locust.figures import feed, summary
 from weighbridge.drivers.locust.floor import Floor, ManyStations, OneStation
 from weighbridge.drivers.locust.prepared_objects import SAY_S, PreparedObjects
-from weighbridge.drivers.locust.station import Deleted, Nothing
+from weighbridge.drivers.locust.station import DELETE_WRITTEN, DELETED, Deleted, Nothing, Question
 from weighbridge.drivers.locust.step import StepRun
 from weighbridge.drivers.order import (
     ORDER,
@@ -31,18 +28,15 @@ from weighbridge.drivers.order import (
     Cleaned,
     Cleanup,
     Event,
-    Failed,
     Measured,
     Prepare,
     Prepared,
     Progress,
-    Quit,
     Ready,
     Setup,
     Step,
 )
 
-EXIT_FAILED = 3
 SIGNALLED = 128
 """Exit status of a program ended by a signal: this and its number, as shells have it."""
 
@@ -98,27 +92,7 @@ class LocustLoop:
 
     def run(self) -> int:
         """Answer orders until Quit (0) or until one cannot be done (3). Returns the exit status."""
-        while True:
-            try:
-                order = ORDER.validate_json(self._inbox.get())
-            except ValidationError as error:
-                # Without its input: the line may hold a key.
-                faults = error.errors(include_url=False, include_context=False, include_input=False)
-                words = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults[:5])
-                self._say(Failed(message=f"the line is no order: {words}"))
-                return EXIT_FAILED
-            if isinstance(order, Quit):
-                return 0
-            try:
-                self._say(self._answer(order))
-            except DriverError as error:
-                self._say(Failed(message=str(error)))
-                return EXIT_FAILED
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is answered: silence would be waited for
-                # As one text: Locust's log handlers are not ours to rely on, and what libraries say may repeat a key.
-                log.error("%s", redacted(traceback.format_exc(), self._secrets()))  # noqa: TRY400
-                self._say(Failed(message=redacted(f"{type(error).__name__}: {error}", self._secrets())))
-                return EXIT_FAILED
+        return answer_orders(iter(self._inbox.get, None), ORDER, self._answer, self._say, self._secrets)
 
     def _secrets(self) -> tuple[str, ...]:
         """What no text of a library may tell anybody."""
@@ -176,11 +150,11 @@ class LocustLoop:
         return Measured(measurement=measurement.model_copy(update={"notes": (*measurement.notes, *notes)}))
 
     def _clean(self, floor: Floor, stock: PreparedObjects, order: Cleanup) -> Cleaned:
-        deleting = gevent.spawn(self._deleted, floor, "delete-written")
+        deleting = gevent.spawn(self._deleted, floor, DELETE_WRITTEN)
         try:
             while not deleting.ready():
                 deleting.join(SAY_S)
-                so_far = self._deleted(floor, "deleted")
+                so_far = self._deleted(floor, DELETED)
                 self._say(Progress(phase="cleanup", done=so_far.deleted, total=so_far.deleted, errors=so_far.failed))
             written: Deleted = deleting.get()
         finally:
@@ -197,8 +171,8 @@ class LocustLoop:
         return Cleaned(deleted=deleted + more, failed=failed)
 
     @staticmethod
-    def _deleted(floor: Floor, verb: str) -> Deleted:
-        answers = [Deleted.model_validate_json(answer) for answer in floor.ask(verb, Nothing().model_dump_json(), DELETE_S)]
+    def _deleted(floor: Floor, question: Question[Nothing, Deleted]) -> Deleted:
+        answers = floor.ask(question, Nothing(), DELETE_S)
         return Deleted(deleted=sum(one.deleted for one in answers), failed=sum(one.failed for one in answers))
 
     def _parallel(self, order: Cleanup) -> int:
@@ -208,21 +182,11 @@ class LocustLoop:
 
 def drive(stdin: int, stdout: int) -> int:
     """Be the driver: orders from one descriptor, events to the other. Returns the exit status."""
-
-    def say(event: Event) -> None:
-        data = event.model_dump_json().encode() + b"\n"
-        try:
-            while data:
-                data = data[os.write(stdout, data) :]
-        except BrokenPipeError:
-            # Nobody listens any more, which is how a conductor that died looks from here.
-            ending.ask(0)
-
     inbox = gevent.queue.Queue()
     ending = LoopEnd()
     ending.on_signals()
     gevent.spawn(read_lines, stdin, inbox, ending)
-    loop = LocustLoop(inbox, say)
+    loop = LocustLoop(inbox, saying(stdout, lambda: ending.ask(0)))
     running = gevent.spawn(loop.run)
     try:
         gevent.wait([running, ending.event], count=1)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from typing import Annotated, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Generic, TypeVar
 
 import gevent
 import gevent.event
@@ -69,13 +70,14 @@ class Deleted(Record):
     failed: NonNegativeInt = 0
 
 
-Argument = TypeVar("Argument", bound=Record)
+Told = TypeVar("Told", bound=Record)
+Answer = TypeVar("Answer", bound=Record)
 
 
 class Station:
     """Holds a Locust environment, whose users are the workers of a crew, and does what the step asks of it.
 
-    `do` is the way in for all that comes as words: from this process, or in Locust's messages from the master.
+    What it can be asked is in QUESTIONS: from this process directly, or in Locust's messages from the master.
     """
 
     def __init__(self, setup: Setup, allowance: CpuAllowance) -> None:
@@ -95,32 +97,7 @@ class Station:
         self._renewed, self._renewed_s, self._refused = 0, 0.0, 0
         self.environment = Environment(user_classes=[_user_class(self)], catch_exceptions=True)
 
-    def do(self, verb: str, argument: str) -> str:
-        """Do one of here, begin, pulse, open, close, end, delete-written, deleted; both sides are JSON of their records."""
-        match verb:
-            case "here":
-                return Nothing().model_dump_json()
-            case "begin":
-                return self._answer(argument, Begin, self.begin)
-            case "pulse":
-                return self.pulse().model_dump_json()
-            case "open":
-                return self._answer(argument, Nothing, lambda _: self.open_window())
-            case "close":
-                return self.close_window().model_dump_json()
-            case "end":
-                return self._answer(argument, End, self.end)
-            case "delete-written":
-                return self.delete_written().model_dump_json()
-            case "deleted":
-                return self.deleted().model_dump_json()
-        raise DriverError(f"a station knows no {verb!r}")
-
-    @staticmethod
-    def _answer(argument: str, kind: type[Argument], what: Callable[[Argument], Record | None]) -> str:
-        return (what(kind.model_validate_json(argument)) or Nothing()).model_dump_json()
-
-    def begin(self, order: Begin) -> None:
+    def begin(self, order: Begin) -> Nothing:
         """Make the crew of a step: its workers are added when Locust starts their users."""
         account = account_at(self.setup)
         account.authenticate()
@@ -133,6 +110,7 @@ class Station:
             from weighbridge.drivers.locust.sdk import SdkCrew  # noqa: PLC0415 - not wanted by engine users
 
             self._crew = SdkCrew(self.setup, account, order.workload, order.share)
+        return Nothing()
 
     def user_joins(self) -> int:
         """A Locust user has started: give it the next worker of this station. Returns its number."""
@@ -183,11 +161,12 @@ class Station:
         crew.renew(account)
         self._renewed += 1
 
-    def open_window(self) -> None:
+    def open_window(self) -> Nothing:
         """Record from now on."""
         crew = self._running()[1]
         self._cpu_at_open_s = time.process_time()
         crew.open_window()
+        return Nothing()
 
     def close_window(self) -> Window:
         """Record no more; returns what was."""
@@ -263,3 +242,26 @@ def _user_class(station: Station) -> type[User]:
             gevent.event.Event().wait()
 
     return Worker
+
+
+@dataclass(frozen=True)
+class Question(Generic[Told, Answer]):
+    """Something that every station can be asked: its name in messages, what is told with it, what is answered, and by whom."""
+
+    name: str
+    told: type[Told]
+    answer: type[Answer]
+    do: Callable[[Station, Told], Answer]
+
+
+HERE: Final = Question("here", Nothing, Nothing, lambda _station, nothing: nothing)
+BEGIN: Final = Question("begin", Begin, Nothing, Station.begin)
+PULSE: Final = Question("pulse", Nothing, WorkerProgress, lambda station, _: station.pulse())
+OPEN: Final = Question("open", Nothing, Nothing, lambda station, _: station.open_window())
+CLOSE: Final = Question("close", Nothing, Window, lambda station, _: station.close_window())
+END: Final = Question("end", End, Cut, Station.end)
+DELETE_WRITTEN: Final = Question("delete-written", Nothing, Deleted, lambda station, _: station.delete_written())
+DELETED: Final = Question("deleted", Nothing, Deleted, lambda station, _: station.deleted())
+QUESTIONS: Final[Mapping[str, Question[Any, Any]]] = {
+    one.name: one for one in (HERE, BEGIN, PULSE, OPEN, CLOSE, END, DELETE_WRITTEN, DELETED)
+}

@@ -14,7 +14,7 @@ from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
 from weighbridge.drivers.locust.floor import ANSWER_S, Floor
 from weighbridge.drivers.locust.merge import merged, merged_pulses
-from weighbridge.drivers.locust.station import Begin, Cut, End, Nothing
+from weighbridge.drivers.locust.station import CLOSE, END, OPEN, PULSE, Begin, End, Nothing
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
 from weighbridge.drivers.order import Progress, Setup, Step
 from weighbridge.results.record.measurement import ClientLoad, Load, Measurement, Tally
@@ -25,7 +25,7 @@ Phase = Literal["warm-up", "measure", "drain"]
 PULSE_S = 0.25
 """How often the crews are asked how they are getting on; near the opening and for deletes oftener."""
 
-NOTHING = Nothing().model_dump_json()
+NOTHING = Nothing()
 GRACE_S = 10.0
 """What a station may take for its part beyond the time that a request may take."""
 END_S = 5.0
@@ -116,7 +116,7 @@ class StepRun:
             self._notes.append("the window opened before the first request, since objects to delete are used up")
         opened_s, own_cpu_at_open_s, started_at = opened
         self._watch(opened_s)
-        windows = [Window.model_validate_json(answer) for answer in self._floor.ask("close", NOTHING, CLOSE_S)]
+        windows = self._floor.ask(CLOSE, NOTHING, CLOSE_S)
         own_cpu_s = self._floor.own_cpu_s() - own_cpu_at_open_s
         window = merged(windows)
         lengths_s = [one.window_s for one in windows]
@@ -143,7 +143,7 @@ class StepRun:
     def _open(self) -> tuple[float, float, str]:
         own_cpu_s = self._floor.own_cpu_s()
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._floor.ask("open", NOTHING, ANSWER_S)
+        self._floor.ask(OPEN, NOTHING, ANSWER_S)
         return time.monotonic(), own_cpu_s, started_at
 
     def _warm_up(self, began_s: float) -> None:
@@ -209,12 +209,11 @@ class StepRun:
     def _end(self, timeout_s: float, *, hide: bool = False) -> tuple[int, int]:
         try:
             self._floor.stop_users()
-            answers = self._floor.ask("end", End(timeout_s=timeout_s).model_dump_json(), timeout_s + self._patience_s)
+            told = self._floor.ask(END, End(timeout_s=timeout_s), timeout_s + self._patience_s)
         except DriverError:
             if hide:
                 return 0, 0
             raise
-        told = [Cut.model_validate_json(answer) for answer in answers]
         return sum(one.requests for one in told), sum(one.renewed for one in told)
 
     def _with_cut_off(self, tallies: tuple[Tally, ...], cut: int) -> tuple[Tally, ...]:
@@ -234,8 +233,7 @@ class StepRun:
         return tuple(there.values())
 
     def _pulse(self) -> WorkerProgress:
-        answers = self._floor.ask("pulse", NOTHING, ANSWER_S)
-        return merged_pulses([WorkerProgress.model_validate_json(answer) for answer in answers])
+        return merged_pulses(self._floor.ask(PULSE, NOTHING, ANSWER_S))
 
     def _progress(self, phase: Phase, done_s: float, total_s: float, pulse: WorkerProgress | None) -> None:
         """Say how far it is, a few times a second, with rates over the last second or so."""

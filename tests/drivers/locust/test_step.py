@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from locust.env import Environment
@@ -11,10 +12,11 @@ from pydantic import SecretStr
 import weighbridge.drivers.locust.step
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
+from weighbridge.common.record import Record
 from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
 from weighbridge.drivers.locust.floor import Floor
 from weighbridge.drivers.locust.recorder import Recorder
-from weighbridge.drivers.locust.station import Begin, Cut, Nothing
+from weighbridge.drivers.locust.station import CLOSE, END, PULSE, Begin, Cut, Nothing, Question
 from weighbridge.drivers.locust.step import StepRun
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
 from weighbridge.drivers.order import Progress, Setup, Step
@@ -44,18 +46,16 @@ class Pretended(Floor):
     def begin(self, order: Begin) -> None:
         self.asked.append("begin")
 
-    def ask(self, verb: str, argument: str, timeout_s: float) -> list[str]:
-        self.asked.append(verb)
-        if verb == "pulse":
-            return [self._pulse(self.asked.count("pulse")).model_dump_json()] * 2
-        if verb == "close":
+    def ask(self, question: Question[Any, Any], told: Record, timeout_s: float) -> list[Any]:
+        self.asked.append(question.name)
+        if question is PULSE:
+            return [self._pulse(self.asked.count("pulse"))] * 2
+        if question is CLOSE:
             recorder = Recorder()
             recorder.success("read", 0.01, 250, 100, 200)
             window = Window(tallies=recorder.tallies(), seconds=recorder.seconds(), window_s=0.1, cpu_s=self._cpu_s, cpu_limit=1.0)
-            return [window.model_dump_json(), window.model_copy(update={"window_s": 0.2}).model_dump_json()]
-        if verb == "end":
-            return [Cut(requests=self._cut).model_dump_json()] * 2
-        return [Nothing().model_dump_json()] * 2
+            return [window, window.model_copy(update={"window_s": 0.2})]
+        return [Cut(requests=self._cut) if question is END else Nothing()] * 2
 
     def start_users(self, count: int) -> None:
         self.asked.append(f"start {count}")
