@@ -15,7 +15,8 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.sameness import summary as told
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
-from weighbridge.results.charts.gallery import Gallery, gallery, tuning_gallery
+from weighbridge.results.charts.chart_source import source_of
+from weighbridge.results.charts.gallery import Gallery, gallery
 from weighbridge.results.charts.pictures import write_charts
 from weighbridge.results.export.csv_format import csv_file
 from weighbridge.results.export.effects import effects_csv
@@ -91,14 +92,14 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
     derived = _derive(data) if data.tuned is None else _derive_tuning(data, data.tuned)
     if not pictures:
         return derived
-    return derived.model_copy(update={"charts": write_charts(derived.gallery.drawings, derived.charts_folder)})
+    return derived.model_copy(update={"charts": write_charts(derived.gallery.figures, derived.charts_folder)})
 
 
 def _derive(data: RunData) -> Derived:
     """Of a run that is no tuning's: its tables and its report."""
     store, plan, rows = data.store, data.plan, data.rows
     comparison, attested = data.comparison, data.attested
-    stairs = None if data.stairs is None else staircase_page(data.stairs, data.layers, plan.layouts)
+    stairs = None if data.stairs is None else staircase_page(data.stairs, data.layers)
     findings, why = findings_of(comparison), reasons(rows, comparison)
     would = remedy(comparison, plan, data.manifest.command)
     agreed = agreements(rows)
@@ -112,7 +113,7 @@ def _derive(data: RunData) -> Derived:
         write_whole(store.derived / "agreement.csv", agreement_csv(agreed))
     outcome = data.study
     replayed = None if outcome is None else study_page(outcome)
-    shown = gallery(plan, rows, data.steps.values(), comparison, data.stairs or (), () if outcome is None else outcome.recaps)
+    shown = gallery(source_of(data))
     if replayed is not None:
         replayed.write(store.make_derived("study"))
     page = store.derived / "report.html"
@@ -124,15 +125,13 @@ def _derive(data: RunData) -> Derived:
             store.plan_yaml(),
             rows,
             findings,
-            shown.charts,
-            shown.resources,
+            shown,
             data.events,
             attested,
             agreed,
             replayed,
             stairs,
             profiles_shown(read_profiles(store.folder)),
-            shown.figures,
             comparison,
             data.gaps,
             why,
@@ -165,7 +164,7 @@ def _derive_tuning(data: RunData, result: TuningResult) -> Derived:
     write_whole(derived / "effects.csv", effects_csv(data.comparison))
     for table in (ledger_table([data]), trials_table([data])):
         write_whole(derived / f"{table.name}.csv", csv_file(table).content)
-    shown = tuning_gallery(result, data.plan, data.rows)
+    shown = gallery(source_of(data))
     winner = derived / WINNERS
     if winner.exists():
         store.make_derived(WINNERS)  # which is an error where it is a link to somebody's folder

@@ -7,7 +7,7 @@ the same hues that can be seen on it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any, Final, Literal
 
@@ -26,6 +26,25 @@ _WORSE_TO_BETTER: Final = {
 def diverging(look: Look) -> tuple[str, ...]:
     """Seven colours from the worst to the best; the fourth is the middle."""
     return _WORSE_TO_BETTER[look.name]
+
+
+_HEAT: Final = {
+    "light": ("#dde318", "#7ad151", "#22a884", "#2a788e", "#414487", "#440154"),
+    "dark": ("#46327e", "#365c8d", "#277f8e", "#1fa187", "#6ece58", "#fde725"),
+}
+"""Viridis (S. van der Walt, N. Smith 2015), which people with any kind of colour vision read; few requests are near the ground."""
+
+
+TIER_COLOURS: Final[dict[str, dict[str, str]]] = {
+    "light": {"cpu": "#5B5B66", "disk": "#00875F", "disks": "#00574A", "network": "#139CB6", "fabric": "#0072B2"},
+    "dark": {"cpu": "#A2A2AD", "disk": "#2FC08F", "disks": "#7FD6C2", "network": "#7BDDF9", "fabric": "#35A1E7"},
+}
+"""Of what a host was measured at, by look."""
+
+
+def heat_colours(look: Look) -> tuple[str, ...]:
+    """Colours from little to much."""
+    return _HEAT[look.name]
 
 
 def neutral(look: Look) -> str:
@@ -189,3 +208,41 @@ def config(look: Look = LIGHT) -> dict[str, Any]:
         "line": {"strokeWidth": 3, "strokeCap": "round", "strokeJoin": "round"},
         "concat": {"spacing": 44},
     }
+
+
+# ---- marks, by `panels.MarkKind`, as Vega-Lite has them
+
+_CROSS: Final = "M-.6,-.6L.6,.6M.6,-.6L-.6,.6"
+POINTS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "point": {"size": 95},
+    "small point": {"size": 70},
+    "dot": {"size": 30, "opacity": 0.35},
+    "diamond": {"size": 70, "opacity": 0.85, "shape": "diamond"},
+    "hollow": {"size": 95, "strokeWidth": 2.5},
+    "small hollow": {"size": 50, "strokeWidth": 2},
+    "outline": {"size": 60, "strokeWidth": 1.6, "opacity": 0.75},
+    "cross": {"size": 210, "strokeWidth": 2.5, "shape": _CROSS},
+}
+RULES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "interval": {"strokeWidth": 1.8, "opacity": 0.55},
+    "strip": {"strokeWidth": 9, "opacity": 0.2},
+    "bin": {"strokeWidth": 8},
+    "pale bin": {"strokeWidth": 6, "opacity": 0.45, "strokeCap": "round"},
+    "loss": {"strokeWidth": 11, "opacity": 0.22},
+    "riser": {"strokeWidth": 1.5, "opacity": 0.55},
+    "rule": {"strokeWidth": 1.5, "strokeDash": [5, 4], "opacity": 0.8},
+    "level": {"strokeWidth": 1.6, "strokeDash": [6, 4]},
+    "ceiling": {"strokeWidth": 1.4, "strokeDash": [5, 4], "opacity": 0.9},
+    "drop": {"strokeWidth": 2, "strokeDash": [1, 4], "strokeCap": "round", "opacity": 0.8},
+    "tick": {"strokeWidth": 2},
+    "zero": {"strokeWidth": 1.4},
+}
+LINES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "line": {"strokeWidth": 3},
+    "thin line": {"strokeWidth": 2},
+    "faint line": {"strokeWidth": 1.2},
+    "dotted line": {"strokeWidth": 1.8, "strokeDash": [1, 4], "opacity": 0.9},
+    "dashed line": {"strokeWidth": 1.8, "strokeDash": [4, 4], "opacity": 0.8},
+}
+FAINT: Final = {"light": 0.35, "dark": 0.55}
+"""Opacity of a repeat's line by the name of the look: dark colours on the dark fade sooner."""

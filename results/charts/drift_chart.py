@@ -3,97 +3,88 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
-
-import altair as alt
+from itertools import groupby, pairwise
+from typing import Final
 
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.results.analysis.tuning.ledger import Reading
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
-from weighbridge.results.charts.chart_data import nice_top
-from weighbridge.results.charts.chart_theme import LIGHT, Look, diverging
-from weighbridge.results.charts.figure import Figure, Plot
-from weighbridge.results.charts.labels import AxisScale, Frame, chart_of
+from weighbridge.results.charts.chart_source import ChartSource
+from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Spot, Trace, upper
+from weighbridge.results.charts.placing import nice_top
+from weighbridge.results.charts.tornado import CLAIMED
 from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.metrics import METRICS
 from weighbridge.results.record.trial import Trial
 
 WIDTH: Final = 960
 HEIGHT: Final = 250
-_UNITS: Final = {"throughput": "op/s", "p90": "p90, ms"}
 
 
-def drift_chart(result: TuningResult, look: Look = LIGHT) -> Figure | None:
-    """The chart, a panel for each objective; None where nothing was measured."""
+def drift_chart(source: ChartSource) -> tuple[Figure, ...]:
+    """The chart, a panel for each objective; none where nothing was measured."""
+    result = source.tuned
+    if result is None:
+        return ()
     trials = {one.number: one for one in result.trials}
-    plots = []
+    panels = []
     for number, _ in enumerate(result.run.objectives):
         readings = [one for one in result.ledger.readings if one.objective == number and one.trial in trials]
         if any(one.value is not None for one in readings):
-            plots.append(_plot(result, number, readings, trials, look))
-    if not plots:
-        return None
+            panels.append(_panel(result, number, readings, trials))
     moved = [one.words for one in result.ledger.drift]
-    return Figure(
+    figure = Figure(
         name="drift",
         title="Every trial, in the order of time",
-        finding=_upper(moved[0].rstrip(".")) if moved else "How the baseline moved is not known",
+        finding=upper(moved[0].rstrip(".")) if moved else "How the baseline moved is not known",
         caption=f"Line: {result.ledger.baseline.name}, tried again before and after every few settings. Blue: a setting that is "
         "better, orange: worse, grey: no effect shown. Each trial is set against the line beside it, so what moves both is in no "
         "difference.",
-        csv=_csv(result, trials),
-        plots=tuple(plots),
+        data=_csv(result, trials),
+        panels=tuple(panels),
         columns=1,
-        look=look,
     )
+    return (figure,) if panels else ()
 
 
-def _plot(result: TuningResult, number: int, readings: Sequence[Reading], trials: dict[int, Trial], look: Look) -> Plot:
-    objective = result.run.objectives[number]
-    known = [one for one in readings if one.value is not None]
-    values = [one.value for one in known if one.value is not None]
+def _panel(result: TuningResult, number: int, readings: Sequence[Reading], trials: dict[int, Trial]) -> Panel:
+    metric = METRICS[result.run.objectives[number].of]
+    unit = metric.unit if metric.key == "throughput" else f"{metric.name}, {metric.unit}"
     drift = next((one for one in result.ledger.drift if one.objective == number), None)
-    frame = Frame(
-        across=_trials(max(trials) + 1),
-        up=_around(values, _UNITS[objective.of]),
-        width=WIDTH,
-        height=HEIGHT,
-    )
     verdicts = {one.arm.name: one.verdict for one in result.ledger.entries}
     names = {one.arm.name: one.name for one in result.ledger.entries}
-    colours = diverging(look)
-    toned = {"better": colours[-2], "worse": colours[1]}
-    base: list[dict[str, Any]] = []
-    others: list[dict[str, Any]] = []
-    for one in known:
+    base: list[tuple[int, Spot]] = []
+    others: list[Spot] = []
+    for one in readings:
         arm = trials[one.trial].arm
-        spot = {
-            "x": one.trial + 1,
-            "y": one.value,
-            "told": f"{names.get(arm.name, arm.name)}: {show_figure(one.value)} {_UNITS[objective.of]}",
-            "colour": toned.get(verdicts.get(arm.name, ""), look.axis),
-            "deployment": trials[one.trial].deployment,
-        }
-        (base if arm.is_baseline else others).append(spot)
-    layers: list[Any] = [_spots(others, frame)] if others else []
-    if base:
-        tip = alt.Tooltip("told:N", title=" ")
-        line = chart_of(base).mark_line(strokeWidth=2.5, color=look.ink)
-        layers.append(line.encode(x=frame.x(), y=frame.y(), detail=alt.Detail("deployment:N")))
-        layers.append(
-            chart_of(base).mark_point(size=55, filled=True, opacity=1, color=look.ink).encode(x=frame.x(), y=frame.y(), tooltip=tip)
-        )
-    anew = [
-        {"x": one.number + 0.5}
-        for before, one in zip(result.trials, result.trials[1:], strict=False)
-        if one.deployment != before.deployment
+        if one.value is None:
+            continue
+        tip = f"{names.get(arm.name, arm.name)}: {show_figure(one.value)} {unit}"
+        spot = Spot(x=one.trial + 1, y=one.value, tip=tip, tone="ink")
+        if arm.is_baseline:
+            base.append((trials[one.trial].deployment, spot))
+        else:
+            others.append(spot.model_copy(update={"tone": CLAIMED.get(verdicts.get(arm.name, ""), "axis")}))
+    lines = [
+        Trace(x=tuple(float(spot.x or 0) for _, spot in mine), y=tuple(float(spot.y or 0) for _, spot in mine), tone="ink")
+        for _, group in groupby(base, key=lambda one: one[0])
+        for mine in [list(group)]
     ]
-    if anew:
-        layers.append(chart_of(anew).mark_rule(strokeDash=[5, 4], color=look.muted).encode(x=frame.x()))
-    return Plot(
+    anew = [
+        Spot(x=one.number + 0.5, tone="muted") for before, one in pairwise(result.trials) if one.deployment != before.deployment
+    ]
+    return Panel(
         key=f"objective-{number + 1}",
-        title=_upper(result.called(number)),
+        title=upper(result.called(number)),
         finding="" if drift is None or number == 0 else _moved(drift.words),
-        spec=dict(alt.layer(*layers).to_dict(validate=False)),
+        x=_trials(max(trials) + 1),
+        y=AxisScale.around([one.value for one in readings if one.value is not None], unit),
+        marks=(
+            Mark(kind="diamond", spots=tuple(others)),
+            Mark(kind="line", traces=tuple(lines)),
+            Mark(kind="small point", spots=tuple(spot for _, spot in base)),
+            Mark(kind="rule", spots=tuple(anew)),
+        ),
         head=("Trial", "Round", "Setting", "Figure", "Baseline beside it", "Why none"),
         lines=tuple(_line(one, trials[one.trial], names) for one in readings),
         width=WIDTH,
@@ -101,37 +92,11 @@ def _plot(result: TuningResult, number: int, readings: Sequence[Reading], trials
     )
 
 
-def _spots(values: list[dict[str, Any]], frame: Frame) -> Any:
-    tip = alt.Tooltip("told:N", title=" ")
-    drawn = chart_of(values).mark_point(size=70, filled=True, opacity=0.85, shape="diamond")
-    return drawn.encode(x=frame.x(), y=frame.y(), color=alt.Color("colour:N", scale=None), tooltip=tip)
-
-
 def _trials(count: int) -> AxisScale:
     high, step = nice_top(count)
     step = max(1.0, step)
-    return AxisScale(
-        kind="linear",
-        low=0.0,
-        high=max(count + 0.5, 2.0),
-        ticks=tuple(number * step for number in range(1, int(high / step) + 1) if number * step <= count),
-        title="Trial",
-        grid=False,
-    )
-
-
-def _around(values: Sequence[float], title: str) -> AxisScale:
-    """A scale that holds all values with its ticks at round figures. It need not begin at 0: nothing on it is an area."""
-    low, high = min(values), max(values)
-    spread = high - low
-    if low <= 0.5 * high:
-        return AxisScale.from_zero(high * 1.02, title)
-    _, step = nice_top(spread or high * 0.1)
-    first, last = int(low // step), -int(-high // step)
-    last = max(last, first + 1)
-    return AxisScale(
-        kind="linear", low=first * step, high=last * step, ticks=tuple(n * step for n in range(first, last + 1)), title=title
-    )
+    ticks = tuple(number * step for number in range(1, int(high / step) + 1) if number * step <= count)
+    return AxisScale(high=max(count + 0.5, 2.0), ticks=ticks, title="Trial", grid=False)
 
 
 def _line(one: Reading, trial: Trial, names: dict[str, str]) -> tuple[str, ...]:
@@ -153,8 +118,4 @@ def _csv(result: TuningResult, trials: dict[int, Trial]) -> str:
 
 def _moved(words: str) -> str:
     """What a drift says of the baseline alone: its panel has the objective as its title."""
-    return _upper(words.partition(": ")[2].partition(";")[0])
-
-
-def _upper(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
+    return upper(words.partition(": ")[2].partition(";")[0])

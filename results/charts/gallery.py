@@ -1,157 +1,119 @@
-"""Every picture of a run, in the order in which a report or a talk shows them; a twin of a layout is in none of them."""
+"""Every chart of a run, in the order in which a report or a talk shows them. Charts are found by name: see `CHARTS`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final, Literal
 
-from altair.utils.schemapi import debug_mode
-
+from weighbridge.common.errors import UsageError
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.comparison import Comparison
-from weighbridge.results.analysis.findings import findings_of
-from weighbridge.results.analysis.layers.staircase import Staircase
+from weighbridge.common.registry import Registry
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.analysis.study.recap import Recap
-from weighbridge.results.analysis.tuning.tuning_result import TuningResult
-from weighbridge.results.charts.ceiling_lines import ceiling_lines
-from weighbridge.results.charts.chart_theme import LIGHT, Look, styles
-from weighbridge.results.charts.charts import Chart, charts
+from weighbridge.results.charts.by_workers import latency_by_workers, throughput_by_workers
+from weighbridge.results.charts.change_map import change_charts, study_chart
+from weighbridge.results.charts.chart_source import ChartSource, source_of
+from weighbridge.results.charts.composer import compose
+from weighbridge.results.charts.distributions import percentile_chart
 from weighbridge.results.charts.drift_chart import drift_chart
-from weighbridge.results.charts.ecdf_chart import ecdf_chart
-from weighbridge.results.charts.figure import Figure
 from weighbridge.results.charts.grouped_bars import grouped_bars
-from weighbridge.results.charts.heat_map import heat_maps
+from weighbridge.results.charts.heat_map import latency_over_time
 from weighbridge.results.charts.hockey_stick import hockey_stick
-from weighbridge.results.charts.latencies import read_latencies
-from weighbridge.results.charts.percentile_chart import percentile_chart
-from weighbridge.results.charts.pictures import Drawing
-from weighbridge.results.charts.recap_chart import RecapChart, recap_chart
-from weighbridge.results.charts.recap_map import recap_maps
-from weighbridge.results.charts.resource_chart import ResourceChart, resource_chart
-from weighbridge.results.charts.staircase_chart import StaircaseChart, staircase_chart
-from weighbridge.results.charts.tornado import tornado, tornados, tuned
-from weighbridge.results.record.resolved import ResolvedPlan
-from weighbridge.results.record.step import StepResult
+from weighbridge.results.charts.panels import Figure
+from weighbridge.results.charts.resource_strips import resources_by_workers
+from weighbridge.results.charts.share_chart import share_chart
+from weighbridge.results.charts.staircase_chart import staircase_chart
+from weighbridge.results.charts.tornado import tornado_charts
 
 
-def distribution_figures(
-    plan: ResolvedPlan,
-    rows: Sequence[Row],
-    steps: Iterable[StepResult],
-    look: Look = LIGHT,
-    *,
-    slo_ms: float | None = None,
-    workers: int | None = None,
-) -> tuple[Figure, ...]:
-    """The figures of a run, of `summarize`'s rows and the run's steps; those that have nothing to show are left out.
+class ChartKind(Record):
+    """A chart that may be drawn: `draw` gives its figures, none where a run has nothing to show."""
 
-    `slo_ms` is the bound on p90 in the hockey stick, chosen from the data where it is None; `workers` the worker count of the other
-    figures, the largest at which most layouts count where it is None.
-    """
-    kinds = read_latencies(plan, rows, steps, workers=workers)
-    shown = styles(plan.layouts, look)
-    own = [row for row in rows if row.layout not in plan.twins]
-    # Altair checks each part of a spec against its schema as it is made, which takes most of the time; tests draw every figure.
-    with debug_mode(arg=False):
-        drawn = [
-            hockey_stick(own, kinds, shown, look, slo_ms=slo_ms),
-            percentile_chart(kinds, shown, look),
-            ecdf_chart(kinds, shown, look),
-            *heat_maps(kinds, look),
-        ]
-    return tuple(figure for figure in drawn if figure is not None)
+    draw: Callable[[ChartSource], tuple[Figure, ...]]
+    runs: tuple[Literal["comparison", "tuning"], ...] = ("comparison",)
+    """Of which runs it is drawn."""
+
+
+OWN: Final = {
+    "throughput-by-workers": ChartKind(draw=throughput_by_workers),
+    "latency-by-workers": ChartKind(draw=latency_by_workers),
+    "recap-map": ChartKind(draw=change_charts),
+    "tornado": ChartKind(draw=tornado_charts, runs=("comparison", "tuning")),
+    "drift": ChartKind(draw=drift_chart, runs=("tuning",)),
+    "throughput-bars": ChartKind(draw=grouped_bars),
+    "hockey-stick": ChartKind(draw=hockey_stick),
+    "percentiles": ChartKind(draw=percentile_chart),
+    "latency-shares": ChartKind(draw=share_chart),
+    "latency-over-time": ChartKind(draw=latency_over_time),
+    "resources-by-workers": ChartKind(draw=resources_by_workers, runs=("comparison", "tuning")),
+    "efficiency-staircase": ChartKind(draw=staircase_chart),
+    "recap": ChartKind(draw=study_chart),
+}
+CHARTS: Final = Registry("weighbridge.charts", "chart", own=OWN, kind=ChartKind)
+"""Every chart by name. Another package adds one as an entry point of the group `weighbridge.charts` that names a `ChartKind`."""
 
 
 class Gallery(Record):
-    """All pictures of a run in one look."""
+    """All figures of a run; `compose` draws them in one look or another."""
 
-    charts: tuple[Chart, ...]
-    """Throughput and latency by workers."""
     figures: tuple[Figure, ...]
-    resources: ResourceChart
-    stairs: StaircaseChart | None = None
-    recap: RecapChart | None = None
-    """Of a study that was replayed."""
+    left_out: tuple[str, ...] = ()
+    """Charts of other packages that could not be made, and why, a sentence each."""
 
-    @property
-    def drawings(self) -> tuple[Drawing, ...]:
-        """Those that have something to show."""
-        found: list[Drawing] = [*self.charts, *self.figures]
-        found += [self.resources] if self.resources.recorded else []
-        found += [self.stairs] if self.stairs is not None else []
-        found += [self.recap] if self.recap is not None and self.recap.maps else []
-        return tuple(found)
+    def named(self, name: str) -> Figure | None:
+        """The figure of that name; None where the run has nothing to show in it."""
+        return next((figure for figure in self.figures if figure.name == name), None)
+
+    def of(self, section: str) -> tuple[Figure, ...]:
+        """The figures of a section of the report."""
+        return tuple(figure for figure in self.figures if figure.section == section)
 
 
-def gallery(
-    plan: ResolvedPlan,
-    rows: Sequence[Row],
-    steps: Iterable[StepResult],
-    comparison: Comparison,
-    stairs: Sequence[Staircase] = (),
-    recaps: Sequence[Recap] = (),
-    look: Look = LIGHT,
-    *,
-    slo_ms: float | None = None,
-) -> Gallery:
-    """The pictures of a run's table, steps and comparison; `slo_ms` is the bound on p90 in the hockey stick.
-
-    Raises InvalidMeasurement on a histogram that cannot be read.
-    """
-    own = [row for row in rows if row.layout not in plan.twins]
-    layouts = [layout for layout in plan.layouts if layout.name not in plan.twins]
-    ceilings = ceiling_lines(stair for stair in stairs if stair.layout not in plan.twins)
-    bars = grouped_bars(own, styles(layouts, look), look)
-    changed = tuned(comparison, layouts)
-    tornados = [tornado(changed, look, metric) for metric in ("throughput", "p90")]
-    return Gallery(
-        charts=charts(own, findings_of(comparison), layouts, repeats=plan.suite.repeats, ceilings=ceilings, look=look),
-        figures=(
-            *recap_maps(comparison, look),
-            *(one for one in tornados if one is not None),
-            *(_hedged(one, comparison) for one in [bars] if one is not None),
-            *(
-                _hedged(one, comparison)
-                for one in distribution_figures(
-                    plan.model_copy(update={"layouts": tuple(layouts)}), own, steps, look, slo_ms=slo_ms
-                )
-            ),
-        ),
-        resources=resource_chart(own, layouts, look),
-        stairs=staircase_chart([stair for stair in stairs if stair.layout not in plan.twins], layouts, look),
-        recap=recap_chart(recaps, look) if recaps else None,
-    )
+def gallery(source: ChartSource) -> Gallery:
+    """The figures of a run. Raises InvalidMeasurement on a histogram that cannot be read."""
+    run = "comparison" if source.tuned is None else "tuning"
+    figures: list[Figure] = []
+    left_out: list[str] = []
+    for name in _names(left_out):
+        try:
+            kind = OWN[name] if name in OWN else CHARTS[name]
+            made = kind.draw(source) if run in kind.runs else ()
+            figures += made if name in OWN else _checked(made, figures, source)
+        except Exception as error:
+            # What another package's chart may do is not known, and none of it costs a run its report.
+            if name in OWN:
+                raise
+            words = " ".join(str(error).split()) if isinstance(error, UsageError) else f"{type(error).__name__}: {error}"
+            left_out.append(f"the chart {name} is left out: {words}")
+    return Gallery(figures=tuple(figures), left_out=tuple(left_out))
 
 
-def _hedged(figure: Figure, comparison: Comparison) -> Figure:
-    """The figure; where nothing of a comparison is claimed its title says first that this is what was measured, and no more."""
-    if not comparison.effects or any(one.claimed or one.verdict == "not shown" for one in comparison.effects):
-        return figure
-    known = any(one.ratio is not None for one in comparison.effects)
-    return figure.model_copy(update={"finding": f"{'Provisional' if known else 'Not comparable'}: {figure.finding}"})
+def _names(left_out: list[str]) -> tuple[str, ...]:
+    """All charts; this package's alone where others cannot be told from them."""
+    try:
+        return tuple(CHARTS)
+    except UsageError as error:
+        left_out.append(f"charts of other packages are left out: {error}")
+        return tuple(OWN)
 
 
-def tuning_gallery(result: TuningResult, plan: ResolvedPlan, rows: Sequence[Row], look: Look = LIGHT) -> Gallery:
-    """The pictures of a tuning: what each setting does, how the baseline moved, and what the hosts used of the baseline."""
-    drift = drift_chart(result, look)
-    layouts = [layout for layout in plan.layouts if layout.name == result.ledger.baseline.name]
-    own = [row for row in rows if row.layout == result.ledger.baseline.name]
-    return Gallery(
-        charts=(),
-        figures=(*tornados(result, look), *([drift] if drift is not None else [])),
-        resources=resource_chart(own, layouts, look),
-    )
+def _checked(made: object, others: list[Figure], source: ChartSource) -> list[Figure]:
+    """The figures that another package's chart gave. Raises ValueError where they are none, and what composing them raises."""
+    found = [one for one in made if isinstance(one, Figure)] if isinstance(made, tuple) else []
+    if not isinstance(made, tuple) or len(found) < len(made):
+        raise ValueError(f"it gave {type(made).__name__} where a tuple of figures is wanted")
+    taken = {figure.name for figure in others} & {figure.name for figure in found}
+    if taken:
+        raise ValueError(f"there is another chart {', '.join(sorted(taken))}")
+    dressed = [one if one.layouts else one.model_copy(update={"layouts": source.layouts}) for one in found]
+    for figure in dressed:
+        compose(figure)
+    return dressed
 
 
-def gallery_of(folder: Path, look: Look = LIGHT, *, slo_ms: float | None = None) -> Gallery:
-    """The pictures of a run folder, finished or not.
+def gallery_of(folder: Path, *, slo_ms: float | None = None) -> Gallery:
+    """The figures of a run folder, finished or not.
 
     Raises UsageError when it is none, InvalidMeasurement when something of it cannot be read.
     """
-    data = RunData(folder)
-    if data.tuned is not None:
-        return tuning_gallery(data.tuned, data.plan, data.rows, look)
-    recaps = () if data.study is None else data.study.recaps
-    return gallery(data.plan, data.rows, data.steps.values(), data.comparison, data.stairs or (), recaps, look, slo_ms=slo_ms)
+    return gallery(source_of(RunData(folder), slo_ms=slo_ms))

@@ -11,32 +11,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any, Final
-
-import altair as alt
+from typing import Final
 
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.record import Record
-from weighbridge.results.charts.chart_theme import Look
-from weighbridge.results.charts.figure import WIDTH, Figure, Plot
-from weighbridge.results.charts.labels import NUMBER, AxisScale, Frame, chart_of, rounded
+from weighbridge.results.charts.chart_source import ChartSource
+from weighbridge.results.charts.distributions import gap_words
 from weighbridge.results.charts.latencies import KindLatencies, LayoutLatencies, RepeatLatencies
-from weighbridge.results.charts.percentile_chart import gap_words
+from weighbridge.results.charts.panels import WIDTH, AxisScale, Figure, HeatScale, Mark, Panel, Spot
+from weighbridge.results.charts.worker_data import KIND_COLUMNS
 from weighbridge.results.figures import show_ms
 from weighbridge.results.record.bands import low_us
 
-TALL: Final = 210
+HEIGHT: Final = 210
 CELLS: Final = 3000
 """As many as a figure has at most: 6,400 made an SVG of 1.8 MB."""
 STALLED: Final = 5
 """So many requests that are due by the mean of the window fail to come by chance once in 150 times (Poisson: e^-5)."""
 _WIDTHS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600)
-COLOURS: Final = {
-    "light": ("#dde318", "#7ad151", "#22a884", "#2a788e", "#414487", "#440154"),
-    "dark": ("#46327e", "#365c8d", "#277f8e", "#1fa187", "#6ece58", "#fde725"),
-}
-"""Viridis (S. van der Walt, N. Smith 2015), which people with any kind of colour vision read; few requests are near the ground."""
-_HEAD: Final = ("from s", "to s", "requests", "failed", "slowest ms")
 
 
 class HeatCell(Record):
@@ -88,14 +80,19 @@ class LatencyMap(Record):
         return max(self.stalls, key=lambda one: one[1] - one[0], default=None)
 
 
-def heat_maps(kinds: Sequence[KindLatencies], look: Look) -> tuple[Figure, ...]:
-    """A figure for each kind of requests whose latencies are known second by second."""
+def latency_over_time(source: ChartSource) -> tuple[Figure, ...]:
+    """A chart for each kind of requests whose latencies are known second by second."""
+    return source.measured(*heat_maps(source.kinds))
+
+
+def heat_maps(kinds: Sequence[KindLatencies]) -> tuple[Figure, ...]:
+    """The figures of kinds of requests."""
     found = []
     for kind in kinds:
         width_s = next((width for width in _WIDTHS_S if _cells(kind, width) <= CELLS), _WIDTHS_S[-1])
         maps = [latency_map(one, width_s) for one in kind.layouts]
         if any(one.cells for one in maps):
-            found.append(_figure(kind, maps, width_s, look))
+            found.append(_figure(kind, maps, width_s))
     return tuple(found)
 
 
@@ -170,18 +167,22 @@ def _cells(kind: KindLatencies, width_s: int) -> int:
     return sum(len({(second.second // width_s, band) for second in one.seconds for band, _ in second.bands}) for one in repeats)
 
 
-def _figure(kind: KindLatencies, maps: Sequence[LatencyMap], width_s: int, look: Look) -> Figure:
-    frame = _frame(maps)
-    rates = [cell.per_s for one in maps for cell in one.cells]
-    ends = (min(rates), max(rates)) if min(rates) < max(rates) else (min(rates) / 2, max(rates))
+def _figure(kind: KindLatencies, maps: Sequence[LatencyMap], width_s: int) -> Figure:
+    cells = [cell for one in maps for cell in one.cells]
+    rates = [cell.per_s for cell in cells]
+    low, high = (min(rates), max(rates)) if min(rates) < max(rates) else (min(rates) / 2, max(rates))
+    length = float(max(one.length_s for one in maps))
+    linear = AxisScale.from_zero(length, "s of the window", grid=False)
+    x = linear.model_copy(update={"high": length, "ticks": tuple(tick for tick in linear.ticks if tick <= length)})
+    y = AxisScale.logarithmic([end for cell in cells for end in (cell.low_ms, cell.high_ms)], "ms (log scale)")
+    heat = HeatScale(low=low, high=high, title="a second")
     return Figure(
         name=f"latency-over-time-{kind.key}",
         title=f"Latency over time: {kind.about} at {kind.at}",
         finding=_finding(kind, maps),
         caption=_caption(kind, maps, width_s),
-        csv=_csv(kind, maps),
-        plots=tuple(_plot(one, frame, ends, look) for one in maps),
-        look=look,
+        data=_csv(kind, maps),
+        panels=tuple(_panel(one, x, y, heat) for one in maps),
     )
 
 
@@ -219,142 +220,62 @@ def _caption(kind: KindLatencies, maps: Sequence[LatencyMap], width_s: int) -> s
     return " ".join([*parts, *gap_words([kind])])
 
 
-def _plot(one: LatencyMap, frame: Frame, ends: tuple[float, float], look: Look) -> Plot:
+def _panel(one: LatencyMap, x: AxisScale, y: AxisScale, heat: HeatScale) -> Panel:
     slowest = one.slowest
     said = one.why_empty if slowest is None else f"slowest: {show_ms(slowest.max_us / 1000)} ms, {_when(slowest)}"
-    said = f"{one.doubt}; {said}" if one.doubt else said
-    return Plot(
-        key=one.layout,
-        title=f"{one.layout}{' (not ranked)' * bool(one.doubt)}",
-        finding=said,
-        spec=_draw(one, frame, ends, look).to_dict(validate=False),
-        head=_HEAD,
-        lines=tuple(
-            (
-                str(column.start_s),
-                str(column.end_s),
-                f"{column.count:,}",
-                f"{column.errors:,}",
-                show_ms(column.max_us / 1000 if column.count else None),
-            )
-            for column in one.columns
-        ),
-        width=frame.width,
-        height=frame.height,
-    )
-
-
-def _frame(maps: Sequence[LatencyMap]) -> Frame:
-    cells = [cell for one in maps for cell in one.cells]
-    length = float(max(one.length_s for one in maps))
-    linear = AxisScale.from_zero(length, "s of the window", grid=False)
-    return Frame(
-        across=linear.model_copy(update={"high": length, "ticks": tuple(tick for tick in linear.ticks if tick <= length)}),
-        up=AxisScale.logarithmic(min(cell.low_ms for cell in cells), max(cell.high_ms for cell in cells), "ms (log scale)"),
-        width=WIDTH,
-        height=TALL,
-    )
-
-
-def _draw(one: LatencyMap, frame: Frame, ends: tuple[float, float], look: Look) -> alt.LayerChart | alt.FacetChart:
-    cells: list[dict[str, Any]] = [
-        {
-            "x": cell.start_s,
-            "end": cell.end_s,
-            "y": rounded(cell.low_ms),
-            # A little more than it is: where cells only touched, what lies below would shine through.
-            "high": rounded(cell.high_ms * 1.012),
-            "rate": rounded(cell.per_s),
-        }
+    # A little more than it is: where cells only touched, what lies below would shine through.
+    cells = [
+        Spot(x=cell.start_s, x2=cell.end_s, y=cell.low_ms, y2=cell.high_ms * 1.012, value=cell.per_s, tone="ink")
         for cell in one.cells
     ]
-    colour = alt.Color(
-        "rate:Q",
-        scale=alt.Scale(type="log", domain=list(ends), range=list(COLOURS[look.name]), interpolate="rgb"),
-        legend=alt.Legend(
-            title="a second",
-            orient="right",
-            gradientLength=TALL - 60,
-            gradientThickness=12,
-            format=NUMBER,
-            tickCount=4,
-            labelFontSize=13,
-            titleFontSize=13,
-        ),
-    )
-    stalls = [{"x": start, "end": end, "y": frame.up.low, "high": frame.up.high} for start, end in one.stalls]
+    stalls = [Spot(x=start, x2=end) for start, end in one.stalls]
     failed = [
-        {"x": (column.start_s + column.end_s) / 2, "y": frame.up.high, "errors": column.errors}
+        Spot(x=(column.start_s + column.end_s) / 2, y=y.high, tone="bad", tip=f"{column.errors} failed")
         for column in one.columns
         if column.errors
     ]
-    x, y = frame.values(frame.width / 2, frame.height / 2)
-    empty = [{"x": x, "y": y, "text": one.why_empty}] if one.why_empty else []
-    tooltip = [
-        alt.Tooltip("x:Q", title="from s"),
-        alt.Tooltip("y:Q", title="from ms"),
-        alt.Tooltip("rate:Q", title="requests a second"),
-    ]
-    return alt.layer(
-        chart_of(cells)
-        .mark_rect(strokeWidth=0, aria=False)
-        .encode(x=frame.x(), x2=alt.X2("end:Q"), y=frame.y(), y2=alt.Y2("high:Q"), color=colour, tooltip=tooltip),
-        chart_of(stalls)
-        .mark_rect(color=look.bad, opacity=0.3)
-        .encode(x=frame.x(), x2=alt.X2("end:Q"), y=frame.y(), y2=alt.Y2("high:Q")),
-        chart_of(failed)
-        .mark_point(
-            size=60,
-            shape="M-.6,-.6L.6,.6M.6,-.6L-.6,.6",
-            filled=False,
-            strokeWidth=2,
-            color=look.bad,
-            yOffset=-6,
-            clip=False,
-            opacity=1,
+    empty = [Spot(x=x.value(0.5), y=y.value(0.5), text=one.why_empty, tone="muted")] if one.why_empty else []
+    columns = [
+        (
+            str(column.start_s),
+            str(column.end_s),
+            f"{column.count:,}",
+            f"{column.errors:,}",
+            show_ms(column.max_us / 1000 if column.count else None),
         )
-        .encode(x=frame.x(), y=frame.y(), tooltip=[alt.Tooltip("errors:Q", title="failed")]),
-        chart_of(empty).mark_text(fontSize=15, color=look.muted).encode(x=frame.x(), y=frame.y(), text=alt.Text("text:N")),
+        for column in one.columns
+    ]
+    return Panel(
+        key=one.layout,
+        title=f"{one.layout}{' (not ranked)' * bool(one.doubt)}",
+        finding=f"{one.doubt}; {said}" if one.doubt else said,
+        x=x,
+        y=y,
+        marks=(
+            Mark(kind="cell", spots=tuple(cells)),
+            Mark(kind="shade", spots=tuple(stalls)),
+            Mark(kind="cross", spots=tuple(failed)),
+            Mark(kind="text", spots=tuple(empty), size=15),
+        ),
+        heat=heat,
+        head=("from s", "to s", "requests", "failed", "slowest ms"),
+        lines=tuple(columns),
+        width=WIDTH,
+        height=HEIGHT,
     )
 
 
 def _csv(kind: KindLatencies, maps: Sequence[LatencyMap]) -> str:
     """A line for each cell."""
-    head = (
-        "layout",
-        "api",
-        "driver",
-        "workload",
-        "operation",
-        "workers",
-        "repeat",
-        "from_s",
-        "to_s",
-        "low_ms",
-        "high_ms",
-        "requests",
-        "requests_per_s",
-    )
     workload, operation, api, driver = kind.kind
-    return csv_lines(
-        head,
-        [
-            (
-                one.layout,
-                api,
-                driver,
-                workload,
-                operation,
-                kind.workers,
-                one.repeat + 1,
-                cell.start_s,
-                cell.end_s,
-                cell.low_ms,
-                cell.high_ms,
-                cell.count,
-                cell.per_s,
-            )
-            for one in maps
-            for cell in one.cells
-        ],
-    )
+    about = (api, driver, workload, operation, kind.workers)
+    lines = [
+        (
+            *(one.layout, *about, one.repeat + 1, cell.start_s, cell.end_s),
+            *(cell.low_ms, cell.high_ms, cell.count, cell.per_s),
+        )
+        for one in maps
+        for cell in one.cells
+    ]
+    columns = ("workers", "repeat", "from_s", "to_s", "low_ms", "high_ms", "requests", "requests_per_s")
+    return csv_lines((*KIND_COLUMNS, *columns), lines)

@@ -8,50 +8,92 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, Final
 
-import altair as alt
-
-from weighbridge.results.analysis.steps.service_level import Served, Stop, stretches
+from weighbridge.common.csv_text import csv_lines
+from weighbridge.common.record import Record
+from weighbridge.results.analysis.kinds import Kind, kind_of
+from weighbridge.results.analysis.steps.service_level import Served, Stop, path, served, stretches, telling_bound_ms
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.charts.chart_theme import Look, Style
-from weighbridge.results.charts.charts import colour_of, shape_of
-from weighbridge.results.charts.figure import HEIGHT, Figure, Plot
-from weighbridge.results.charts.hockey_stick_data import Stick, sticks, sticks_csv
-from weighbridge.results.charts.labels import AxisScale, Frame, Label, LabelSpot, along, beside, chart_of, side_labels
+from weighbridge.results.charts.chart_source import ChartSource
 from weighbridge.results.charts.latencies import KindLatencies
+from weighbridge.results.charts.panels import TALL, AxisScale, Figure, Label, Mark, Panel, Spot, Trace, at_count, upper
+from weighbridge.results.charts.worker_data import KIND_COLUMNS
 from weighbridge.results.figures import UNKNOWN, show_figure, show_ms, show_ratio
 
-TALL: Final = HEIGHT + 40
 _PARTS: Final = 12
 """Straight pieces of a curve between two points."""
-_COUNT_PX: Final = 13
-_HEAD: Final = ("layout", "workers", "op/s", "of repeats, op/s", "p90 ms", "of repeats, ms", "counts")
+_COLUMNS: Final = (
+    *("workers", "throughput_ops_s", "throughput_low_ops_s", "throughput_high_ops_s"),
+    *("p90_ms", "p90_low_ms", "p90_high_ms", "repeats", "counts", "bound_ms", "at_least"),
+)
 
 
-def hockey_stick(
-    rows: Sequence[Row],
-    kinds: Sequence[KindLatencies],
-    layouts: Sequence[Style],
-    look: Look,
-    *,
-    slo_ms: float | None = None,
-) -> Figure | None:
-    """The figure of a table without twins; None where no p90 is known. `slo_ms` is the bound of every panel."""
-    found = sticks(rows, kinds, slo_ms)
+class Stick(Record):
+    """One panel: the paths of all layouts for one kind of requests, and what each serves within the bound."""
+
+    kind: Kind
+    key: str
+    about: str
+    bound_ms: float | None
+    asked: bool
+    """Whether the bound was asked for; else it was chosen to tell layouts apart."""
+    paths: dict[str, tuple[Stop, ...]]
+    served: tuple[Served, ...]
+
+    @property
+    def bound(self) -> str:
+        """The bound as a figure."""
+        return "" if self.bound_ms is None else f"{self.bound_ms:g}"
+
+    @property
+    def ahead(self) -> tuple[Served, Served] | None:
+        """The layouts that serve most and least within the bound, where two do."""
+        known = sorted((one for one in self.served if one.ops_s), key=lambda one: one.ops_s or 0.0)
+        return (known[-1], known[0]) if len(known) > 1 else None
+
+
+def sticks(rows: Sequence[Row], kinds: Sequence[KindLatencies], slo_ms: float | None = None) -> tuple[Stick, ...]:
+    """The panels of a table without twins; `kinds` name them."""
+    names = {one.kind: one for one in kinds}
+    found: dict[Kind, list[Row]] = {}
+    for kind, cells in groupby(rows, key=kind_of):
+        found.setdefault(kind, []).extend(cells)
+    return tuple(_stick(kind, cells, names[kind], slo_ms) for kind, cells in found.items())
+
+
+def _stick(kind: Kind, cells: Sequence[Row], named: KindLatencies, slo_ms: float | None) -> Stick:
+    layouts = list(dict.fromkeys(row.layout for row in cells))
+    own = {layout: [row for row in cells if row.layout == layout] for layout in layouts}
+    paths = {layout: path(mine) for layout, mine in own.items()}
+    bound_ms = slo_ms if slo_ms is not None else telling_bound_ms(list(paths.values()))
+    return Stick(
+        kind=kind,
+        key=named.key,
+        about=named.about,
+        bound_ms=bound_ms,
+        asked=slo_ms is not None,
+        paths=paths,
+        served=tuple(served(layout, mine, bound_ms) for layout, mine in own.items()) if bound_ms is not None else (),
+    )
+
+
+def hockey_stick(source: ChartSource) -> tuple[Figure, ...]:
+    """The chart of a table; none where no p90 is known."""
+    found = sticks(source.rows, source.kinds, source.slo_ms)
     drawn = [stick for stick in found if any(stop.high_ms is not None for stops in stick.paths.values() for stop in stops)]
     if not drawn:
-        return None
-    return Figure(
+        return ()
+    figure = Figure(
         name="hockey-stick",
         title="Hockey stick: p90 by throughput",
         finding=_finding(drawn),
         caption=_caption(drawn, [stick.about for stick in found if stick not in drawn]),
-        csv=sticks_csv(found),
-        plots=tuple(_plot(stick, layouts, look) for stick in drawn),
-        look=look,
+        data=sticks_csv(found),
+        panels=tuple(_panel(stick) for stick in drawn),
     )
+    return source.measured(figure)
 
 
 def _finding(drawn: Sequence[Stick]) -> str:
@@ -100,18 +142,6 @@ def _caption(drawn: Sequence[Stick], left_out: Sequence[str]) -> str:
     return " ".join(parts)
 
 
-def _plot(stick: Stick, layouts: Sequence[Style], look: Look) -> Plot:
-    return Plot(
-        key=stick.key,
-        title=f"{stick.about[:1].upper()}{stick.about[1:]}",
-        finding=_panel_finding(stick),
-        spec=_draw(stick, layouts, look).to_dict(validate=False),
-        head=_HEAD,
-        lines=tuple(_line(layout, stop) for layout, stops in stick.paths.items() for stop in stops),
-        height=TALL,
-    )
-
-
 def _panel_finding(stick: Stick) -> str:
     if stick.ahead is None:
         return ""
@@ -139,90 +169,93 @@ def _line(layout: str, stop: Stop) -> tuple[str, ...]:
     )
 
 
-def _draw(stick: Stick, shown: Sequence[Style], look: Look) -> alt.LayerChart | alt.FacetChart:
-    frame = _frame(stick)
-    marks = [_mark(layout, stop, frame.up.low) for layout, stops in stick.paths.items() for stop in stops]
+def sticks_csv(found: Sequence[Stick]) -> str:
+    """A line for each worker count, and one for what each layout serves within the bound (`workers` empty)."""
+    lines: list[tuple[object, ...]] = []
+    for stick in found:
+        workload, operation, api, driver = stick.kind
+        about = (api, driver, workload, operation)
+        lines += [
+            (
+                *(layout, *about, stop.workers, stop.throughput_ops_s, stop.low_ops_s, stop.high_ops_s),
+                *(stop.p90_ms, stop.low_ms, stop.high_ms, stop.repeats, stop.joined, None, None),
+            )
+            for layout, stops in stick.paths.items()
+            for stop in stops
+        ]
+        lines += [
+            (
+                *(one.layout, *about, None, one.ops_s, one.low_ops_s, one.high_ops_s, *(None,) * 4),
+                *(one.ops_s is not None, stick.bound_ms, one.at_least),
+            )
+            for one in stick.served
+        ]
+    return csv_lines((*KIND_COLUMNS, *_COLUMNS), lines)
+
+
+def _panel(stick: Stick) -> Panel:
+    stops = [(layout, stop) for layout, stops in stick.paths.items() for stop in stops]
+    y = _scale(stick, [stop for _, stop in stops])
     curves = [
-        {"layout": layout, "part": number, "order": order, "x": rate, "y": latency}
-        for layout, stops in stick.paths.items()
-        for number, part in enumerate(stretches(stops))
-        for order, (rate, latency) in enumerate(_curve(part))
+        Trace(layout=layout, x=tuple(rate for rate, _ in curve), y=tuple(latency for _, latency in curve))
+        for layout, mine in stick.paths.items()
+        for curve in map(_curve, stretches(mine))
     ]
-    colour, shape = colour_of(shown), shape_of(shown)
-    counted = chart_of([mark for mark in marks if mark["kind"] == "counts"])
-    binned = chart_of([mark for mark in marks if mark["kind"] == "bin"])
-    several = chart_of([mark for mark in marks if mark["kind"] in ("counts", "bin") and mark["repeats"] > 1])
-    upright = chart_of([mark for mark in marks if mark["kind"] == "counts" and mark["repeats"] > 1])
-    crossed = chart_of([mark for mark in marks if mark["kind"] == "not valid"])
-    open_ = chart_of([mark for mark in marks if mark["kind"] in ("few", "doubted")])
-    tooltip = [
-        alt.Tooltip("layout:N"),
-        alt.Tooltip("workers:Q"),
-        alt.Tooltip("x:Q", title="op/s", format=",.4~g"),
-        alt.Tooltip("y:Q", title="p90 ms", format=",.4~g"),
-    ]
-    why = [*tooltip[:3], alt.Tooltip("why:N")]
-    bar: dict[str, Any] = {"strokeWidth": 1.8, "opacity": 0.55}
-    hollow: dict[str, Any] = {"filled": True, "fill": look.background, "strokeWidth": 2, "opacity": 1}
-    cross: dict[str, Any] = {"shape": "M-.6,-.6L.6,.6M.6,-.6L-.6,.6", "filled": False, "strokeWidth": 2.5, "opacity": 1}
-    stroke = alt.Stroke(
-        "layout:N", scale=alt.Scale(domain=[one.layout for one in shown], range=[one.colour for one in shown]), legend=None
-    )
-    texts = chart_of(_counts(stick, frame))
-    return alt.layer(
-        *_bound_layers(stick, look, frame, colour, stroke),
-        several.mark_rule(**bar).encode(x=frame.x("left"), x2=alt.X2("right:Q"), y=frame.y(), color=colour),
-        upright.mark_rule(**bar).encode(x=frame.x(), y=frame.y("low"), y2=alt.Y2("high:Q"), color=colour),
-        binned.mark_rule(strokeWidth=6, opacity=0.45, strokeCap="round").encode(
-            x=frame.x(), y=frame.y("low"), y2=alt.Y2("high:Q"), color=colour
+    spots: dict[str, list[Spot]] = {kind: [] for kind in ("counts", "bin", "not valid", "doubted", "few", "across", "upright")}
+    counts: list[Spot] = []
+    for layout, stop in stops:
+        kind = _kind(stop)
+        at: dict[str, Any] = {"x": stop.throughput_ops_s, "layout": layout}
+        height_ms = _height_ms(stop, y.low)
+        low_ms = max(stop.low_ms or y.low, y.low)
+        upright = Spot(**at, y=low_ms, y2=stop.high_ms or low_ms)
+        spots[kind].append(upright if kind == "bin" else Spot(**at, y=height_ms or y.low, tip=_tip(layout, stop, kind)))
+        if height_ms is not None:
+            counts.append(Spot(**at, y=height_ms, text=str(stop.workers)))
+        if kind in ("counts", "bin") and stop.repeats > 1:
+            spots["across"].append(Spot(x=stop.low_ops_s, x2=stop.high_ops_s, y=height_ms or y.low, layout=layout))
+            spots["upright"] += [upright] if kind == "counts" else []
+    return Panel(
+        key=stick.key,
+        title=upper(stick.about),
+        finding=_panel_finding(stick),
+        x=AxisScale.from_zero(max((stop.high_ops_s for _, stop in stops), default=1.0), "op/s", grid=False),
+        y=y,
+        marks=(
+            *_bound_marks(stick, y.low),
+            Mark(kind="interval", spots=tuple(spots["across"])),
+            Mark(kind="interval", spots=tuple(spots["upright"])),
+            Mark(kind="pale bin", spots=tuple(spots["bin"])),
+            Mark(kind="line", traces=tuple(curves)),
+            Mark(kind="hollow", spots=(*spots["doubted"], *spots["few"])),
+            Mark(kind="small point", spots=tuple(spots["counts"])),
+            Mark(kind="cross", spots=tuple(spots["not valid"])),
+            Mark(kind="beside", spots=tuple(counts)),
         ),
-        chart_of(curves)
-        .mark_line(strokeWidth=2.5)
-        .encode(x=frame.x(), y=frame.y(), color=colour, detail=["layout:N", "part:O"], order="order:Q"),
-        open_.mark_point(size=80, **hollow).encode(x=frame.x(), y=frame.y(), stroke=stroke, shape=shape, tooltip=why),
-        counted.mark_point(size=80, filled=True, opacity=1).encode(
-            x=frame.x(), y=frame.y(), color=colour, shape=shape, tooltip=tooltip
-        ),
-        crossed.mark_point(size=200, **cross).encode(x=frame.x(), y=frame.y(), color=colour, tooltip=why),
-        texts.mark_text(fontSize=_COUNT_PX, baseline="middle").encode(
-            x=frame.x(), y=frame.y(), text=alt.Text("text:N"), color=colour
-        ),
-        *side_labels(_labels(stick, frame), frame, look, shown),
-    )
-
-
-def _frame(stick: Stick) -> Frame:
-    stops = [stop for stops in stick.paths.values() for stop in stops]
-    known = [value for stop in stops for value in (stop.p90_ms, stop.low_ms, stop.high_ms, stick.bound_ms) if value]
-    # The first bin begins at 0, which is nowhere on a logarithmic scale: half of it is shown.
-    known += [stop.high_ms / 2 for stop in stops if stop.p90_ms is None and stop.low_ms == 0 and stop.high_ms]
-    return Frame(
-        across=AxisScale.from_zero(max((stop.high_ops_s for stop in stops), default=1.0), "op/s", grid=False),
-        up=AxisScale.logarithmic(min(known, default=1.0), max(known, default=10.0), "p90 ms (log scale)"),
+        labels=tuple(_labels(stick, y.low)),
+        head=("layout", "workers", "op/s", "of repeats, op/s", "p90 ms", "of repeats, ms", "counts"),
+        lines=tuple(_line(layout, stop) for layout, stop in stops),
         height=TALL,
     )
 
 
-def _mark(layout: str, stop: Stop, floor_ms: float) -> dict[str, Any]:
-    """One stop as it is drawn: where it counts, where not, where p90 is a bin, and where too few samples give none."""
+def _scale(stick: Stick, stops: Sequence[Stop]) -> AxisScale:
+    known = [value for stop in stops for value in (stop.p90_ms, stop.low_ms, stop.high_ms, stick.bound_ms) if value]
+    # The first bin begins at 0, which is nowhere on a logarithmic scale: half of it is shown.
+    known += [stop.high_ms / 2 for stop in stops if stop.p90_ms is None and stop.low_ms == 0 and stop.high_ms]
+    return AxisScale.logarithmic(known, "p90 ms (log scale)")
+
+
+def _kind(stop: Stop) -> str:
+    """Whether a stop counts, or why not; of how p90 is known where the driver tells a bin, or too few samples give none."""
     if stop.p90_ms is not None:
-        kind = "counts" if stop.joined else "doubted" if stop.valid else "not valid"
-    else:
-        kind = "bin" if stop.low_ms is not None else "few"
-    low_ms = max(stop.low_ms or floor_ms, floor_ms)
-    return {
-        "layout": layout,
-        "kind": kind,
-        "workers": stop.workers,
-        "repeats": stop.repeats,
-        "x": stop.throughput_ops_s,
-        "left": stop.low_ops_s,
-        "right": stop.high_ops_s,
-        "y": _height_ms(stop, floor_ms) or floor_ms,
-        "low": low_ms,
-        "high": stop.high_ms or low_ms,
-        "why": stop.note or "too few samples for a p90",
-    }
+        return "counts" if stop.joined else "doubted" if stop.valid else "not valid"
+    return "bin" if stop.low_ms is not None else "few"
+
+
+def _tip(layout: str, stop: Stop, kind: str) -> str:
+    said = f"p90 {show_ms(stop.p90_ms)} ms" if kind == "counts" else stop.note or "too few samples for a p90"
+    return f"{layout}, {at_count(stop.workers)}: {show_figure(stop.throughput_ops_s)} op/s, {said}"
 
 
 def _height_ms(stop: Stop, floor_ms: float) -> float | None:
@@ -244,97 +277,30 @@ def _curve(part: Sequence[Stop]) -> list[tuple[float, float]]:
     return found
 
 
-def _bound_layers(stick: Stick, look: Look, frame: Frame, colour: alt.Color, stroke: alt.Stroke) -> list[alt.Chart]:
+def _bound_marks(stick: Stick, floor_ms: float) -> tuple[Mark, ...]:
     """The bound, and from where each path crosses it a thread down to the throughput that it gives."""
     if stick.bound_ms is None:
-        return []
-    text = f"p90 ≤ {stick.bound} ms"
-    place = along(frame.up.share(stick.bound_ms) * frame.height, frame.width, text, _taken(stick, frame), _COUNT_PX)
-    x, y = frame.values(place.x, place.y)
-    line = chart_of([{"y": stick.bound_ms}])
-    down = chart_of(
-        [
-            {"layout": one.layout, "x": one.ops_s, "y": one.at_ms, "foot": frame.up.low}
-            for one in stick.served
-            if one.ops_s is not None and not one.at_least
-        ]
+        return ()
+    down = [
+        Spot(x=one.ops_s, y=one.at_ms, y2=floor_ms, layout=one.layout)
+        for one in stick.served
+        if one.ops_s is not None and not one.at_least and one.at_ms is not None
+    ]
+    crossings = [spot.model_copy(update={"y2": None}) for spot in down if spot.y == stick.bound_ms]
+    return (
+        Mark(kind="level", spots=(Spot(y=stick.bound_ms, text=f"p90 ≤ {stick.bound} ms", tone="muted"),)),
+        Mark(kind="drop", spots=tuple(down)),
+        Mark(kind="small hollow", spots=tuple(crossings)),
     )
-    return [
-        line.mark_rule(strokeDash=[6, 4], strokeWidth=1.6, color=look.muted).encode(y=frame.y()),
-        chart_of([{"x": x, "y": y, "text": text}])
-        .mark_text(baseline="middle", fontSize=_COUNT_PX, fontWeight=600, color=look.muted)
-        .encode(x=frame.x(), y=frame.y(), text=alt.Text("text:N")),
-        down.mark_rule(strokeDash=[1, 4], strokeWidth=2, strokeCap="round", opacity=0.8).encode(
-            x=frame.x(), y=frame.y(), y2=alt.Y2("foot:Q"), color=colour
-        ),
-        down.transform_filter(f"datum.y == {stick.bound_ms}")
-        .mark_point(size=50, filled=True, fill=look.background, strokeWidth=2, shape="circle", opacity=1)
-        .encode(x=frame.x(), y=frame.y(), stroke=stroke),
-    ]
 
 
-def _taken(stick: Stick, frame: Frame) -> list[LabelSpot]:
-    """Where paths and bars are drawn, in small pieces."""
-    spots: list[LabelSpot] = []
-    for stops in stick.paths.values():
-        for part in stretches(stops):
-            places = [frame.px(rate, latency) for rate, latency in _curve(part)]
-            for (x, y), (to_x, to_y) in pairwise(places):
-                pieces = max(1, math.ceil(max(abs(to_x - x), abs(to_y - y)) / 4))
-                spots += [
-                    LabelSpot(x=x + (to_x - x) * number / pieces, y=y + (to_y - y) * number / pieces, width=3, height=3)
-                    for number in range(pieces + 1)
-                ]
-        for stop in stops:
-            if stop.p90_ms is None and stop.low_ms is not None:
-                (x, foot), (_, top) = (frame.px(stop.throughput_ops_s, one or frame.up.low) for one in (stop.low_ms, stop.high_ms))
-                spots.append(LabelSpot(x=x, y=(foot + top) / 2, width=10, height=max(top - foot, 8)))
-            if stop.p90_ms is not None:
-                (left, y), (right, _) = frame.px(stop.low_ops_s, stop.p90_ms), frame.px(stop.high_ops_s, stop.p90_ms)
-                spots.append(LabelSpot(x=(left + right) / 2, y=y, width=max(12, right - left), height=12))
-                (x, foot), (_, top) = (
-                    frame.px(stop.throughput_ops_s, stop.low_ms or stop.p90_ms),
-                    frame.px(0, stop.high_ms or stop.p90_ms),
-                )
-                spots.append(LabelSpot(x=x, y=(foot + top) / 2, width=4, height=top - foot))
-    return spots
-
-
-def _obstacles(stick: Stick, frame: Frame) -> list[LabelSpot]:
-    """What the worker counts must not lie on: paths, bars and the bound with its words."""
-    taken = _taken(stick, frame)
-    if stick.bound_ms is None:
-        return taken
-    level = frame.up.share(stick.bound_ms) * frame.height
-    words = along(level, frame.width, f"p90 ≤ {stick.bound} ms", taken, _COUNT_PX)
-    drops = [frame.px(one.ops_s, one.at_ms) for one in stick.served if one.ops_s and one.at_ms and not one.at_least]
-    threads = [LabelSpot(x=x, y=y / 2, width=4, height=y) for x, y in drops]
-    return [*taken, *threads, words, LabelSpot(x=frame.width / 2, y=level, width=float(frame.width), height=3)]
-
-
-def _counts(stick: Stick, frame: Frame) -> list[dict[str, Any]]:
-    """The worker counts beside points, where there is room."""
-    points = [
-        (*frame.px(stop.throughput_ops_s, height_ms), str(stop.workers), layout)
-        for layout, stops in stick.paths.items()
-        for stop in stops
-        if (height_ms := _height_ms(stop, frame.up.low)) is not None
-    ]
-    places = beside([point[:3] for point in points], _obstacles(stick, frame), _COUNT_PX, 12)
-    return [
-        {"layout": layout, "text": text, **dict(zip("xy", frame.values(place.x, place.y), strict=True))}
-        for (_, _, text, layout), place in zip(points, places, strict=True)
-        if place is not None
-    ]
-
-
-def _labels(stick: Stick, frame: Frame) -> list[Label]:
+def _labels(stick: Stick, floor_ms: float) -> list[Label]:
     """The names, at the end of each path; where nothing is joined, at the last that is drawn."""
     words = {one.layout: one.words for one in stick.served}
     found = []
     for layout, stops in stick.paths.items():
-        drawn = [(stop, height_ms) for stop in stops if (height_ms := _height_ms(stop, frame.up.low)) is not None]
+        drawn = [(stop, height_ms) for stop in stops if (height_ms := _height_ms(stop, floor_ms)) is not None]
         joined = [(stop, height_ms) for stop, height_ms in drawn if stop.joined] or drawn
-        x, y = (joined[-1][0].throughput_ops_s, joined[-1][1]) if joined else (None, frame.up.low)
+        x, y = (joined[-1][0].throughput_ops_s, joined[-1][1]) if joined else (None, floor_ms)
         found.append(Label(layout=layout, x=x, y=y, note=words.get(layout, "") if stops else "not measured"))
     return found

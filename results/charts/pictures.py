@@ -20,15 +20,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, Any, Final, Protocol
-
-from altair.utils.schemapi import debug_mode
+from typing import IO, Any, Final
 
 from weighbridge.common import inside
 from weighbridge.common.errors import WeighbridgeError
 from weighbridge.common.inert import inert_all
 from weighbridge.common.record import Record
-from weighbridge.results.charts.chart_theme import font_folder
+from weighbridge.results.charts.chart_theme import LIGHT, Look, font_folder
+from weighbridge.results.charts.composer import compose
+from weighbridge.results.charts.panels import Figure
 from weighbridge.results.record.store import StoreError, make_folder, write_whole
 
 MOST: Final = 4
@@ -137,50 +137,25 @@ def _last_words(told: IO[bytes]) -> str:
     return f": {lines[-1]}" if lines else ""
 
 
-class Drawing(Protocol):
-    """What can be written as a picture with its data and its sentence."""
-
-    @property
-    def name(self) -> str:
-        """Of its files."""
-
-    @property
-    def finding(self) -> str:
-        """What it says, in one sentence."""
-
-    @property
-    def caption(self) -> str:
-        """How to read it."""
-
-    @property
-    def csv(self) -> str:
-        """What it is drawn from."""
-
-    def spec(self) -> dict[str, Any]:
-        """Its Vega-Lite spec."""
-
-
-def write_charts(drawn: Sequence[Drawing], folder: Path) -> tuple[Path, ...]:
-    """Write each chart as PNG (2x), SVG, PDF and CSV into a folder, which is made. Raises RenderingError or StoreError."""
+def write_charts(figures: Sequence[Figure], folder: Path, look: Look = LIGHT) -> tuple[Path, ...]:
+    """Write each figure as PNG (2x), SVG, PDF and CSV into a folder, which is made. Raises RenderingError or StoreError."""
     make_folder(folder.parent)
     try:
         inside.make_folder(folder.parent, folder.name)  # which is an error where it is a link to somebody's folder
     except OSError as error:
         raise StoreError(folder, error) from error
-    # Altair checks every part of a chart against its schema as it is made, which takes longer than making it; tests do that.
-    with debug_mode(arg=False):
-        pictures = draw((chart.spec() for chart in drawn), font_folder()) if drawn else ()
+    pictures = draw((compose(figure, look) for figure in figures), font_folder()) if figures else ()
     written = []
-    for chart, picture in zip(drawn, pictures, strict=True):
+    for figure, picture in zip(figures, pictures, strict=True):
         contents: dict[str, str | bytes] = {
             "png": picture.png,
             "svg": picture.svg,
             "pdf": picture.pdf,
-            "csv": chart.csv,
-            "txt": f"{chart.finding}\n{chart.caption}\n",
+            "csv": figure.csv,
+            "txt": f"{figure.finding}\n{figure.caption}\n",
         }
         for ending, content in contents.items():
-            path = folder / f"{chart.name}.{ending}"
+            path = folder / f"{figure.name}.{ending}"
             write_whole(path, content, folder=folder)
             written.append(path)
     return tuple(written)

@@ -1,4 +1,4 @@
-"""The tornado of a tuning: how far each setting moved throughput or p90 from the baseline, the largest change on top.
+"""The tornado of a tuning: how far each setting moved a metric from the baseline, the largest change on top.
 
 Of every setting that was changed a bar goes from no change to what was measured, with its interval; what is not shown to have an
 effect is grey, and is listed below the title, since that list is half of what a tuning teaches.
@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import altair as alt
-
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.kinds import Kind, kind_of
 from weighbridge.results.analysis.tuning.ledger_table import short_names
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
-from weighbridge.results.charts.chart_theme import LIGHT, Look, diverging
-from weighbridge.results.charts.figure import Figure, Plot
-from weighbridge.results.charts.recap_map import in_bins
+from weighbridge.results.charts.change_map import in_bins
+from weighbridge.results.charts.chart_source import ChartSource
+from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Spot, at_count, upper
+from weighbridge.results.charts.placing import nice_top
 from weighbridge.results.figures import UNKNOWN
 from weighbridge.results.metrics import METRICS, MetricKey
 from weighbridge.results.percent import percent, show_percent
@@ -27,7 +26,6 @@ from weighbridge.results.record.resolved import PlannedLayout
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
 ROW_PX: Final = 38
-BAR_PX: Final = 20
 WIDTH: Final = 460
 LISTED: Final = 6
 """So many settings without an effect are named in the title; with more, how many."""
@@ -39,14 +37,14 @@ MOST: Final = 20
 """Bars of a tuning's figure."""
 CROWDED: Final = 12
 """From so many bars on they stand nearer to each other."""
-NAMES_PX: Final = 560
-"""Room for the name of a setting in a tuning's figure, which may have a long one."""
 LONGEST: Final = 64
 """Characters of a setting's name from which on a tuning's figure leaves out what keys begin with; its data have all of it."""
 NAME_PX: Final = 7.0
 """Width of a letter of such a name, on average."""
 WIDEST: Final = 2.0
 """So many times the largest change is drawn of an interval; what is beyond it is cut off."""
+CLAIMED: Final = {"better": 2 / 3, "worse": -2 / 3}
+"""How strong the colour of what may be claimed is."""
 
 
 class Tuned(Record):
@@ -75,12 +73,22 @@ def tuned(comparison: Comparison, layouts: Sequence[PlannedLayout]) -> tuple[Tun
     )
 
 
-def tornados(result: TuningResult, look: Look = LIGHT) -> tuple[Figure, ...]:
+def tornado_charts(source: ChartSource) -> tuple[Figure, ...]:
+    """Of a tuning a chart for each objective; of other runs one for throughput and one for p90 where their layouts differ in
+    settings alone.
+    """
+    if source.tuned is not None:
+        return tornados(source.tuned)
+    changed = () if source.comparison is None else tuned(source.comparison, source.layouts)
+    return tuple(one for metric in ("throughput", "p90") if (one := tornado(changed, metric)) is not None)
+
+
+def tornados(result: TuningResult) -> tuple[Figure, ...]:
     """The figures of a tuning: for each objective one, of the settings that move it most; the ledger's table has the rest."""
-    return tuple(figure for number in range(len(result.run.objectives)) if (figure := _of_objective(result, number, look)))
+    return tuple(figure for number in range(len(result.run.objectives)) if (figure := _of_objective(result, number)))
 
 
-def _of_objective(result: TuningResult, number: int, look: Look) -> Figure | None:
+def _of_objective(result: TuningResult, number: int) -> Figure | None:
     """The tornado of one objective; None where nothing is known of it."""
     objective, called = result.run.objectives[number], result.called(number)
     mine = [Tuned(setting=one.name, effect=one.effects[number]) for one in result.ledger.entries if len(one.effects) > number]
@@ -105,22 +113,20 @@ def _of_objective(result: TuningResult, number: int, look: Look) -> Figure | Non
         finding=finding(mine, called),
         caption=f"Change from {result.ledger.baseline.name} beside it in time; line: {sure}. Blue: better, {better}. "
         f"Orange: worse. Grey, ~: no effect that can be claimed.{worst}",
-        csv=tornado_csv(mine),
-        plots=(
-            Plot(
-                key=f"objective-{number + 1}",
-                title=f"{called[:1].upper()}{called[1:]}",
-                finding="",
-                spec=_spec(shown, look, limit=NAMES_PX),
-                head=("Setting", "Change", "Interval", "Trials", "Verdict"),
-                lines=tuple(_line(one) for one in sorted(mine, key=_size, reverse=True)),
-                width=WIDTH + 60,
-                height=(ROW_PX - 6 if len(shown) > CROWDED else ROW_PX) * len(shown),
+        data=tornado_csv(mine),
+        panels=(
+            _panel(
+                shown, f"objective-{number + 1}", upper(called), ("Setting", "Change", "Interval", "Trials", "Verdict")
+            ).model_copy(
+                update={
+                    "lines": tuple(_line(one) for one in sorted(mine, key=_size, reverse=True)),
+                    "width": WIDTH + 60,
+                    "height": (ROW_PX - 6 if len(shown) > CROWDED else ROW_PX) * len(shown),
+                }
             ),
         ),
         columns=1,
-        look=look,
-        labels_px=min(NAMES_PX, round(NAME_PX * max(len(one.setting) for one in shown))),
+        labels_px=round(NAME_PX * max(len(one.setting) for one in shown)),
     )
 
 
@@ -147,7 +153,7 @@ def settings_of(layouts: Sequence[PlannedLayout], baseline: str) -> dict[str, st
     return told
 
 
-def tornado(found: Sequence[Tuned], look: Look = LIGHT, metric: MetricKey = "throughput") -> Figure | None:
+def tornado(found: Sequence[Tuned], metric: MetricKey = "throughput") -> Figure | None:
     """The figure of one metric; None where nothing could be compared."""
     mine = [one for one in found if one.effect.metric == metric]
     known = [one for one in mine if one.effect.ratio is not None]
@@ -155,7 +161,7 @@ def tornado(found: Sequence[Tuned], look: Look = LIGHT, metric: MetricKey = "thr
         return None
     kinds = list(dict.fromkeys(kind_of(one.effect) for one in mine))
     groups = [[one for one in mine if kind_of(one.effect) == kind] for kind in kinds]
-    plots = tuple(_plot(group, look) for group in groups if any(one.effect.ratio is not None for one in group))
+    panels = tuple(_kind_panel(group) for group in groups if any(one.effect.ratio is not None for one in group))
     better = "more" if metric == "throughput" else "shorter"
     interval = " with its 95 % interval" if any(one.effect.ratio and one.effect.ratio.low for one in known) else ""
     return Figure(
@@ -164,10 +170,9 @@ def tornado(found: Sequence[Tuned], look: Look = LIGHT, metric: MetricKey = "thr
         finding=finding(mine),
         caption=f"Change of {METRICS[metric].name} from {known[0].effect.baseline}{interval}. Blue: better, "
         f"{better}. Orange: worse. Grey: {_without(mine)}",
-        csv=tornado_csv(mine),
-        plots=plots,
-        columns=1 if len(plots) == 1 or max(len(one.setting) for one in mine) > LONG else 2,
-        look=look,
+        data=tornado_csv(mine),
+        panels=panels,
+        columns=1 if len(panels) == 1 or max(len(one.setting) for one in mine) > LONG else 2,
     )
 
 
@@ -218,76 +223,74 @@ def _size(one: Tuned) -> float:
     return 0.0 if ratio is None else max(ratio.value, 1 / ratio.value)
 
 
-def _plot(group: Sequence[Tuned], look: Look) -> Plot:
+def _kind_panel(group: Sequence[Tuned]) -> Panel:
     ordered = sorted(group, key=_size, reverse=True)
-    about = group[0].effect.about
-    workers = group[0].effect.workers
-    over = "over all worker counts" if workers is None else f"{workers} worker{'s' * (workers > 1)}"
-    return Plot(
-        key="-".join(kind_of(group[0].effect)),
-        title=f"{about[:1].upper()}{about[1:]}, {over}",
-        finding="",
-        spec=_spec(ordered, look),
-        head=("Setting", "Change", "95 % interval", "Repeats", "Verdict"),
+    first = group[0].effect
+    over = "over all worker counts" if first.workers is None else at_count(first.workers)
+    head = ("Setting", "Change", "95 % interval", "Repeats", "Verdict")
+    return _panel(ordered, "-".join(kind_of(first)), f"{upper(first.about)}, {over}", head)
+
+
+def _panel(ordered: Sequence[Tuned], key: str, title: str, head: tuple[str, ...]) -> Panel:
+    changes = [percent(one.effect.ratio.value) for one in ordered if one.effect.ratio is not None]
+    furthest = max((abs(change) for change in changes), default=1.0) or 1.0
+    reached = [percent(end) for one in ordered if (ratio := one.effect.ratio) for end in (ratio.low, ratio.high) if end is not None]
+    bound = min(max([furthest, *(abs(end) for end in reached)]), WIDEST * furthest)
+    end = ROOM * bound
+    _, step = nice_top(end)
+    ticks = tuple(step * number for number in range(-int(end / step), int(end / step) + 1))
+    known = [one for one in ordered if one.effect.ratio is not None]
+    whiskers = [
+        Spot(x=max(low, -bound), x2=min(high, bound), y=one.setting) for one in known for low, high in [_reach(one)] if low < high
+    ]
+    marks = [
+        Mark(kind="bar", spots=tuple(_bar(one) for one in known)),
+        Mark(kind="whisker", spots=tuple(whiskers)),
+        Mark(kind="zero", spots=(Spot(x=0.0, tone="ink"),)),
+    ]
+    for right in (True, False):
+        mine = tuple(_words(one, bound) for one in ordered if (_change(one) >= 0) is right)
+        marks.append(Mark(kind="strong text", spots=mine, align="left" if right else "right", dx=8 if right else -8))
+    return Panel(
+        key=key,
+        title=title,
+        x=AxisScale(low=-end, high=end, ticks=ticks, expression=_PERCENT),
+        y=AxisScale.of_names([one.setting for one in ordered]),
+        marks=tuple(marks),
+        head=head,
         lines=tuple(_line(one) for one in ordered),
         width=WIDTH,
         height=ROW_PX * len(ordered),
     )
 
 
-def _spec(ordered: Sequence[Tuned], look: Look, limit: int = 420) -> dict[str, Any]:
-    changes = [percent(one.effect.ratio.value) for one in ordered if one.effect.ratio is not None]
-    furthest = max((abs(change) for change in changes), default=1.0) or 1.0
-    reached = [percent(end) for one in ordered if (ratio := one.effect.ratio) for end in (ratio.low, ratio.high) if end is not None]
-    bound = min(max([furthest, *(abs(end) for end in reached)]), WIDEST * furthest)
-    values = [_drawn(one, bound, look) for one in ordered]
-    order = [value["setting"] for value in values]
-    end = ROOM * bound
-    scale = alt.Scale(domain=[-end, end], nice=False)
-    marks = alt.Axis(
-        format="+,.3~r", tickCount=5, labelExpr="datum.value == 0 ? '0' : datum.label + ' %'", domain=False, ticks=False
-    )
-    x = {field: alt.X(f"{field}:Q", scale=scale, title=None, axis=marks) for field in ("change", "low", "edge")}
-    axis = alt.Axis(domain=False, ticks=False, labelFontSize=14, labelLimit=limit, labelPadding=8, labelOverlap=False)
-    y = alt.Y("setting:N", sort=order, title=None, scale=alt.Scale(domain=order), axis=axis)
-    base = alt.Chart(alt.InlineData(values=values))
-    known = base.transform_filter("datum.known")
-    bars = known.mark_bar(height=BAR_PX, cornerRadiusEnd=3).encode(
-        x=x["change"], x2=alt.datum(0), y=y, color=alt.Color("colour:N", scale=None), tooltip=[alt.Tooltip("told:N", title=" ")]
-    )
-    ends = known.transform_filter("datum.low !== null").encode(x=x["low"], x2="high:Q", y=y)
-    whiskers = [ends.mark_rule(strokeWidth=5, color=look.background), ends.mark_rule(strokeWidth=2, color=look.ink)]
-    zero = alt.Chart(alt.InlineData(values=[{"change": 0}])).mark_rule(color=look.ink, strokeWidth=1.4).encode(x=x["change"])
-    words = base.encode(x=x["edge"], y=y, text="label:N", color=alt.Color("ink:N", scale=None))
-    right = words.transform_filter("datum.right").mark_text(align="left", dx=8, fontSize=14, fontWeight=600)
-    left = words.transform_filter("!datum.right").mark_text(align="right", dx=-8, fontSize=14, fontWeight=600)
-    layers = [bars, *whiskers, zero, right, left]
-    return dict(alt.layer(*layers).to_dict(validate=False))
+_PERCENT: Final = "datum.value == 0 ? '0' : format(datum.value, '+,.3~r') + ' %'"
 
 
-def _drawn(one: Tuned, bound: float, look: Look) -> dict[str, Any]:
+def _change(one: Tuned) -> float:
+    return 0.0 if one.effect.ratio is None else percent(one.effect.ratio.value)
+
+
+def _reach(one: Tuned) -> tuple[float, float]:
+    """The ends of its interval; its change alone where there is none."""
+    ratio = one.effect.ratio
+    if ratio is None or ratio.low is None or ratio.high is None:
+        return _change(one), _change(one)
+    return percent(ratio.low), percent(ratio.high)
+
+
+def _bar(one: Tuned) -> Spot:
+    return Spot(x=_change(one), y=one.setting, tone=CLAIMED.get(one.effect.verdict, "axis"), tip=one.effect.text)
+
+
+def _words(one: Tuned, bound: float) -> Spot:
+    """Its change, at the outer end of its bar and interval; `~` and brackets where nothing is claimed."""
     ratio, verdict = one.effect.ratio, one.effect.verdict
-    claimed = verdict in {"better", "worse"}
-    worst, best = diverging(look)[1], diverging(look)[-2]
-    change = 0.0 if ratio is None else percent(ratio.value)
-    ends = (None, None) if ratio is None else (ratio.low, ratio.high)
-    low, high = (None if end is None else percent(end) for end in ends)
-    right = change >= 0
-    whisker = change if low is None or high is None else high if right else low
+    change, (low, high) = _change(one), _reach(one)
+    edge = min(bound, max(change, high)) if change >= 0 else max(-bound, min(change, low))
     label = "× not comparable" if ratio is None else show_percent(ratio.value)
-    return {
-        "setting": one.setting,
-        "change": change,
-        "low": None if low is None else max(low, -bound),
-        "high": None if high is None else min(high, bound),
-        "edge": min(bound, max(change, whisker)) if right else max(-bound, min(change, whisker)),
-        "right": right,
-        "known": ratio is not None,
-        "colour": look.axis if not claimed else best if verdict == "better" else worst,
-        "ink": look.ink if claimed else look.muted,
-        "label": f"({label})" if verdict == "provisional" else f"{label} ~" if verdict == "not shown" else label,
-        "told": one.effect.text,
-    }
+    text = f"({label})" if verdict == "provisional" else f"{label} ~" if verdict == "not shown" else label
+    return Spot(x=edge, y=one.setting, text=text, tone="ink" if verdict in CLAIMED else "muted")
 
 
 def _line(one: Tuned) -> tuple[str, ...]:

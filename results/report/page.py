@@ -11,7 +11,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from importlib import resources
 from typing import Any
@@ -22,6 +22,8 @@ from markupsafe import Markup, escape
 
 from weighbridge.common.inert import inert, inert_all
 from weighbridge.common.quantities import show_bytes
+from weighbridge.results.charts.composer import compose_panel
+from weighbridge.results.charts.panels import Figure
 
 
 def render(template: str, specs: Mapping[str, Mapping[str, Any]], **words: Any) -> str:
@@ -54,6 +56,11 @@ def _environment() -> Environment:
     environment.filters["bytes"] = show_bytes
     environment.filters["breakable"] = _breakable
     return environment
+
+
+def specs_of(figures: Iterable[Figure]) -> dict[str, dict[str, Any]]:
+    """The spec of every panel, by the name of its place in a page."""
+    return {f"{figure.name}-{panel.key}": compose_panel(figure, panel) for figure in figures for panel in figure.panels}
 
 
 def _finalized(value: Any) -> Any:

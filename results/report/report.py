@@ -16,22 +16,18 @@ from weighbridge.results.analysis.findings import Finding, headline, overall, su
 from weighbridge.results.analysis.reasons import Reason
 from weighbridge.results.analysis.remedy import Remedy
 from weighbridge.results.analysis.sameness import sameness
-from weighbridge.results.analysis.steps.interval import show_latency
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.charts.chart_data import Panel
 from weighbridge.results.charts.chart_theme import styles
-from weighbridge.results.charts.charts import Chart
-from weighbridge.results.charts.figure import Figure
-from weighbridge.results.charts.recap_map import RECAP_MAP
-from weighbridge.results.charts.resource_chart import ResourceChart
-from weighbridge.results.figures import show_figure, show_ratio
+from weighbridge.results.charts.gallery import Gallery
+from weighbridge.results.charts.resource_strips import resource_finding, strips
+from weighbridge.results.figures import show_ratio
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.results.record.manifest import Manifest, RunEvent, Sheet
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.report.agreement_table import agreement_table
 from weighbridge.results.report.certainty import HEAD, NUMBERS, effect_lines
-from weighbridge.results.report.page import render
+from weighbridge.results.report.page import render, specs_of
 from weighbridge.results.report.profile_page import ProfileShown
 from weighbridge.results.report.reference import STUDY_2014, study_2014
 from weighbridge.results.report.staircase_page import StaircasePage
@@ -63,15 +59,13 @@ def report(
     plan_yaml: str,
     rows: Sequence[Row],
     findings: Sequence[Finding],
-    charts: Sequence[Chart],
-    resources: ResourceChart,
+    gallery: Gallery,
     events: Sequence[RunEvent] = (),
     attested: Sequence[Attested] = (),
     agreement: Sequence[Agreement] = (),
     replayed: StudyPage | None = None,
     stairs: StaircasePage | None = None,
     profiles: Sequence[ProfileShown] = (),
-    figures: Sequence[Figure] = (),
     comparison: Comparison | None = None,
     gaps: Sequence[str] = (),
     reasons: Sequence[Reason] = (),
@@ -79,16 +73,13 @@ def report(
 ) -> str:
     """The page. `events` tell what caches were dropped and what could not be sampled, `attested` what the hosts could do."""
     colours = {style.layout: style.colour for style in styles(plan.layouts)}
-    specs = {f"{chart.name}-{panel.key}": chart.panel_spec(panel) for chart in charts for panel in chart.panels}
-    specs |= {f"{strip.key}-{cell.key}": resources.cell_spec(strip, cell) for strip in resources.strips for cell in strip.cells}
-    specs |= replayed.specs if replayed is not None else {}
-    specs |= stairs.specs if stairs is not None else {}
-    specs |= {f"{figure.name}-{plot.key}": figure.plot_spec(plot) for figure in figures for plot in figure.plots}
     weighed = [layout.name for layout in plan.layouts if layout.name not in plan.twins]
     shown = table(rows, reasons)
+    own = [row for row in rows if row.layout not in plan.twins]
+    stripes = strips(own)
     return render(
         "report.html.j2",
-        specs,
+        specs_of(gallery.figures),
         manifest=manifest,
         plan=plan,
         plan_yaml=plan_yaml,
@@ -97,14 +88,10 @@ def report(
         kinds=_kinds(rows, findings),
         details=tuple(finding for finding in findings if finding.workers is not None),
         cards=_cards(rows, findings, colours),
-        charts=charts,
-        panel_tables={
-            f"{chart.name}-{panel.key}": _panel_table(panel, logarithmic=chart.logarithmic)
-            for chart in charts
-            for panel in chart.panels
-        },
-        resources=resources,
-        strips={strip.key: strip for strip in resources.strips if strip.recorded},
+        charts=gallery.of("workers"),
+        strips={strip.key: strip for strip in stripes if strip.recorded},
+        limits=stripes,
+        resource_finding=resource_finding(own),
         unsampled=_gaps(events),
         caches=_caches(plan, events),
         attested=sameness(attested, [layout.name for layout in plan.layouts], plan.twins),
@@ -127,11 +114,12 @@ def report(
         replayed=replayed,
         stairs=stairs,
         profiles=profiles,
-        # The maps stand with the verdicts that they show.
-        maps=[figure for figure in figures if figure.name.startswith(RECAP_MAP)],
-        figures=[figure for figure in figures if not figure.name.startswith(RECAP_MAP)],
+        maps=gallery.of("certainty"),
+        figures=gallery.of("figures"),
+        staircase=gallery.named("efficiency-staircase"),
+        recap=gallery.named("recap"),
         comparison=comparison,
-        gaps=gaps,
+        gaps=(*gaps, *gallery.left_out),
         turns=[event for event in events if event.kind in TURNS],
         effect_head=HEAD,
         effect_numbers=NUMBERS,
@@ -166,31 +154,6 @@ def _kinds(rows: Sequence[Row], findings: Sequence[Finding]) -> dict[str, list[F
     """The findings over all worker counts by what they are about: `1 MB reads`."""
     names = subjects(rows)
     return {names[kind]: pairs for kind, pairs in overall(findings).items()}
-
-
-def _panel_table(panel: Panel, *, logarithmic: bool) -> tuple[tuple[str, ...], ...]:
-    """What "show data" shows: a head and a line for each layout and worker count."""
-    if logarithmic:
-        body = [
-            (
-                mark.layout,
-                str(mark.workers),
-                show_latency(mark.value, mark.within),
-                show_latency(mark.top, mark.top_within),
-                mark.note,
-            )
-            for mark in panel.marks
-        ]
-        return (("Layout", "Workers", "p90 ms", "max ms", "Notes"), *body)
-    repeats = {(mark.layout, mark.workers): "" for mark in panel.marks}
-    for dot in panel.dots:
-        known = repeats[dot.layout, dot.workers]
-        repeats[dot.layout, dot.workers] = f"{known}{' · ' if known else ''}{show_figure(dot.value)}{'' if dot.valid else ' ×'}"
-    body = [
-        (mark.layout, str(mark.workers), show_figure(mark.value), repeats[mark.layout, mark.workers], mark.note)
-        for mark in panel.marks
-    ]
-    return (("Layout", "Workers", "op/s", "Each repeat", "Notes"), *body)
 
 
 def _facts(sheets: Sequence[Sheet], layouts: Sequence[str]) -> dict[str, tuple[Fact, ...]]:

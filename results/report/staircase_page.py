@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.findings import subjects
@@ -12,11 +12,9 @@ from weighbridge.results.analysis.layers.staircase import INSIDE, LayerStep, Sta
 from weighbridge.results.analysis.layers.staircases import beside
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import limit_brief
-from weighbridge.results.charts.staircase_chart import StaircaseChart, staircase_chart
 from weighbridge.results.export.summary_csv import COLUMNS, summary_csv
 from weighbridge.results.figures import UNKNOWN, show_figure
 from weighbridge.results.record.driver_traits import driver_label
-from weighbridge.results.record.resolved import PlannedLayout
 from weighbridge.results.record.store import write_whole
 
 LAYER_COLUMNS: Final = (*COLUMNS[: COLUMNS.index("driver") + 1], "layer", *COLUMNS[COLUMNS.index("driver") + 1 :])
@@ -63,7 +61,6 @@ class StaircasePage(Record):
 
     stairs: tuple[Staircase, ...]
     layers: tuple[Row, ...]
-    chart: StaircaseChart | None
     lines: tuple[LayerLine, ...]
     beside: tuple[BesideLine, ...]
 
@@ -82,13 +79,6 @@ class StaircasePage(Record):
         """What a terminal shows: a line for each staircase, then doubts and gaps."""
         return (*(stair.words for stair in self.stairs if stair.known), *self.doubts, *self.gaps)
 
-    @property
-    def specs(self) -> dict[str, Any]:
-        """Vega-Lite specs of the panels by what the page calls them."""
-        if self.chart is None:
-            return {}
-        return {f"{self.chart.name}-{flight.key}": self.chart.flight_spec(flight) for flight in self.chart.flights}
-
     def write(self, folder: Path) -> None:
         """Write `staircase.csv` and, of what was replayed, `layers.csv`. Raises StoreError."""
         write_whole(folder / "staircase.csv", staircase_csv(self.stairs))
@@ -96,14 +86,13 @@ class StaircasePage(Record):
             write_whole(folder / "layers.csv", summary_csv(self.layers, LAYER_COLUMNS))
 
 
-def staircase_page(stairs: Sequence[Staircase], layers: Sequence[Row], layouts: Sequence[PlannedLayout]) -> StaircasePage:
+def staircase_page(stairs: Sequence[Staircase], layers: Sequence[Row]) -> StaircasePage:
     """What came of the layers of a run, by its staircases and the rows of what was replayed on the layers."""
     sideways = beside(layers)
     names = subjects(sideways)
     return StaircasePage(
         stairs=tuple(stairs),
         layers=tuple(layers),
-        chart=staircase_chart(stairs, layouts),
         lines=tuple(_line(stair, step, first=not number) for stair in stairs for number, step in enumerate(reversed(stair.steps))),
         beside=tuple(_beside(row, names[row.workload, row.operation, row.api, row.driver], layers) for row in sideways),
     )

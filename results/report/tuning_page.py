@@ -19,7 +19,7 @@ from weighbridge.results.charts.gallery import Gallery
 from weighbridge.results.figures import UNKNOWN, show_ratio
 from weighbridge.results.percent import show_percent
 from weighbridge.results.report.certainty import HEAD, NUMBERS, effect_lines
-from weighbridge.results.report.page import render
+from weighbridge.results.report.page import render, specs_of
 from weighbridge.results.report.report import TURNS
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.suites.tuning import Parameter, show_setting
@@ -55,13 +55,12 @@ class ParameterNotes(Record):
 
 def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
     """The page. Its link to the confirmation's own report is relative to the run's `derived` folder."""
-    specs = {f"{figure.name}-{plot.key}": figure.plot_spec(plot) for figure in gallery.figures for plot in figure.plots}
     manifest, plan, run = data.manifest, data.plan, result.run
     baseline = result.ledger.baseline.name
     shown = {sheet.title: sheet.facts for sheet in manifest.sheets if sheet.layout in (None, baseline)}
     return render(
         "tuning.html.j2",
-        specs,
+        specs_of(figure for figure in gallery.figures if figure.section == "figures"),
         manifest=manifest,
         plan=plan.model_copy(update={"layouts": tuple(one for one in plan.layouts if one.name == baseline)}),
         plan_yaml=data.store.plan_yaml(),
@@ -75,8 +74,8 @@ def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
         sentences=tuple(_sentences(result)),
         called=[result.called(number) for number in range(len(run.objectives))],
         lines=ledger_lines(result),
-        tornados=[figure for figure in gallery.figures if figure.name.startswith("tornado")],
-        drift=[figure for figure in gallery.figures if figure.name == "drift"],
+        tornados=[figure for figure in gallery.of("figures") if figure.name.startswith("tornado")],
+        drift=[figure for figure in gallery.of("figures") if not figure.name.startswith("tornado")],
         unmoved=tuple(_unmoved(one) for one in result.ledger.without_effect),
         refused=tuple((SIGNS[one.verdict], one.verdict, one.name, *_brief(one.notes)) for one in result.refused),
         parameters=tuple(_told(result, one) for one in run.tuning.parameters),
@@ -91,7 +90,7 @@ def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
         configs=[one for one in manifest.configs if one.layout == baseline],
         attested=sameness(data.attested, [baseline]),
         command=shlex.join(manifest.command),
-        gaps=data.gaps,
+        gaps=(*data.gaps, *gallery.left_out),
         turns=[event for event in data.events if event.kind in TURNS],
         effect_head=HEAD,
         effect_numbers=NUMBERS,

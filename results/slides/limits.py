@@ -11,7 +11,7 @@ from weighbridge.results.analysis.layers.staircase import NAMES, PLAIN, LayerSte
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import limit_brief, limit_words, saturated
 from weighbridge.results.charts.chart_theme import Look
-from weighbridge.results.charts.resource_chart import resource_chart
+from weighbridge.results.charts.resource_strips import resource_finding
 from weighbridge.results.figures import show_figure
 from weighbridge.results.slides.evidence import Evidence
 from weighbridge.results.slides.grid_fitting import size_for
@@ -107,7 +107,7 @@ def _resources(evidence: Evidence, look: Look) -> Iterator[Slide]:
     rows = [row for row in evidence.rows if row.resources]
     if not rows:
         return
-    finding = resource_chart(evidence.rows, evidence.plan.layouts).finding
+    finding = resource_finding(evidence.rows)
     title = finding if len(finding) <= LONGEST else _most_often(rows)
     parts = _chunks(list(dict.fromkeys(row.layout for row in rows)))
     for number, layouts in enumerate(parts, start=1):

@@ -15,8 +15,8 @@ from weighbridge.results.analysis.sentence import percent
 from weighbridge.results.analysis.steps.service_level import Served, Stop, may_rank, path, served, stretches, telling_bound_ms
 from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.charts.chart_data import log_ticks, nice_top
 from weighbridge.results.charts.chart_theme import Look, Style
+from weighbridge.results.charts.placing import log_ticks, nice_top
 from weighbridge.results.doubt import graves, touching
 from weighbridge.results.figures import show_figure, show_ms, show_ratio
 from weighbridge.results.slides.evidence import Evidence, repeats

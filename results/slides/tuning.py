@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.kinds import kind_of
-from weighbridge.results.charts.chart_data import nice_top
 from weighbridge.results.charts.chart_theme import Look, diverging, neutral
+from weighbridge.results.charts.placing import nice_top
 from weighbridge.results.record.resolved import PlannedLayout
 from weighbridge.results.slides.evidence import Evidence
 from weighbridge.results.slides.recap import change_text

@@ -12,8 +12,8 @@ from weighbridge.results.analysis.tuning import tuning_cards
 from weighbridge.results.analysis.tuning.ledger import LedgerEntry
 from weighbridge.results.analysis.tuning.ledger_table import RESTARTED, LedgerLine, change_figure, ledger_lines, short_names
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult, could_be_shown, gain_words, interval_words
-from weighbridge.results.charts.chart_data import nice_top
 from weighbridge.results.charts.chart_theme import Look, diverging
+from weighbridge.results.charts.placing import nice_top
 from weighbridge.results.figures import UNKNOWN
 from weighbridge.results.percent import percent, show_percent
 from weighbridge.results.slides.closing import loop_words, repeat

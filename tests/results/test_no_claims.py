@@ -132,7 +132,7 @@ def test_a_reason_stands_once_on_the_page_with_the_cells_that_it_touches(grave: 
 
 def test_titles_of_charts_say_first_what_they_are_worth(grave: RunStore, provisional: RunStore) -> None:
     for store, words in ((grave, "Not comparable: "), (provisional, "Provisional: ")):
-        figures = [one for one in gallery_of(store.folder).figures if not one.name.startswith("recap-map")]
+        figures = gallery_of(store.folder).of("figures")
         assert figures
         assert all(one.finding.startswith(words) for one in figures)
 

@@ -156,7 +156,7 @@ def test_a_report_is_not_written_through_a_link_that_waits_in_its_place(store: R
 
 
 def test_a_folder_of_what_is_derived_that_is_a_link_is_named_and_not_written_into(store: RunStore, secret: Path) -> None:
-    drawings = gallery_of(store.folder).drawings[:1]
+    drawings = gallery_of(store.folder).figures[:1]
     for path in store.derived.iterdir():
         path.unlink()
     store.derived.rmdir()

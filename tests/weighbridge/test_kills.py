@@ -22,9 +22,7 @@ from weighbridge.command import main
 from weighbridge.common.registry import Registry
 from weighbridge.conductor import telemetry
 from weighbridge.results import derivation
-from weighbridge.results.charts.chart_theme import LIGHT
 from weighbridge.results.charts.gallery import Gallery
-from weighbridge.results.charts.resource_chart import resource_chart
 from weighbridge.results.record import store as storing
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies import loader
@@ -156,7 +154,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str,
     monkeypatch.setattr(loader, "STORES", Registry("none", "gateway", own={"stub": StubGateway}))
     monkeypatch.setattr(running, "Doing", partial(running.Doing, settings=by_fake()))
     # Pictures have tests of their own, and take longer than all the rest.
-    monkeypatch.setattr(derivation, "gallery", lambda *_: Gallery(charts=(), figures=(), resources=resource_chart((), (), LIGHT)))
+    monkeypatch.setattr(derivation, "gallery", lambda *_: Gallery(figures=()))
     monkeypatch.setenv("WEIGHBRIDGE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("WEIGHBRIDGE_STATE", str(tmp_path / "state"))
     monkeypatch.setenv(MARK, str(tmp_path))

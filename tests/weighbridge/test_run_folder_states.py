@@ -19,9 +19,7 @@ from fake_run import WORKLOADS, fake_run
 from weighbridge.common.errors import UsageError
 from weighbridge.results import derivation, derive
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.charts.chart_theme import LIGHT
 from weighbridge.results.charts.gallery import Gallery
-from weighbridge.results.charts.resource_chart import resource_chart
 from weighbridge.results.record.gaps import gaps
 from weighbridge.results.record.hold import holding
 from weighbridge.results.record.step import StepResult
@@ -37,7 +35,7 @@ POINTS: Final = strategies.tuples(strategies.sampled_from(("write", *CALLS)), st
 @pytest.fixture
 def _without_charts(monkeypatch: pytest.MonkeyPatch) -> None:
     """They have tests of their own, and take longer than all the rest."""
-    monkeypatch.setattr(derivation, "gallery", lambda *_: Gallery(charts=(), figures=(), resources=resource_chart((), (), LIGHT)))
+    monkeypatch.setattr(derivation, "gallery", lambda *_: Gallery(figures=()))
 
 
 @cache

@@ -13,7 +13,7 @@ from weighbridge.common.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from weighbridge.results.charts.pictures import Drawing
+    from weighbridge.results.charts.panels import Figure
 
 
 @click.command("charts")
@@ -37,23 +37,25 @@ def command(run: Path, dark: bool, only: str | None, slo: float | None, out: Pat
     from weighbridge.results.charts.pictures import write_charts  # noqa: PLC0415
     from weighbridge.results.record.store import RunStore  # noqa: PLC0415
 
-    drawings = gallery_of(run, DARK if dark else LIGHT, slo_ms=None if slo is None else slo * 1000).drawings
-    chosen = choose(drawings, only)
+    gallery = gallery_of(run, slo_ms=None if slo is None else slo * 1000)
+    for said in gallery.left_out:
+        click.echo(said, err=True)
+    chosen = choose(gallery.figures, only)
     if listed:
-        for drawing in chosen:
-            click.echo(f"{drawing.name}: {drawing.finding}")
+        for figure in chosen:
+            click.echo(f"{figure.name}: {figure.finding}")
         return
     folder = out or RunStore.open(run).make_derived("charts/dark" if dark else "charts")
-    for path in write_charts(chosen, folder):
+    for path in write_charts(chosen, folder, DARK if dark else LIGHT):
         if path.suffix == ".png":
             click.echo(str(path))
 
 
-def choose(drawings: Sequence[Drawing], only: str | None) -> list[Drawing]:
-    """The drawings of these names, in the order asked for; all without any. Raises UsageError on a name that none has."""
+def choose(figures: Sequence[Figure], only: str | None) -> list[Figure]:
+    """The figures of these names, in the order asked for; all without any. Raises UsageError on a name that none has."""
     from weighbridge.common.document import did_you_mean  # noqa: PLC0415 - for a typing error
 
-    by_name = {drawing.name: drawing for drawing in drawings}
+    by_name = {figure.name: figure for figure in figures}
     names = list(by_name) if only is None else [name.strip() for name in only.split(",") if name.strip()]
     for name in names:
         if name not in by_name:

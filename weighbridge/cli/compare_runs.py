@@ -124,7 +124,7 @@ def _exit_code(comparison: Comparison, a: ComparedRun, earlier: int, *, fail_on:
 def _write(comparison: Comparison, guarded: Guarded, out: Path) -> tuple[Path, ...]:
     from weighbridge.conclusion import draw  # noqa: PLC0415
     from weighbridge.results.analysis.across_runs.guard import differences_csv  # noqa: PLC0415
-    from weighbridge.results.charts.recap_map import recap_maps  # noqa: PLC0415
+    from weighbridge.results.charts.change_map import change_maps  # noqa: PLC0415
     from weighbridge.results.export.effects import effects_csv  # noqa: PLC0415 - as above
     from weighbridge.results.record.store import make_folder, write_whole  # noqa: PLC0415
 
@@ -136,7 +136,7 @@ def _write(comparison: Comparison, guarded: Guarded, out: Path) -> tuple[Path, .
     }
     for name, text in texts.items():
         write_whole(out / name, text)
-    return (*(out / name for name in texts), *draw(recap_maps(comparison), out, partial(click.echo, err=True)))
+    return (*(out / name for name in texts), *draw(change_maps(comparison), out, partial(click.echo, err=True)))
 
 
 def _listed(text: str | None) -> list[str]:

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from weighbridge.results.analysis.study.recap import Recap, RecapCell
 from weighbridge.results.analysis.study.study import StudyTable
+from weighbridge.results.charts.change_map import study_maps
 from weighbridge.results.report.study_page import StudyPage
 
 _STYLES: Final = {"same": "dim", "missing": "dim", "provisional": "italic"}
@@ -31,7 +32,8 @@ def print_study(page: StudyPage, console: Console) -> None:
     for one in page.outcome.recaps:
         _show(console, f"Change of throughput, {one.title}", _recap(one))
     if page.outcome.recaps:
-        _say(console, f"{page.chart.finding}. {page.chart.caption}")
+        chart = study_maps(page.outcome.recaps)
+        _say(console, f"{chart.finding}. {chart.caption}")
     for grid in page.outcome.published:
         _show(console, grid.title, _grid(grid))
         _say(console, grid.note)

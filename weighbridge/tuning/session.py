@@ -270,7 +270,7 @@ def confirm(
 
 def _draw(derived: Derived, doing: Doing) -> None:
     if doing.pictures:
-        draw(derived.gallery.drawings, derived.charts_folder, doing.say, again=f"weighbridge charts {derived.folder.parent}")
+        draw(derived.gallery.figures, derived.charts_folder, doing.say, again=f"weighbridge charts {derived.folder.parent}")
 
 
 def _ended_by_budget(store: RunStore) -> bool:

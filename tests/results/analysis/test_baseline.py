@@ -12,7 +12,7 @@ import pytest
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results.analysis.baseline import Baseline, HostFigure, baseline_csv, oddities, read_baseline
 from weighbridge.results.charts.baseline_chart import MOST_BARS, baseline_chart
-from weighbridge.results.charts.charts import write_charts
+from weighbridge.results.charts.pictures import write_charts
 
 MB = 1e6
 

@@ -3,60 +3,62 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import altair as alt
 import pytest
 
 from weighbridge.results.analysis.steps.interval import Interval
-from weighbridge.results.charts.bin_bars import APART_PX, LEAST_PX, bars, ends_of, height_of, told_in_bins
-from weighbridge.results.charts.chart_data import Mark, Panel
+from weighbridge.results.charts.by_workers import APART_PX, LEAST_PX, bin_ends, bin_marks, height_of, told_in_bins
+from weighbridge.results.charts.panels import Spot
+from weighbridge.results.charts.worker_data import WorkerPanel, WorkerPoint
 
 
-def mark(layout: str, low_ms: float, high_ms: float | None, **more: Any) -> Mark:
+def mark(layout: str, low_ms: float, high_ms: float | None, **more: Any) -> WorkerPoint:
     within = Interval(low_ms=low_ms, high_ms=high_ms)
     given = {"layout": layout, "workers": 4, "value": None, "valid": True, "stretch": None, "note": "", "within": within}
-    return Mark.model_validate({**given, **more})
+    return WorkerPoint.model_validate({**given, **more})
 
 
-def panel_of(*marks: Mark) -> Panel:
-    return Panel(key="k", title="t", finding="", sentences=(), workers=(1, 4, 16), marks=marks)
+def panel_of(*marks: WorkerPoint) -> WorkerPanel:
+    return WorkerPanel(key="k", title="t", finding="", sentences=(), workers=(1, 4, 16), marks=marks)
 
 
-def drawn(panel: Panel, ends: tuple[float, float]) -> list[list[dict[str, Any]]]:
-    """The data of each layer of bars: p90s, then maxima."""
-    layers = bars(panel, alt.X("workers:Q"), alt.Scale(type="log"), alt.Color("layout:N"), ends)
-    return [values for layer in layers for values in layer.to_dict(validate=False)["datasets"].values()]
+def drawn(panel: WorkerPanel, ends: tuple[float, float]) -> list[tuple[Spot, ...]]:
+    """The bars of p90s, then of maxima."""
+    return [one.spots for one in bin_marks(panel, ends) if one.spots]
 
 
 def test_a_bar_goes_from_end_to_end_of_its_bin() -> None:
     ((bar,),) = drawn(panel_of(mark("a", 10, 20)), (1, 100))
-    assert (bar["low"], bar["high"], bar["told"]) == (10, 20, "(10, 20]")
+    assert (bar.y, bar.y2, bar.tip) == (10, 20, "a, 4 workers: p90 in (10, 20] ms")
 
 
 def test_a_bar_of_the_first_bin_begins_where_the_scale_does_and_that_of_the_last_ends_there() -> None:
     ((first, last),) = drawn(panel_of(mark("a", 0, 10), mark("b", 500_000, None)), (5, 1_000_000))
-    assert (first["low"], first["high"]) == (5, 10)
-    assert (last["low"], last["high"]) == (500_000, 1_000_000)
-    assert ends_of(panel_of(mark("a", 0, 10), mark("b", 500_000, None))) == [5, 10, 500_000, 500_000]
+    assert (first.y, first.y2) == (5, 10)
+    assert (last.y, last.y2) == (500_000, 1_000_000)
+    assert bin_ends(panel_of(mark("a", 0, 10), mark("b", 500_000, None))) == [5, 10, 500_000, 500_000]
 
 
 def test_bars_of_different_layouts_stand_beside_each_other() -> None:
     ((one, other),) = drawn(panel_of(mark("a", 10, 20), mark("b", 10, 20)), (1, 100))
-    assert one["workers"] < 4 < other["workers"]
-    assert one["at"] == other["at"] == 4
+    assert isinstance(one.x, float)
+    assert isinstance(other.x, float)
+    assert one.x < 4 < other.x
     # 440 px are four doublings of workers.
-    assert math.log2(other["workers"] / one["workers"]) * 440 / 4 == pytest.approx(APART_PX)
+    assert math.log2(other.x / one.x) * 440 / 4 == pytest.approx(APART_PX)
 
 
 def test_a_bin_that_is_narrow_on_the_scale_is_still_seen() -> None:
     ((bar,),) = drawn(panel_of(mark("a", 9990, 10_000)), (1, 10_000))
-    assert math.log(bar["high"] / bar["low"]) / math.log(10_000) * 260 == pytest.approx(LEAST_PX)
+    assert isinstance(bar.y, float)
+    assert bar.y2 is not None
+    assert math.log(bar.y2 / bar.y) / math.log(10_000) * 260 == pytest.approx(LEAST_PX)
 
 
 def test_a_bar_that_is_not_valid_is_not_drawn_and_a_max_is_a_layer_of_its_own() -> None:
     longest = Interval(low_ms=90, high_ms=100)
     filled, hollow = drawn(panel_of(mark("a", 10, 20, top_within=longest), mark("b", 10, 20, valid=False)), (1, 100))
-    assert [bar["layout"] for bar in filled] == ["a"]
-    assert hollow[0]["told"] == "(90, 100]"
+    assert [bar.layout for bar in filled] == ["a"]
+    assert hollow[0].tip.endswith("max in (90, 100] ms")
 
 
 def test_a_label_stands_at_the_top_of_a_bar_or_at_the_figure() -> None:
@@ -70,6 +72,6 @@ def test_a_label_stands_at_the_top_of_a_bar_or_at_the_figure() -> None:
 def test_a_panel_of_figures_has_no_bars() -> None:
     panel = panel_of(mark("a", 10, 20, value=12.0, top=50.0, within=None))
     assert drawn(panel, (1, 100)) == []
-    assert ends_of(panel) == []
+    assert bin_ends(panel) == []
     assert not told_in_bins([panel])
     assert told_in_bins([panel_of(mark("a", 10, 20, top_within=Interval(low_ms=0, high_ms=10)))])

@@ -3,13 +3,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from chart_sources import charted
 from weighbridge.common.layers import Level
-from weighbridge.results.analysis.findings import find
 from weighbridge.results.analysis.layers.staircase import LayerStep, Staircase
-from weighbridge.results.analysis.steps.summary import summarize
-from weighbridge.results.charts.ceiling_lines import ceiling_lines, stretched
-from weighbridge.results.charts.chart_data import CeilingLine
-from weighbridge.results.charts.charts import charts, write_charts
+from weighbridge.results.charts.by_workers import throughput_by_workers, throughput_panel
+from weighbridge.results.charts.pictures import write_charts
+from weighbridge.results.charts.worker_data import CeilingLine, ceiling_lines, stretched, throughput_panels
 from weighbridge.results.record.store import RunStore
 
 
@@ -59,12 +58,17 @@ def test_a_near_ceiling_stretches_the_scale_and_one_far_above_does_not() -> None
 
 
 def test_near_ceilings_are_lines_with_labels_and_far_ones_are_words_above_the_panel(run: RunStore, tmp_path: Path) -> None:
-    rows = summarize(run.plan(), run.steps())
-    largest = max(row.throughput_ops_s or 0 for row in rows if row.workload == "small-read")
+    source = charted(run)
+    largest = max(row.throughput_ops_s or 0 for row in source.rows if row.workload == "small-read")
     near, far = line(round(largest * 1.2)), [line(largest * 20, "network"), line(largest * 40, "network")]
-    drawn = charts(rows, find(rows), run.plan().layouts, repeats=2, ceilings={"small-read-read-swift-locust": (near, *far)})
-    write_charts(drawn, tmp_path)
+    panel = throughput_panels(source.rows, source.findings, {"small-read-read-swift-locust": (near, *far)})[0]
+    (chart,) = throughput_by_workers(source)
+    write_charts([chart.model_copy(update={"panels": (throughput_panel(panel),)})], tmp_path)
     words = re.findall(r"<text[^>]*>([^<]*)</text>", (tmp_path / "throughput-by-workers.svg").read_text())
     assert f"disks {near.value:,.0f}" in words
     assert f"↑ network {far[0].value:,.0f} to {far[1].value:,.0f}" in words
-    assert "Dashed: what disks, network and store can do" in drawn[0].caption
+    words_of_ceilings = "Dashed: what disks, network and store can do"
+    assert words_of_ceilings not in chart.caption
+    mine = stair("rgw-beast", disk=100, rados=50).model_copy(update={"workload": "small-read"})
+    (with_lines,) = throughput_by_workers(charted(run, stairs=(mine,)))
+    assert words_of_ceilings in with_lines.caption

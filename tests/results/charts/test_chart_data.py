@@ -12,18 +12,10 @@ from hypothesis import strategies as st
 from fake_run import WORKLOADS, fake_run
 from weighbridge.results.analysis.findings import find
 from weighbridge.results.analysis.steps.summary import summarize
-from weighbridge.results.charts.chart_data import (
-    interval_of,
-    latency_csv,
-    latency_panels,
-    log_ticks,
-    nice_top,
-    spread,
-    throughput_csv,
-    throughput_panels,
-)
+from weighbridge.results.charts.by_workers import latency_headline
 from weighbridge.results.charts.chart_theme import styles
-from weighbridge.results.charts.charts import _latency_headline
+from weighbridge.results.charts.placing import log_ticks, nice_top, spread
+from weighbridge.results.charts.worker_data import interval_of, latency_csv, latency_panels, throughput_csv, throughput_panels
 from weighbridge.results.doubt import Doubt
 from weighbridge.results.record.resolved import PlannedLayout
 from weighbridge.results.record.store import RunStore
@@ -75,7 +67,7 @@ def test_the_sentence_of_a_latency_panel_leaves_out_what_may_not_be_compared_and
 
     def headed(**update: object) -> str:
         changed = [row.model_copy(update=update) if row.layout == "swift" else row for row in rows]
-        return _latency_headline(changed, find(changed))
+        return latency_headline(changed, find(changed))
 
     assert headed(doubts=(held,)) == "p90 and the slowest request by worker count"
     assert "≥ 5,000 ms on swift" in headed(p90_ms=5000.0, at_least=("p90",))

@@ -9,19 +9,23 @@ from pathlib import Path
 import pytest
 import vl_convert as vlc
 
+from chart_sources import charted
 from fake_run import WORKLOADS, fake_run
-from weighbridge.results.analysis.findings import find
 from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.analysis.steps.use import step_use
+from weighbridge.results.charts.by_workers import latency_by_workers, latency_panel, throughput_by_workers, throughput_panel
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look
-from weighbridge.results.charts.charts import Chart, charts, write_charts
-from weighbridge.results.charts.resource_chart import resource_chart
+from weighbridge.results.charts.composer import compose, compose_panel
+from weighbridge.results.charts.panels import Figure
+from weighbridge.results.charts.pictures import write_charts
+from weighbridge.results.charts.resource_strips import resources_by_workers
+from weighbridge.results.charts.worker_data import latency_panels, throughput_panels
 from weighbridge.results.record.store import RunStore
 
 
-def charts_of(run: RunStore) -> tuple[Chart, ...]:
-    rows = summarize(run.plan(), run.steps())
-    return charts(rows, find(rows), run.plan().layouts, repeats=run.plan().suite.repeats)
+def charts_of(run: RunStore) -> tuple[Figure, ...]:
+    source = charted(run)
+    return (*throughput_by_workers(source), *latency_by_workers(source))
 
 
 def texts(svg: str) -> list[str]:
@@ -91,8 +95,7 @@ def test_one_layout_at_one_worker_count_has_charts(runs: Path) -> None:
 def test_resources_have_a_picture_with_a_row_for_each_kind_of_requests_and_a_legend(run: RunStore, tmp_path: Path) -> None:
     uses = {key: step_use(found, 3.0) for key in run.latest() if (found := run.telemetry(key)) is not None}
     rows = summarize(run.plan(), run.steps(), uses)
-    chart = resource_chart(rows, run.plan().layouts)
-    write_charts([chart], tmp_path)
+    write_charts(resources_by_workers(charted(run, rows)), tmp_path)
     words = texts((tmp_path / "resources-by-workers.svg").read_text())
     assert words.count("Gateway CPU") == words.count("Driver CPU") == words.count("100 %") / 5 == 3
     assert {"1 MB reads", "rgw-beast", "swift"} <= set(words)
@@ -109,10 +112,10 @@ def test_resources_have_a_picture_with_a_row_for_each_kind_of_requests_and_a_leg
 @pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
 def test_a_look_colours_all_of_a_chart(run: RunStore, look: Look) -> None:
     other = LIGHT if look is DARK else DARK
-    rows = summarize(run.plan(), run.steps())
-    drawn = charts(rows, find(rows), run.plan().layouts, repeats=2, look=look)
-    for chart in (*drawn, resource_chart(rows, run.plan().layouts, look)):
-        text = json.dumps(chart.spec()).lower()
+    uses = {key: step_use(found, 3.0) for key in run.latest() if (found := run.telemetry(key)) is not None}
+    resources = resources_by_workers(charted(run, summarize(run.plan(), run.steps(), uses)))
+    for chart in (*charts_of(run), *resources):
+        text = json.dumps(compose(chart, look)).lower()
         assert look.background in text
         assert look.ink in text
         for colour in (other.background, other.ink, other.muted, other.grid, "white", "black"):
@@ -120,34 +123,33 @@ def test_a_look_colours_all_of_a_chart(run: RunStore, look: Look) -> None:
 
 
 def test_a_step_that_is_in_doubt_is_hollow_on_its_line(run: RunStore) -> None:
-    rows = summarize(run.plan(), run.steps())
-    (panel, *_) = charts(rows, find(rows), run.plan().layouts, repeats=2)[0].panels
+    source = charted(run)
+    (panel, *_) = throughput_panels(source.rows, source.findings)
     doubted = panel.model_copy(update={"marks": tuple(mark.model_copy(update={"provisional": True}) for mark in panel.marks)})
     panel = panel.model_copy(update={"marks": tuple(mark.model_copy(update={"provisional": False}) for mark in panel.marks)})
-    chart = charts(rows, find(rows), run.plan().layouts, repeats=2)[0]
-    filled, hollow = (vlc.vegalite_to_svg(chart.panel_spec(one)).count('fill="#ffffff"') for one in (panel, doubted))
+    (chart,) = throughput_by_workers(source)
+    filled, hollow = (
+        vlc.vegalite_to_svg(compose_panel(chart, throughput_panel(one))).count('fill="#ffffff"') for one in (panel, doubted)
+    )
     assert hollow - filled == sum(mark.stretch is not None for mark in panel.marks)
 
 
 def test_every_panel_is_a_spec_that_vega_lite_knows(run: RunStore) -> None:
     for chart in charts_of(run):
         for panel in chart.panels:
-            spec = chart.panel_spec(panel)
+            spec = compose_panel(chart, panel)
             assert spec["$schema"].startswith("https://vega.github.io/schema/vega-lite/")
             assert spec["width"] == "container"
 
 
 def test_repeats_are_counted_as_they_were_used_and_not_as_they_were_planned(run: RunStore) -> None:
     # one of two repeats failed, or erred beyond the bound, in two of the steps
-    rows = summarize(run.plan(), run.steps())
-    assert "geometric mean of 1 to 2 repeats" in charts(rows, find(rows), run.plan().layouts, repeats=2)[0].caption
+    assert "geometric mean of 1 to 2 repeats" in charts_of(run)[0].caption
 
 
 def test_every_repeat_lies_within_the_scale_of_latencies(run: RunStore) -> None:
-    rows = summarize(run.plan(), run.steps())
-    chart = charts(rows, find(rows), run.plan().layouts, repeats=2)[1]
-    low = min(dot.value for dot in chart.panels[0].dots) / 50
-    stray = chart.panels[0].dots[0].model_copy(update={"value": low})
-    panel = chart.panels[0].model_copy(update={"dots": (*chart.panels[0].dots, stray)})
-    domains = [layer["encoding"]["y"]["scale"]["domain"] for layer in chart.panel_spec(panel)["layer"] if "y" in layer["encoding"]]
-    assert max(domain[0] for domain in domains) <= low
+    source = charted(run)
+    (panel, *_) = latency_panels(source.rows, source.findings)
+    low = min(dot.value for dot in panel.dots) / 50
+    stray = panel.dots[0].model_copy(update={"value": low})
+    assert latency_panel(panel.model_copy(update={"dots": (*panel.dots, stray)})).y.low <= low

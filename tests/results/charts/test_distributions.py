@@ -8,22 +8,28 @@ from pathlib import Path
 import pytest
 import vl_convert as vlc
 
+from chart_sources import charted
 from fake_run import WORKLOADS, Spoilt, fake_run
+from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import summarize
-from weighbridge.results.charts.chart_theme import DARK, LIGHT, styles
-from weighbridge.results.charts.ecdf_chart import SHARES, ecdf_chart, gap
-from weighbridge.results.charts.figure import Figure
-from weighbridge.results.charts.gallery import distribution_figures
-from weighbridge.results.charts.heat_map import CELLS, heat_maps, latency_map
+from weighbridge.results.charts.chart_source import ChartSource, source_of
+from weighbridge.results.charts.composer import compose
+from weighbridge.results.charts.distributions import percentile_chart, percentiles
+from weighbridge.results.charts.heat_map import CELLS, heat_maps, latency_map, latency_over_time
+from weighbridge.results.charts.hockey_stick import hockey_stick
 from weighbridge.results.charts.latencies import KindLatencies, LayoutLatencies, RepeatLatencies
-from weighbridge.results.charts.percentile_chart import percentile_chart
+from weighbridge.results.charts.panels import Figure
+from weighbridge.results.charts.share_chart import SHARES, gap, share_chart, shares
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Second
-from weighbridge.results.record.resolved import PlannedLayout
 from weighbridge.results.record.store import RunStore
 
 SHORT = tuple(workload.model_copy(update={"runtime": 3.0, "workers": (1, 8)}) for workload in WORKLOADS[:2])
-SWIFT = styles([PlannedLayout(name="swift", gateway="swift")])
+CHARTS = (hockey_stick, percentile_chart, share_chart, latency_over_time)
+
+
+def all_of(source: ChartSource) -> tuple[Figure, ...]:
+    return tuple(figure for chart in CHARTS for figure in chart(source))
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +41,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
 
 @pytest.fixture(scope="module")
 def figures(store: RunStore) -> dict[str, Figure]:
-    rows = summarize(store.plan(), store.steps())
-    return {figure.name: figure for figure in distribution_figures(store.plan(), rows, store.steps())}
+    return {figure.name: figure for figure in all_of(charted(store, comparison=None))}
 
 
 def words(figure: Figure) -> list[str]:
-    return re.findall(r"<text[^>]*>([^<]*)</text>", vlc.vegalite_to_svg(figure.spec()))
+    return re.findall(r"<text[^>]*>([^<]*)</text>", vlc.vegalite_to_svg(compose(figure)))
 
 
 def repeat_of(values_us: list[int], seconds: tuple[Second, ...] = (), window_s: float = 0.0) -> RepeatLatencies:
@@ -86,38 +91,38 @@ def test_a_repeat_that_failed_is_told_in_the_caption(figures: dict[str, Figure],
 
 def test_a_twin_is_drawn_nowhere(store: RunStore) -> None:
     plan = store.plan().model_copy(update={"twins": {"swift": "rgw-beast"}})
-    rows = summarize(plan, store.steps())
-    for figure in distribution_figures(plan, rows, store.steps(), DARK):
+    data = RunData(store.folder)
+    data.plan = plan
+    for figure in all_of(source_of(data)):
         assert {cell["layout"] for cell in csv.DictReader(io.StringIO(figure.csv))} == {"rgw-beast"}
-        assert not any("swift" in line for plot in figure.plots for line in plot.lines)
-        assert not any("swift" in plot.title for plot in figure.plots)
+        assert not any("swift" in line for plot in figure.panels for line in plot.lines)
+        assert not any("swift" in plot.title for plot in figure.panels)
 
 
 def test_a_run_without_a_step_has_no_figures(store: RunStore) -> None:
-    assert distribution_figures(store.plan(), summarize(store.plan(), ()), ()) == ()
+    assert all_of(charted(store, summarize(store.plan(), ()), steps=())) == ()
 
 
 def test_percentiles_are_solid_as_far_as_samples_lie_beyond_and_dashed_to_the_last() -> None:
-    figure = percentile_chart([kind_with(repeat_of(list(range(1000, 3000))))], SWIFT, LIGHT)
+    figure = percentiles([kind_with(repeat_of(list(range(1000, 3000))))])
     assert figure is not None
-    datasets = figure.plots[0].spec["datasets"].values()
-    lines = [line for values in datasets for line in values if "solid" in line]
-    solid, dashed = lines
-    assert (solid["solid"], solid["x"][-1]) == (True, 100)
-    assert (dashed["x"][0], dashed["x"][-1]) == (100, 2000)
+    drawn = {mark.kind: mark.traces for mark in figure.panels[0].marks}
+    (solid,), (dashed,) = drawn["line"], drawn["dashed line"]
+    assert solid.x[-1] == pytest.approx(100)
+    assert (dashed.x[0], dashed.x[-1]) == (pytest.approx(100), 2000)
 
 
 def test_the_table_gives_only_percentiles_with_enough_samples() -> None:
-    figure = percentile_chart([kind_with(repeat_of([1000] * 300))], SWIFT, LIGHT)
+    figure = percentiles([kind_with(repeat_of([1000] * 300))])
     assert figure is not None
-    (line,) = figure.plots[0].lines
+    (line,) = figure.panels[0].lines
     assert line[:2] == ("swift", "1")
     assert line[3:] == ("1.00", "1.00", "–", "–", "1.00")
 
 
 def test_one_repeat_is_shaded_by_what_chance_explains_and_several_are_not() -> None:
-    one = percentile_chart([kind_with(repeat_of(list(range(1000, 3000))))], SWIFT, LIGHT)
-    two = percentile_chart([kind_with(*[repeat_of(list(range(1000, 3000)))] * 2)], SWIFT, LIGHT)
+    one = percentiles([kind_with(repeat_of(list(range(1000, 3000))))])
+    two = percentiles([kind_with(*[repeat_of(list(range(1000, 3000)))] * 2)])
     assert one is not None
     assert two is not None
     assert "shade: how far chance" in one.caption
@@ -136,7 +141,7 @@ def test_two_groups_of_requests_are_told_from_a_wide_spread() -> None:
 
 
 def test_the_shares_say_so_where_requests_are_of_two_kinds() -> None:
-    figure = ecdf_chart([kind_with(repeat_of([*range(1000, 1600), *range(40_000, 40_400)]))], SWIFT, LIGHT)
+    figure = shares([kind_with(repeat_of([*range(1000, 1600), *range(40_000, 40_400)]))])
     assert figure is not None
     assert figure.finding.startswith("64 kB reads on swift are of two kinds: ")
     medians = [cell for cell in csv.DictReader(io.StringIO(figure.csv)) if not cell["repeat"]]
@@ -145,10 +150,10 @@ def test_the_shares_say_so_where_requests_are_of_two_kinds() -> None:
 
 def test_a_stall_is_found_and_shown() -> None:
     seconds = (second(0, 5), second(1, 5), second(4, 5), second(5, 1))
-    (figure,) = heat_maps([kind_with(repeat_of([1000] * 16, seconds, 5.2))], LIGHT)
+    (figure,) = heat_maps([kind_with(repeat_of([1000] * 16, seconds, 5.2))])
     assert figure.finding == "None of swift’s 64 kB reads ended for 2 s, from 2 s into the window on, at 32 workers"
     assert "no request ended" in figure.caption
-    assert [line[2] for line in figure.plots[0].lines] == ["5", "5", "0", "0", "5"]
+    assert [line[2] for line in figure.panels[0].lines] == ["5", "5", "0", "0", "5"]
 
 
 def test_a_stall_is_as_long_as_its_seconds_whatever_the_columns() -> None:
@@ -172,8 +177,8 @@ def test_a_last_second_that_is_not_whole_is_left_out() -> None:
 
 def test_what_is_not_ranked_is_shown_with_why() -> None:
     unsteady = repeat_of([1000] * 10, (second(0, 5), second(1, 5)), 2.0).model_copy(update={"ranked": False, "note": "it drifted"})
-    (figure,) = heat_maps([kind_with(unsteady)], LIGHT)
-    (plot,) = figure.plots
+    (figure,) = heat_maps([kind_with(unsteady)])
+    (plot,) = figure.panels
     assert plot.title == "swift (not ranked)"
     assert plot.finding.startswith("it drifted; slowest: ")
 
@@ -187,24 +192,24 @@ def test_a_repeat_that_counts_is_shown_before_one_that_does_not() -> None:
 
 def test_failures_are_marked_over_their_second() -> None:
     seconds = (second(0, 5), second(1, 5, errors=3))
-    (figure,) = heat_maps([kind_with(repeat_of([1000] * 10, seconds, 2.0))], LIGHT)
+    (figure,) = heat_maps([kind_with(repeat_of([1000] * 10, seconds, 2.0))])
     assert "requests failed in that second" in figure.caption
-    assert [line[3] for line in figure.plots[0].lines] == ["0", "3"]
+    assert [line[3] for line in figure.panels[0].lines] == ["0", "3"]
 
 
 def test_where_no_latencies_of_seconds_were_kept_the_panel_says_so() -> None:
     bare = LayoutLatencies(layout="rgw-beast", repeats=(repeat_of([1000] * 10),))
     kind = kind_with(repeat_of([1000] * 10, (second(0, 5), second(1, 5)), 2.0))
-    (figure,) = heat_maps([kind.model_copy(update={"layouts": (bare, *kind.layouts)})], LIGHT)
-    assert figure.plots[0].finding == "the driver keeps no latencies by the second"
+    (figure,) = heat_maps([kind.model_copy(update={"layouts": (bare, *kind.layouts)})])
+    assert figure.panels[0].finding == "the driver keeps no latencies by the second"
     assert "the driver keeps no latencies by the second" in words(figure)
-    assert heat_maps([kind_with(repeat_of([1000] * 10))], LIGHT) == ()
+    assert heat_maps([kind_with(repeat_of([1000] * 10))]) == ()
 
 
 def test_a_long_step_is_drawn_in_columns_of_several_seconds() -> None:
     bands = tuple((band, 2) for band in range(40, 80))
     seconds = tuple(second(number, 80).model_copy(update={"bands": bands}) for number in range(600))
-    (figure,) = heat_maps([kind_with(repeat_of([1000] * 200, seconds, 600.0))], LIGHT)
+    (figure,) = heat_maps([kind_with(repeat_of([1000] * 200, seconds, 600.0))])
     cells = list(csv.DictReader(io.StringIO(figure.csv)))
     assert len(cells) <= CELLS
     assert sum(int(cell["requests"]) for cell in cells) == 600 * 80
@@ -221,7 +226,7 @@ def test_histograms_that_cannot_be_read_leave_marked_gaps(store: RunStore, tmp_p
             steps.append(step.model_copy(update={"measurement": step.measurement.model_copy(update={"tallies": tallies})}))
         else:
             steps.append(step)
-    figures = {one.name: one for one in distribution_figures(store.plan(), summarize(store.plan(), steps), steps)}
+    figures = {one.name: one for one in all_of(charted(store, summarize(store.plan(), steps), steps=tuple(steps)))}
     assert "Not known: no latencies of 1 MB reads at 8 workers in repeats 1, 2 on swift" in figures["percentiles"].caption
-    assert any(line[0] == "swift (not known)" for line in figures["percentiles"].plots[0].lines)
+    assert any(line[0] == "swift (not known)" for line in figures["percentiles"].panels[0].lines)
     assert "swift" in words(figures["percentiles"])

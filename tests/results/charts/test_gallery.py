@@ -7,6 +7,7 @@ import pytest
 
 from fake_run import WORKLOADS, fake_run
 from weighbridge.results.charts.chart_theme import DARK, LIGHT
+from weighbridge.results.charts.composer import compose
 from weighbridge.results.charts.gallery import Gallery, gallery_of
 from weighbridge.results.record.store import RunStore
 
@@ -27,25 +28,24 @@ def hung(run: RunStore) -> Gallery:
 
 
 def test_a_run_has_all_its_pictures_each_under_a_name_of_its_own(hung: Gallery) -> None:
-    names = [drawing.name for drawing in hung.drawings]
+    names = [drawing.name for drawing in hung.figures]
     assert set(names) > EVERYWHERE
     assert len(set(names)) == len(names)
 
 
 def test_every_picture_says_something_and_has_its_data(hung: Gallery) -> None:
-    for drawing in hung.drawings:
+    for drawing in hung.figures:
         assert drawing.finding, drawing.name
         assert not drawing.finding.endswith("."), drawing.name
         assert drawing.caption.endswith("."), drawing.name
         assert drawing.csv.count("\n") > 1, drawing.name
 
 
-def test_the_same_pictures_are_there_for_a_dark_room(hung: Gallery, run: RunStore) -> None:
-    dark = gallery_of(run.folder, DARK)
-    assert [drawing.name for drawing in dark.drawings] == [drawing.name for drawing in hung.drawings]
-    for drawing in dark.drawings:
-        assert drawing.spec()["config"]["background"] == DARK.background
-        drawn = json.dumps({part: content for part, content in drawing.spec().items() if part != "config"}).lower()
+def test_the_same_pictures_are_there_for_a_dark_room(hung: Gallery) -> None:
+    for drawing in hung.figures:
+        spec = compose(drawing, DARK)
+        assert spec["config"]["background"] == DARK.background
+        drawn = json.dumps({part: content for part, content in spec.items() if part != "config"}).lower()
         for colour in (LIGHT.background, LIGHT.ink, LIGHT.muted, LIGHT.grid):
             assert f'"{colour}"' not in drawn or colour == LIGHT.background, drawing.name
 
@@ -56,8 +56,8 @@ def test_a_twin_is_in_no_picture(runs: Path) -> None:
     path = run.folder / "plan.resolved.json"
     plan = json.loads(path.read_text())
     path.write_text(json.dumps({**plan, "twins": {"rgw-beast-again": "rgw-beast"}}))
-    for drawing in gallery_of(run.folder).drawings:
-        assert "rgw-beast-again" not in json.dumps(drawing.spec()), drawing.name
+    for drawing in gallery_of(run.folder).figures:
+        assert "rgw-beast-again" not in json.dumps(compose(drawing)), drawing.name
         assert "rgw-beast-again" not in drawing.csv, drawing.name
         assert "rgw-beast-again" not in drawing.finding, drawing.name
 
@@ -66,5 +66,5 @@ def test_a_run_of_which_nothing_was_measured_has_charts_and_claims_nothing(runs:
     run = fake_run(runs, workloads=[WORKLOADS[0].model_copy(update={"runtime": 1.0, "workers": (1,)})], repeats=1, telemetry=False)
     (run.folder / "steps.jsonl").unlink()
     found = gallery_of(run.folder)
-    assert [drawing.name for drawing in found.drawings] == ["throughput-by-workers", "latency-by-workers"]
-    assert found.charts[0].finding == "Nothing could be compared"
+    assert [drawing.name for drawing in found.figures] == ["throughput-by-workers", "latency-by-workers"]
+    assert found.figures[0].finding == "Nothing could be compared"

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 import vl_convert as vlc
 
+from chart_sources import charted
 from fake_run import WORKLOADS, fake_run
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, styles
-from weighbridge.results.charts.grouped_bars import grouped_bars, panels
+from weighbridge.results.charts.composer import compose
+from weighbridge.results.charts.grouped_bars import bar_groups, grouped_bars
 from weighbridge.results.record.store import RunStore
 
 
@@ -22,38 +24,39 @@ def rows(run: RunStore) -> tuple[Row, ...]:
 
 def test_each_kind_of_requests_is_drawn_where_most_layouts_can_be_ranked(rows: tuple[Row, ...]) -> None:
     # swift was not measured at 8 workers of large reads, rgw-beast erred in one of two repeats of small writes
-    assert [(group.about, group.workers) for group in panels(rows)] == [("1 MB reads", 32), ("1 MB writes", 32), ("64 MB reads", 4)]
+    assert [(group.about, group.workers) for group in bar_groups(rows)] == [
+        ("1 MB reads", 32),
+        ("1 MB writes", 32),
+        ("64 MB reads", 4),
+    ]
 
 
 def test_a_worker_count_that_is_asked_for_is_taken_where_there_is_one(rows: tuple[Row, ...]) -> None:
-    assert [group.workers for group in panels(rows, 16)] == [16, 16, 4]
+    assert [group.workers for group in bar_groups(rows, 16)] == [16, 16, 4]
 
 
 def test_what_is_not_to_be_ranked_has_no_bar_but_its_reason(rows: tuple[Row, ...], run: RunStore) -> None:
-    figure = grouped_bars(rows, styles(run.plan().layouts), workers=8)
-    assert figure is not None
-    bars = {bar.layout: bar for bar in panels(rows, 8)[2].bars}
+    (figure,) = grouped_bars(charted(run, rows, workers=8))
+    bars = {bar.layout: bar for bar in bar_groups(rows, 8)[2].bars}
     assert (bars["swift"].value, bars["swift"].why) == (None, "not measured")
-    assert "× not measured" in re.findall(r"<text[^>]*>([^<]*)</text>", vlc.vegalite_to_svg(figure.spec()))
+    assert "× not measured" in re.findall(r"<text[^>]*>([^<]*)</text>", vlc.vegalite_to_svg(compose(figure)))
 
 
 @pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
 def test_bars_begin_at_nought_and_have_the_colours_of_their_layouts(rows: tuple[Row, ...], run: RunStore, look: Look) -> None:
     shown = styles(run.plan().layouts, look)
-    figure = grouped_bars(rows, shown, look)
-    assert figure is not None
-    drawn = vlc.vegalite_to_svg(figure.spec())
+    (figure,) = grouped_bars(charted(run, rows))
+    drawn = vlc.vegalite_to_svg(compose(figure, look))
     for style in shown:
         assert drawn.count(f'fill="{style.colour}"') == 3
-    for plot in figure.plots:
-        bars = next(layer for layer in plot.spec["layer"] if layer["mark"]["type"] == "bar")
+    for plot in compose(figure, look)["concat"]:
+        bars = next(layer for layer in plot["layer"] if layer["mark"]["type"] == "bar")
         assert bars["encoding"]["x"]["scale"]["domain"][0] == 0
         assert bars["encoding"]["x2"]["datum"] == 0
 
 
 def test_the_csv_has_a_line_for_each_bar(rows: tuple[Row, ...], run: RunStore) -> None:
-    figure = grouped_bars(rows, styles(run.plan().layouts))
-    assert figure is not None
+    (figure,) = grouped_bars(charted(run, rows))
     lines = list(csv.DictReader(io.StringIO(figure.csv)))
     assert len(lines) == 6
     assert {line["layout"] for line in lines} == {"rgw-beast", "swift"}
@@ -63,13 +66,12 @@ def test_the_csv_has_a_line_for_each_bar(rows: tuple[Row, ...], run: RunStore) -
 def test_one_repeat_has_no_whiskers_and_makes_no_claim(runs: Path) -> None:
     run = fake_run(runs, workloads=[WORKLOADS[0].model_copy(update={"runtime": 2.0})], repeats=1, telemetry=False)
     rows = summarize(run.plan(), run.steps())
-    figure = grouped_bars(rows, styles(run.plan().layouts))
-    assert figure is not None
+    (figure,) = grouped_bars(charted(run, rows))
     assert "whiskers" not in figure.caption
     assert "no claim" in figure.caption
-    assert {bar.high for group in panels(rows) for bar in group.bars} == {None}
+    assert {bar.high for group in bar_groups(rows) for bar in group.bars} == {None}
 
 
 def test_nothing_measured_is_no_figure(rows: tuple[Row, ...], run: RunStore) -> None:
     spoilt = [row.model_copy(update={"valid": False}) for row in rows]
-    assert grouped_bars(spoilt, styles(run.plan().layouts)) is None
+    assert grouped_bars(charted(run, spoilt)) == ()

@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 import vl_convert as vlc
 
+from chart_sources import charted
 from fake_run import WORKLOADS, Spoilt, fake_run
-from weighbridge.results.analysis.steps.summary import summarize
-from weighbridge.results.charts.chart_theme import DARK, LIGHT, styles
-from weighbridge.results.charts.figure import Figure
-from weighbridge.results.charts.hockey_stick import hockey_stick
-from weighbridge.results.charts.hockey_stick_data import sticks
-from weighbridge.results.charts.latencies import read_latencies
+from weighbridge.results.charts.chart_theme import DARK
+from weighbridge.results.charts.composer import compose
+from weighbridge.results.charts.hockey_stick import hockey_stick, sticks
+from weighbridge.results.charts.panels import Figure
 from weighbridge.results.record.store import RunStore
 
 READS = WORKLOADS[0].model_copy(update={"runtime": 3.0})
@@ -29,22 +28,18 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
 
 
 def drawn(store: RunStore, **options: object) -> Figure | None:
-    plan = store.plan()
-    rows = summarize(plan, store.steps())
-    kinds = read_latencies(plan, rows, store.steps())
-    return hockey_stick(rows, kinds, styles(plan.layouts), LIGHT, **options)  # type: ignore[arg-type]
+    return next(iter(hockey_stick(charted(store, comparison=None, **options))), None)
 
 
 def words(figure: Figure) -> list[str]:
-    return re.findall(r"<text[^>]*>([^<]*)</text>", vlc.vegalite_to_svg(figure.spec()))
+    return re.findall(r"<text[^>]*>([^<]*)</text>", vlc.vegalite_to_svg(compose(figure)))
 
 
 def test_the_finding_is_what_two_layouts_serve_within_the_bound(store: RunStore) -> None:
     figure = drawn(store, slo_ms=15.0)
     assert figure is not None
-    rows = summarize(store.plan(), store.steps())
-    kinds = read_latencies(store.plan(), rows, store.steps())
-    most, least = (one for one in sticks(rows, kinds, 15.0)[0].served)
+    source = charted(store)
+    most, least = (one for one in sticks(source.rows, source.kinds, 15.0)[0].served)
     assert figure.finding.startswith("Within a p90 of 15 ms for 1 MB reads rgw-beast serves ")
     assert most.words.removesuffix(" op/s") in figure.finding
     assert figure.finding.endswith(f"swift {least.words.removesuffix(' op/s')}")
@@ -68,7 +63,7 @@ def test_a_bound_that_nobody_asked_for_is_said_to_be_chosen(store: RunStore) -> 
 def test_requests_without_a_p90_are_left_out_and_named(store: RunStore) -> None:
     figure = drawn(store)
     assert figure is not None
-    assert [plot.title for plot in figure.plots] == ["1 MB reads"]
+    assert [plot.title for plot in figure.panels] == ["1 MB reads"]
     assert "Left out, since no p90 is known: 64 MB reads." in figure.caption
 
 
@@ -76,7 +71,7 @@ def test_a_point_that_is_not_valid_is_crossed_and_not_joined(store: RunStore) ->
     figure = drawn(store)
     assert figure is not None
     assert "×: not valid." in figure.caption
-    (line,) = [line for line in figure.plots[0].lines if line[:2] == ("swift", "32")]
+    (line,) = [line for line in figure.panels[0].lines if line[:2] == ("swift", "32")]
     assert line[-1] == "no"
     cells = list(csv.DictReader(io.StringIO(figure.csv)))
     assert [cell["counts"] for cell in cells if cell["layout"] == "swift" and cell["workers"] == "32"] == ["no"]
@@ -90,11 +85,9 @@ def test_every_layout_has_a_line_of_what_it_serves_in_the_data(store: RunStore) 
 
 
 def test_a_dark_figure_is_drawn_on_the_dark(store: RunStore) -> None:
-    plan = store.plan()
-    rows = summarize(plan, store.steps())
-    figure = hockey_stick(rows, read_latencies(plan, rows, store.steps()), styles(plan.layouts, DARK), DARK)
+    figure = drawn(store)
     assert figure is not None
-    assert DARK.background in vlc.vegalite_to_svg(figure.spec())
+    assert DARK.background in vlc.vegalite_to_svg(compose(figure, DARK))
 
 
 def test_bins_are_bars_that_no_figure_is_made_of(tmp_path: Path) -> None:
@@ -102,7 +95,7 @@ def test_bins_are_bars_that_no_figure_is_made_of(tmp_path: Path) -> None:
     assert figure is not None
     assert "the bin in which p90 lies" in figure.caption
     assert figure.finding == "How p90 rises with throughput"
-    assert all(line[4].startswith("in ") and line[-1] == "no" for line in figure.plots[0].lines)
+    assert all(line[4].startswith("in ") and line[-1] == "no" for line in figure.panels[0].lines)
 
 
 def test_nothing_is_drawn_where_no_p90_is_known(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ import pytest
 import vl_convert as vlc
 
 from weighbridge.results.analysis.comparison import Comparison, Effect, NoiseFloor, Verdict
+from weighbridge.results.charts.change_map import cell_text, change_maps
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, diverging, neutral
-from weighbridge.results.charts.recap_map import cell_text, recap_maps
+from weighbridge.results.charts.composer import compose
 from weighbridge.results.percent import show_percent
 from weighbridge.results.statistics import Ratio
 
@@ -48,9 +49,14 @@ def comparison(*effects: Effect, noise: tuple[NoiseFloor, ...] = ()) -> Comparis
 
 
 def cells(found: Comparison, look: Look = LIGHT) -> dict[str, dict[str, str]]:
-    (figure,) = recap_maps(found, look)
-    sets = figure.plots[0].spec["datasets"].values()
-    return {one["across"]: one for values in sets for one in values if "across" in one}
+    (figure,) = change_maps(found)
+    drawn = compose(figure, look)["concat"][0]["layer"]
+    return {
+        row["x"]: {**row, "colour": row["c"]}
+        for layer in drawn
+        if layer["mark"]["type"] == "rect"
+        for row in layer["data"]["values"]
+    }
 
 
 def texts(spec: dict[str, object]) -> list[str]:
@@ -82,9 +88,9 @@ def test_only_what_may_be_claimed_has_a_colour() -> None:
 
 
 def test_what_cannot_be_compared_is_an_empty_frame_and_not_a_nought() -> None:
-    (figure,) = recap_maps(comparison(effect(None, "not comparable", workers=1), effect(1.4, "better", workers=2)))
+    (figure,) = change_maps(comparison(effect(None, "not comparable", workers=1), effect(1.4, "better", workers=2)))
     assert cell_text(effect(None, "not comparable")) == "×"
-    assert "stroke-dasharray" in vlc.vegalite_to_svg(figure.spec())
+    assert "stroke-dasharray" in vlc.vegalite_to_svg(compose(figure))
     assert next(csv.DictReader(io.StringIO(figure.csv)))["change_percent"] == ""
 
 
@@ -96,9 +102,9 @@ def test_of_latencies_in_bins_only_what_the_bins_allow_is_told(low: float, high:
         update={"ratio": Ratio(value=1.7, low=low, high=high, repeats=1), "baseline_value": None, "subject_value": None}
     )
     assert cell_text(told) == words
-    (figure,) = recap_maps(comparison(told))
+    (figure,) = change_maps(comparison(told))
     assert "70" not in figure.csv
-    assert figure.plots[0].lines[0][5] == "–"
+    assert figure.panels[0].lines[0][5] == "–"
 
 
 def test_a_change_over_all_worker_counts_is_told_although_it_is_of_no_two_figures() -> None:
@@ -107,10 +113,10 @@ def test_a_change_over_all_worker_counts_is_told_although_it_is_of_no_two_figure
 
 
 def test_worker_counts_go_from_few_to_many_and_end_in_all_of_them() -> None:
-    (figure,) = recap_maps(
+    (figure,) = change_maps(
         comparison(*(effect(1.2, "better", workers=count) for count in (None, 32, 4, 128))),
     )
-    words = texts(figure.spec())
+    words = texts(compose(figure))
     assert [word for word in words if word in {"4", "32", "128", "all"}] == ["4", "32", "128", "all"]
 
 
@@ -119,18 +125,18 @@ def test_one_worker_count_has_no_column_of_all() -> None:
 
 
 def test_of_several_layouts_each_kind_of_requests_is_named_once() -> None:
-    (figure,) = recap_maps(
+    (figure,) = change_maps(
         comparison(
             *(effect(1.2, "better", subject=name, about=about) for about in ("reads", "writes") for name in ("a", "b", "c")),
         )
     )
-    words = texts(figure.spec())
+    words = texts(compose(figure))
     assert [words.count(word) for word in ("Reads", "Writes", "a", "b", "c")] == [1, 1, 2, 2, 2]
 
 
 def test_the_title_counts_cells_and_never_claims_what_was_not_shown() -> None:
     def title(*effects: Effect) -> str:
-        return recap_maps(comparison(*effects))[0].finding
+        return change_maps(comparison(*effects))[0].finding
 
     many = (effect(1.5, "better", workers=1), effect(0.5, "worse", workers=2), effect(1.5, "not shown", workers=4))
     assert title(*many) == "Against rgw-beast, swift is faster in 1 of 3 cells and slower in 1 of 3 cells"
@@ -148,20 +154,20 @@ def test_of_two_runs_the_run_is_what_is_compared_with_and_what_is_unlike_is_said
         for name in ("rgw-beast", "swift")
     )
     two = Comparison(baseline="A", subjects=("rgw-beast (B)", "swift (B)"), effects=effects, tests=2, unlike=("kernel", "cores"))
-    (figure,) = recap_maps(two)
+    (figure,) = change_maps(two)
     assert figure.finding == "Against run A, layouts of the other run are faster in 2 of 2 cells"
     assert figure.caption.endswith("The runs are not alike: 2 guard facts differ.")
 
 
 def test_without_anything_to_compare_there_is_no_map() -> None:
-    assert recap_maps(comparison(effect(None, "not comparable"))) == ()
+    assert change_maps(comparison(effect(None, "not comparable"))) == ()
 
 
 def test_the_noise_floor_of_the_rig_stands_below_the_title() -> None:
     floor = NoiseFloor(
         metric="throughput", layout="a", twin="a-again", ratio=1.043, low=1.03, high=1.06, pairs=40, cells=8, repeats=5
     )
-    (figure,) = recap_maps(comparison(effect(1.5, "better"), noise=(floor,)))
+    (figure,) = change_maps(comparison(effect(1.5, "better"), noise=(floor,)))
     assert "noise floor is 4 %" in figure.caption
 
 

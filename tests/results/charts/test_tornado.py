@@ -11,6 +11,8 @@ import vl_convert as vlc
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, diverging
+from weighbridge.results.charts.composer import compose
+from weighbridge.results.charts.panels import Figure
 from weighbridge.results.charts.tornado import MOST, ROOM, WIDEST, Tuned, settings_of, tornado, tornados, tuned
 from weighbridge.results.record.resolved import PlannedLayout
 from weighbridge.results.record.store import RunStore
@@ -45,16 +47,16 @@ MANY = (
 )
 
 
-def drawn(look: Look = LIGHT) -> list[dict[str, Any]]:
-    figure = tornado(MANY, look)
+def bars_of(figure: Figure | None, look: Look = LIGHT) -> list[dict[str, Any]]:
     assert figure is not None
-    return [one for values in figure.plots[0].spec["datasets"].values() for one in values if "setting" in one]
+    layers = compose(figure, look)["concat"][0]["layer"]
+    return [row for layer in layers if layer["mark"]["type"] == "bar" for row in layer["data"]["values"]]
 
 
 def test_the_largest_change_is_on_top_whichever_way_it_goes() -> None:
     figure = tornado(MANY)
     assert figure is not None
-    assert [line[0] for line in figure.plots[0].lines] == [MANY[2].setting, MANY[0].setting, MANY[1].setting, MANY[3].setting]
+    assert [line[0] for line in figure.panels[0].lines] == [MANY[2].setting, MANY[0].setting, MANY[1].setting, MANY[3].setting]
     assert figure.finding == "shards 11 → 32 changes throughput most: +90 % in 64 kB reads"
 
 
@@ -67,15 +69,14 @@ def test_half_as_much_is_as_far_from_none_as_twice_as_much() -> None:
 
 @pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
 def test_what_has_no_effect_that_can_be_claimed_is_grey_and_listed(look: Look) -> None:
-    figure = tornado(MANY, look)
+    figure = tornado(MANY)
     assert figure is not None
-    grey = {one["setting"] for one in drawn(look) if one["colour"] == look.axis}
-    assert grey == {"chunk 4MiB → 1MiB", "gc on → off"}
+    assert {one["y"] for one in bars_of(figure, look) if one["c"].lower() == look.axis.lower()} == {"chunk 4MiB → 1MiB"}
     assert "no effect that can be claimed: chunk 4MiB → 1MiB." in figure.caption
 
 
 def test_what_cannot_be_compared_has_no_bar_and_no_figure() -> None:
-    words = re.findall(r"<text[^>]*>([^<]*)</text>", vlc.vegalite_to_svg(figure.spec())) if (figure := tornado(MANY)) else []
+    words = re.findall(r"<text[^>]*>([^<]*)</text>", vlc.vegalite_to_svg(compose(figure))) if (figure := tornado(MANY)) else []
     assert "× not comparable" in words
     assert "0 %" not in words
     lines = list(csv.DictReader(io.StringIO(figure.csv if figure else "")))
@@ -87,8 +88,7 @@ def test_an_interval_without_an_end_does_not_press_the_bars_together() -> None:
     wide = effect("w", 1.1, "provisional").model_copy(update={"ratio": Ratio(value=1.1, low=1e-6, high=1e6, repeats=2)})
     figure = tornado([MANY[0], Tuned(setting="wide", effect=wide)])
     assert figure is not None
-    bars = next(layer for layer in figure.plots[0].spec["layer"] if layer["mark"]["type"] == "bar")
-    assert max(bars["encoding"]["x"]["scale"]["domain"]) <= 38 * WIDEST * ROOM + 1
+    assert figure.panels[0].x.high <= 38 * WIDEST * ROOM + 1
 
 
 def test_a_setting_is_told_by_what_differs_from_the_baseline() -> None:
@@ -146,14 +146,14 @@ def test_a_tuning_is_told_over_all_worker_counts_or_at_the_only_one() -> None:
 def test_a_tuning_has_a_figure_for_each_objective_whose_colours_say_what_is_better(tuned_run: RunStore, look: Look) -> None:
     result = RunData(tuned_run.folder).tuned
     assert result is not None
-    throughput, p90 = tornados(result, look)
+    throughput, p90 = tornados(result)
     assert [one.name for one in (throughput, p90)] == ["tornado", "tornado-p90"]
     best = result.ledger.entries[0].name
     colours = []
     for figure in (throughput, p90):
-        bars = [one for values in figure.plots[0].spec["datasets"].values() for one in values if one.get("setting") == best]
-        colours.append(bars[0]["colour"])
-        assert bars[0]["right"] == (figure is throughput)
+        (bar,) = [one for one in bars_of(figure, look) if one["y"] == best]
+        colours.append(bar["c"])
+        assert (bar["x"] > 0) == (figure is throughput)
     assert colours == [diverging(look)[-2]] * 2
     assert "widened for 4 looks" in throughput.caption
 
@@ -164,10 +164,9 @@ def test_of_many_settings_a_figure_has_the_largest_and_its_data_has_all(tuned_ru
     entries = [one for one in result.ledger.entries if one.effects[0].ratio is not None]
     many = [entry.model_copy(update={"name": f"{entry.name} {turn}"}) for turn in range(3) for entry in entries]
     figure = tornados(result.model_copy(update={"ledger": result.ledger.model_copy(update={"entries": tuple(many)})}))[0]
-    bars = {one["setting"] for values in figure.plots[0].spec["datasets"].values() for one in values if "setting" in one}
-    assert len(bars) == MOST
+    assert len({bar["y"] for bar in bars_of(figure)}) == MOST
     assert f"{len(many) - MOST} that move it less are in the table alone" in figure.caption
-    assert len(figure.plots[0].lines) == len(many)
+    assert len(figure.panels[0].lines) == len(many)
 
 
 def test_combinations_with_long_names_are_told_without_what_their_keys_begin_with(tuned_run: RunStore) -> None:
@@ -177,6 +176,6 @@ def test_combinations_with_long_names_are_told_without_what_their_keys_begin_wit
         update={"name": "options.client.rgw_max_concurrent_requests 1024 → 64, options.client.objecter_inflight_ops unset → 4096"}
     )
     figure = tornados(result.model_copy(update={"ledger": result.ledger.model_copy(update={"entries": (first,)})}))[0]
-    (bar,) = [one for values in figure.plots[0].spec["datasets"].values() for one in values if "setting" in one]
-    assert bar["setting"] == "rgw_max_concurrent_requests 1024 → 64, objecter_inflight_ops unset → 4096"
-    assert figure.plots[0].lines[0][0] == first.name
+    (bar,) = bars_of(figure)
+    assert bar["y"] == "rgw_max_concurrent_requests 1024 → 64, objecter_inflight_ops unset → 4096"
+    assert figure.panels[0].lines[0][0] == first.name

@@ -10,7 +10,7 @@ from fake_run import WORKLOADS, fake_run
 from weighbridge.results import derive
 from weighbridge.results.analysis.layers.staircases import staircases
 from weighbridge.results.analysis.steps.summary import summarize, summarize_layers
-from weighbridge.results.charts.staircase_chart import finding, staircase_chart
+from weighbridge.results.charts.staircase_chart import finding, staircase_figure
 from weighbridge.results.derivation import Derived
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Layer
@@ -100,5 +100,5 @@ def test_a_run_that_measured_nothing_has_gaps_and_no_chart(runs: Path) -> None:
     assert "Gateway of rgw-beast, swift: not measured" in derive(empty.folder).stairs
     plan = empty.plan()
     stairs = staircases(plan, summarize(plan, []), summarize_layers(plan, []), [])
-    assert staircase_chart(stairs, plan.layouts) is None
+    assert staircase_figure(stairs, plan.layouts) is None
     assert finding(stairs) == "What each layer can do"

@@ -12,9 +12,10 @@ import pytest
 
 from weighbridge.results.analysis.steps.summary import Point, Row
 from weighbridge.results.analysis.study.recap import Recap, change, recap_csv, recaps
+from weighbridge.results.charts.change_map import study_maps
 from weighbridge.results.charts.chart_theme import LIGHT, contrast
-from weighbridge.results.charts.charts import write_charts
-from weighbridge.results.charts.recap_chart import recap_chart
+from weighbridge.results.charts.composer import compose
+from weighbridge.results.charts.pictures import write_charts
 from weighbridge.suites import Objects, Workload
 from weighbridge.suites.studies import Study
 
@@ -188,7 +189,7 @@ def test_the_map_is_drawn_with_its_text_in_each_cell_and_its_csv_beside_it(tmp_p
         row("old-ext4", "write-4k", [100.0]),
         row("new-ext4", "write-4k", [], valid=False),
     ]
-    chart = recap_chart(recaps(study(), rows, WORKLOADS))
+    chart = study_maps(recaps(study(), rows, WORKLOADS))
     write_charts([chart], tmp_path)
     words = re.findall(r">([^<>]+)</t(?:ext|span)>", (tmp_path / "recap.svg").read_text())
     assert {"(+150 %)", "×", "XFS · write", "ext4 · write", "4 KiB", "16", "release: Old → New"} <= set(words)
@@ -205,9 +206,9 @@ def test_a_cell_that_makes_a_claim_is_drawn_stronger_than_one_that_makes_none() 
         row("old-ext4", "write-4k", [100.0]),
         row("new-ext4", "write-4k", [200.0]),
     ]
-    chart = recap_chart(recaps(study(), rows, WORKLOADS))
-    spec = chart.map_spec(chart.maps[0])
-    colours = {value["down"]: value["colour"] for values in spec["datasets"].values() for value in values}
+    chart = study_maps(recaps(study(), rows, WORKLOADS))
+    (heat, *_) = compose(chart)["concat"][0]["layer"]
+    colours = {row["y"]: row["c"] for row in heat["data"]["values"]}
     pale, claimed, unfinished = LIGHT.background, colours["XFS · write"], colours["ext4 · write"]
     assert contrast(pale, claimed) > contrast(pale, unfinished) > 1
     assert chart.finding == "Of 2 comparisons 1 became faster and 0 slower; of the others nothing can be claimed"

@@ -1,4 +1,4 @@
-"""What charts are drawn from: panels by workload, operation and API, with the marks of each layout placed by rule.
+"""What the charts by workers are drawn from: by workload, operation and API each layout at each worker count, judged.
 
 Lines join neighbouring worker counts that are both valid, and nothing else: a gap is left where a step is missing or not valid.
 """
@@ -9,23 +9,28 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from statistics import fmean, stdev
+from statistics import fmean, median_low, stdev
 from types import MappingProxyType
+from typing import Final
 
 from weighbridge.common.csv_text import csv_lines
+from weighbridge.common.layers import Level
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.findings import Finding, kind_of, overall, subjects, told_apart
+from weighbridge.results.analysis.layers.staircase import LAYER_BOUND, PLAIN, Staircase
 from weighbridge.results.analysis.steps.interval import Interval
 from weighbridge.results.analysis.steps.service_level import may_rank
 from weighbridge.results.analysis.steps.spreads import interval_ends, shown
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.validity import samples_needed
+from weighbridge.results.charts.panels import Mark, Spot
 from weighbridge.results.doubt import graves, touching
-from weighbridge.results.metrics import MetricKey
+from weighbridge.results.figures import show_figure
+from weighbridge.results.metrics import METRICS, MetricKey
 from weighbridge.results.statistics import CONFIDENCE, t_quantile
 
 
-class Mark(Record):
+class WorkerPoint(Record):
     """One layout at one worker count. `stretch` numbers the runs of valid neighbours; None: not valid, not to be joined."""
 
     layout: str
@@ -52,7 +57,7 @@ class Mark(Record):
     note: str
 
 
-class Dot(Record):
+class RepeatDot(Record):
     """One repeat of one layout at one worker count."""
 
     layout: str
@@ -72,7 +77,7 @@ class CeilingLine(Record):
     value: float
 
 
-class Panel(Record):
+class WorkerPanel(Record):
     """One panel: `title` says which requests, `finding` what came of comparing them."""
 
     key: str
@@ -81,31 +86,31 @@ class Panel(Record):
     finding: str
     sentences: tuple[str, ...]
     workers: tuple[int, ...]
-    marks: tuple[Mark, ...]
-    dots: tuple[Dot, ...] = ()
+    marks: tuple[WorkerPoint, ...]
+    dots: tuple[RepeatDot, ...] = ()
     ceilings: tuple[CeilingLine, ...] = ()
 
 
 def throughput_panels(
     rows: Sequence[Row], findings: Sequence[Finding], ceilings: Mapping[str, tuple[CeilingLine, ...]] = MappingProxyType({})
-) -> tuple[Panel, ...]:
+) -> tuple[WorkerPanel, ...]:
     """Panels of throughput in op/s, with every repeat as a dot and the interval that they make; `ceilings` by the panels' keys."""
-    panels = _panels(rows, findings, "throughput_ops_s", None)
+    panels = _panels(rows, findings, "throughput")
     return tuple(panel.model_copy(update={"ceilings": ceilings.get(panel.key, ())}) for panel in panels)
 
 
-def latency_panels(rows: Sequence[Row], findings: Sequence[Finding]) -> tuple[Panel, ...]:
+def latency_panels(rows: Sequence[Row], findings: Sequence[Finding]) -> tuple[WorkerPanel, ...]:
     """Panels of p90 and max in ms. A p90 of too few samples is None; its max is there all the same.
 
     Each repeat's own p90 is a dot.
     """
-    return _panels(rows, findings, "p90_ms", "max_ms")
+    return _panels(rows, findings, "p90")
 
 
-def _panels(rows: Sequence[Row], findings: Sequence[Finding], field: str, top: str | None) -> tuple[Panel, ...]:
+def _panels(rows: Sequence[Row], findings: Sequence[Finding], metric: MetricKey) -> tuple[WorkerPanel, ...]:
     names, pairs = subjects(rows), overall(findings)
     return tuple(
-        _panel(list(cells), names[kind], pairs.get(kind, []), findings, field, top) for kind, cells in groupby(rows, key=kind_of)
+        _panel(list(cells), names[kind], pairs.get(kind, []), findings, metric) for kind, cells in groupby(rows, key=kind_of)
     )
 
 
@@ -122,30 +127,30 @@ def in_doubt(row: Row, metric: MetricKey, findings: Sequence[Finding]) -> bool:
 
 
 def _panel(
-    cells: Sequence[Row], about: str, mine: Sequence[Finding], findings: Sequence[Finding], field: str, top: str | None
-) -> Panel:
+    cells: Sequence[Row], about: str, mine: Sequence[Finding], findings: Sequence[Finding], metric: MetricKey
+) -> WorkerPanel:
     head = cells[0]
-    marks: list[Mark] = []
-    dots: list[Dot] = []
-    metric: MetricKey = "throughput" if top is None else "p90"
+    marks: list[WorkerPoint] = []
+    dots: list[RepeatDot] = []
+    latency, shown_metric = metric == "p90", METRICS[metric]
     for layout in dict.fromkeys(row.layout for row in cells):
         stretch, joined = 0, True
         for row in (row for row in cells if row.layout == layout):
-            value: float | None = getattr(row, field)
-            within, top_within = (row.p90_in, row.max_in) if top is not None else (None, None)
+            value = shown_metric.of(row)
+            within, top_within = (row.p90_in, row.max_in) if latency else (None, None)
             grave = graves(touching(row.doubts, metric))
             counts = row.valid and not row.condemned and not grave
             good = counts and value is not None
             if not good and joined:
                 stretch += 1
             joined = good
-            low, high = (None, None) if top is not None else interval_of([one.throughput_ops_s for one in row.used])
+            low, high = (None, None) if latency else repeats_interval(row)
             marks.append(
-                Mark(
+                WorkerPoint(
                     layout=layout,
                     workers=row.workers,
                     value=value,
-                    top=None if top is None else getattr(row, top),
+                    top=METRICS["max"].of(row) if latency else None,
                     within=within,
                     top_within=top_within,
                     low=low if good else None,
@@ -158,17 +163,17 @@ def _panel(
                 )
             )
             # A repeat of p90 that was told in a bin has no place of its own.
-            known = ((one, one.throughput_ops_s if top is None else one.p90_ms) for one in row.points)
+            known = ((one, shown_metric.of(one)) for one in row.points)
             dots += [
-                Dot(layout=layout, workers=row.workers, repeat=one.repeat + 1, value=figure, valid=one.valid)
+                RepeatDot(layout=layout, workers=row.workers, repeat=one.repeat + 1, value=figure, valid=one.valid)
                 for one, figure in known
                 if figure is not None
             ]
     sizes = Counter((mark.layout, mark.stretch) for mark in marks)
-    return Panel(
+    return WorkerPanel(
         key="-".join(kind_of(head)),
         title=f"{about[:1].upper()}{about[1:]}",
-        finding=_slowest(cells) if top is not None else mine[0].brief if len(mine) == 1 else _best(mine),
+        finding=_slowest(cells) if latency else mine[0].brief if len(mine) == 1 else _best(mine),
         sentences=tuple(finding.text for finding in mine),
         workers=tuple(dict.fromkeys(row.workers for row in cells)),
         marks=tuple(mark.model_copy(update={"alone": sizes[mark.layout, mark.stretch] == 1}) for mark in marks),
@@ -180,11 +185,12 @@ def _slowest(cells: Sequence[Row]) -> str:
     """The lowest and the highest p90 at the largest worker count where there are two; nothing to say of one layout alone."""
     if any(row.p90_in is not None for row in cells):
         return _slowest_bins(cells)
-    if all(row.p90_ms is None for row in cells):
+    p90 = METRICS["p90"].of
+    if all(p90(row) is None for row in cells):
         return f"too few samples for a p90: it needs {samples_needed(90)}"
     for workers in sorted({row.workers for row in cells}, reverse=True):
         ranked = [row for row in cells if row.workers == workers and may_rank(row, "p90")]
-        known = sorted((row for row in ranked if row.p90_ms is not None), key=lambda row: (row.p90_ms or 0.0, row.layout))
+        known = sorted((row for row in ranked if p90(row) is not None), key=lambda row: (p90(row) or 0.0, row.layout))
         if len(known) > 1:
             fast, slow = known[0], known[-1]
             at = f"{workers} worker{'s' * (workers > 1)}"
@@ -219,6 +225,12 @@ def _best(findings: Sequence[Finding]) -> str:
     return f"{known[0].baseline} {'is ahead of all' if all(one.shown for one in known) else 'did most, which is not claimed'}"
 
 
+def repeats_interval(row: Row) -> tuple[float, float] | tuple[None, None]:
+    """The interval of a row's throughput, of the repeats that are used."""
+    throughput = METRICS["throughput"].of
+    return interval_of([value for one in row.used if (value := throughput(one)) is not None])
+
+
 def interval_of(values: Sequence[float]) -> tuple[float, float] | tuple[None, None]:
     """The 95 % interval of the geometric mean of repeats, by Student's t on their logarithms; of fewer than two, or of 0, none."""
     if len(values) < 2 or min(values) <= 0:
@@ -230,95 +242,105 @@ def interval_of(values: Sequence[float]) -> tuple[float, float] | tuple[None, No
     return math.exp(middle - reach), math.exp(middle + reach)
 
 
-def spread(wanted: Sequence[float], gap: float) -> list[float]:
-    """Places as near to those wanted as can be, in the same order, at least `gap` apart: labels that do not overlap.
-
-    Neighbours that are too near are moved about their common middle (the pool-adjacent-violators rule).
-    """
-    order = sorted(range(len(wanted)), key=lambda index: wanted[index])
-    pools: list[tuple[float, int]] = []  # mean of (wanted - rank * gap), size
-    for rank, index in enumerate(order):
-        pools.append((wanted[index] - rank * gap, 1))
-        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
-            (mean_a, size_a), (mean_b, size_b) = pools[-2:]
-            pools[-2:] = [((mean_a * size_a + mean_b * size_b) / (size_a + size_b), size_a + size_b)]
-    flat = [mean for mean, size in pools for _ in range(size)]
-    placed = [0.0] * len(wanted)
-    for rank, index in enumerate(order):
-        placed[index] = flat[rank] + rank * gap
-    return placed
+KIND_COLUMNS: Final = ("layout", "api", "driver", "workload", "operation")
+"""What the data of most charts begin with."""
+_ROW_COLUMNS: Final = (*KIND_COLUMNS, "object_size_bytes", "workers")
 
 
-def nice_top(largest: float) -> tuple[float, float]:
-    """The end of a scale from 0 that holds `largest`, and the step of its ticks: 1, 2 or 5 times a power of ten."""
-    if largest <= 0:
-        return 1.0, 0.5
-    step = next(
-        unit * 10**power
-        for power in range(math.floor(math.log10(largest)) - 1, math.ceil(math.log10(largest)) + 1)
-        for unit in (1, 2, 5)
-        if largest / (unit * 10**power) <= 5
-    )
-    return math.ceil(largest * 1.02 / step) * step, step
-
-
-def log_ticks(low: float, high: float) -> tuple[float, float, list[float]]:
-    """Ends and ticks of a logarithmic scale that holds both: 1, 2, 5 times powers of ten, or powers alone where those are many."""
-    powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
-    fine = [unit * 10.0**power for power in powers for unit in (1, 2, 5)]
-    start = max(tick for tick in fine if tick <= low)
-    end = min(tick for tick in fine if tick >= high and tick > start)
-    ticks = [tick for tick in fine if start <= tick <= end]
-    if len(ticks) > 9:
-        ticks = [tick for tick in ticks if abs(math.log10(tick) - round(math.log10(tick))) < 1e-9]
-    return start, end, ticks
+def _place_of(row: Row) -> tuple[object, ...]:
+    """The cells of a row by `_ROW_COLUMNS`."""
+    return (row.layout, row.api, row.driver, row.workload, row.operation, row.object_size_bytes, row.workers)
 
 
 def throughput_csv(rows: Iterable[Row]) -> str:
     """The figures of the throughput chart: a line for each median (`repeat` empty, with its interval) and for each repeat."""
+    metric = METRICS["throughput"]
     lines: list[tuple[object, ...]] = []
     for row in rows:
-        head = (row.layout, row.api, row.driver, row.workload, row.operation, row.object_size_bytes, row.workers)
-        lines.append((*head, None, row.throughput_ops_s, *interval_of([point.throughput_ops_s for point in row.used]), row.valid))
-        lines += [(*head, point.repeat + 1, point.throughput_ops_s, None, None, point.valid) for point in row.points]
-    return csv_lines(
-        (
-            "layout",
-            "api",
-            "driver",
-            "workload",
-            "operation",
-            "object_size_bytes",
-            "workers",
-            "repeat",
-            "throughput_ops_s",
-            "low_ops_s",
-            "high_ops_s",
-            "valid",
-        ),
-        lines,
-    )
+        head = _place_of(row)
+        lines.append((*head, None, metric.of(row), *repeats_interval(row), row.valid))
+        lines += [(*head, one.repeat + 1, metric.of(one), None, None, one.valid) for one in row.points]
+    return csv_lines((*_ROW_COLUMNS, "repeat", "throughput_ops_s", "low_ops_s", "high_ops_s", "valid"), lines)
 
 
 def latency_csv(rows: Iterable[Row]) -> str:
     """The figures of the latency chart."""
-    names = (
-        "layout",
-        "api",
-        "driver",
-        "workload",
-        "operation",
-        "object_size_bytes",
-        "workers",
-        "repeats",
-        "p90_ms",
-        "max_ms",
-        "p90_low_ms",
-        "p90_high_ms",
-        "max_low_ms",
-        "max_high_ms",
-        "samples",
-        "valid",
-    )
-    found = [({**dict(row), **interval_ends(row)}) for row in rows]
-    return csv_lines(names, [tuple(cells[name] for name in names) for cells in found])
+    bins = ("p90_low_ms", "p90_high_ms", "max_low_ms", "max_high_ms")
+    lines = []
+    for row in rows:
+        ends = interval_ends(row)
+        figures = (METRICS["p90"].of(row), METRICS["max"].of(row), *(ends[name] for name in bins))
+        lines.append((*_place_of(row), row.repeats, *figures, row.samples, row.valid))
+    return csv_lines((*_ROW_COLUMNS, "repeats", "p90_ms", "max_ms", *bins, "samples", "valid"), lines)
+
+
+# ---- ceilings: what disks, network and store can do. The scale is the gateways' own: a line stretches it a little and never
+# presses what was measured into a corner.
+
+DRAWN: Final[tuple[Level, ...]] = ("disk", "network", "rados", "object-server")
+NEAR: Final = 1.6
+"""A ceiling up to so many times the highest mark is drawn; one above it is told in words."""
+
+
+def ceiling_lines(stairs: Iterable[Staircase]) -> Mapping[str, tuple[CeilingLine, ...]]:
+    """The lines by key of the panel. Layouts whose ceilings differ by no more than such figures do have one line together."""
+    found = {}
+    for kind, group in groupby(stairs, key=lambda stair: stair.kind):
+        mine = list(group)
+        lines: list[CeilingLine] = []
+        for level in DRAWN:
+            steps = [(step.throughput_ops_s or 0.0, stair.layout) for stair in mine if (step := stair.step(level)) is not None]
+            # What stands on top is the curve itself.
+            below = [one for one in steps if any(stair.layout == one[1] and stair.top.level != level for stair in mine)]
+            lines += _merged(level, sorted(below), len(below))
+        found["-".join(kind)] = tuple(lines)
+    return found
+
+
+def _merged(level: Level, steps: Sequence[tuple[float, str]], count: int) -> list[CeilingLine]:
+    groups: list[list[tuple[float, str]]] = []
+    for one in steps:
+        if groups and one[0] <= groups[-1][0][0] * (1 + LAYER_BOUND):
+            groups[-1].append(one)
+        else:
+            groups.append([one])
+    lines = []
+    for group in groups:
+        layouts = tuple(layout for _, layout in group)
+        named = ", ".join(layouts) if len(group) < 3 else f"{len(group)} layouts"
+        whose = "" if len(group) == count else f" ({named})"
+        value = median_low([value for value, _ in group])
+        lines.append(CeilingLine(layouts=layouts, layer=PLAIN[level], label=f"{PLAIN[level]}{whose}", value=value))
+    return lines
+
+
+def stretched(largest: float, lines: Iterable[CeilingLine]) -> float:
+    """The largest value that the scale is to hold, with the ceilings that are near."""
+    return max([largest, *(line.value for line in lines if line.value <= NEAR * largest)])
+
+
+def ceiling_mark(lines: Sequence[CeilingLine], top: float, *, lone: bool) -> Mark:
+    """The ceilings on a scale that ends at `top`; those of one layout of several have its colour."""
+    spots = [
+        Spot(
+            y=line.value,
+            text=f"{line.label} {show_figure(line.value)}",
+            **({"layout": line.layouts[0]} if len(line.layouts) == 1 and not lone else {"tone": "muted"}),
+        )
+        for line in lines
+        if line.value <= top
+    ]
+    return Mark(kind="ceiling", spots=tuple(spots))
+
+
+def beyond(lines: Sequence[CeilingLine], top: float) -> str:
+    """Those above the scale, all of one layer together: `↑ disks 9,370, network 6,250 to 18,900`; empty without any."""
+    found: dict[str, list[float]] = {}
+    for line in lines:
+        if line.value > top:
+            found.setdefault(line.layer, []).append(line.value)
+    spans = []
+    for layer, values in found.items():
+        low, high = show_figure(min(values)), show_figure(max(values))
+        spans.append(f"{layer} {low if low == high else f'{low} to {high}'}")
+    return f"↑ {', '.join(spans)}" if spans else ""

@@ -1,28 +1,28 @@
-"""The recap of a comparison: a map of per cent change, kinds of requests and layouts down, worker counts across.
+"""Maps of change: kinds of requests and layouts down, worker counts across, and of a study sizes and operations under way.
 
-Better is blue and worse is orange, of throughput as of p90; only what may be claimed has a colour. What was not shown is `~`, what
-makes no claim is in brackets, and what could not be compared is an empty frame: a reader from the last row sees only what is true.
+Better is blue and worse is orange, of throughput as of p90; only what may be claimed has its full colour. What was not shown is
+`~`, what makes no claim is in brackets, and what could not be compared is an empty frame: a reader from the last row sees only
+what is true. Colours of a study follow the logarithm of the ratio: half as much and twice as much are equally far from the middle.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any, Final
-
-import altair as alt
+from typing import Final
 
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.results.analysis.comparison import Comparison, Effect
+from weighbridge.results.analysis.findings import NEAR
 from weighbridge.results.analysis.kinds import kind_of
-from weighbridge.results.charts.chart_theme import LIGHT, Look, colour_at, diverging, ink_on, neutral
-from weighbridge.results.charts.figure import Figure, Plot
+from weighbridge.results.analysis.study.recap import Recap, RecapCell, recap_csv
+from weighbridge.results.charts.chart_source import ChartSource
+from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Spot, upper
 from weighbridge.results.figures import UNKNOWN, show_figure
 from weighbridge.results.metrics import METRICS, MetricKey
 from weighbridge.results.percent import percent, show_percent
-from weighbridge.results.statistics import Ratio
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio
 
-RECAP_MAP: Final = "recap-map"
-"""What the names of these figures begin with."""
 CLIP: Final = 0.5
 """The change that has the full colour: 50 %."""
 WIDTH: Final = 780
@@ -30,51 +30,69 @@ WIDTH: Final = 780
 CELL_WIDTH: Final = 104
 CELL_WIDEST: Final = 160
 CELL_HEIGHT: Final = 46
-GAP: Final = 0.06
-"""Of a cell, between two."""
-LABEL_PX: Final = 15
 ALL: Final = "all"
+STUDY_CELL_WIDTH: Final = 88
+STUDY_CELL_HEIGHT: Final = 34
+_FULL: Final = 1.5
+"""Logarithm to base 2 of the ratio that has the full colour in a study's map; -1 is half as fast, 1 twice as fast."""
+_FADED: Final = 0.45
+"""How much of its colour is left of a study's cell that makes no claim."""
 
 
-def recap_maps(comparison: Comparison, look: Look = LIGHT) -> tuple[Figure, ...]:
-    """A map of each metric; those without anything to compare are left out."""
-    made = (_figure(comparison, metric, look) for metric in METRICS)
+def change_charts(source: ChartSource) -> tuple[Figure, ...]:
+    """A map of each metric of a comparison; those without anything to compare are left out."""
+    return () if source.comparison is None else change_maps(source.comparison)
+
+
+def change_maps(comparison: Comparison) -> tuple[Figure, ...]:
+    """The same of a comparison alone, such as that of two runs."""
+    made = (_figure(comparison, metric) for metric in METRICS)
     return tuple(figure for figure in made if figure is not None)
 
 
-def _figure(comparison: Comparison, metric: MetricKey, look: Look) -> Figure | None:
+def _figure(comparison: Comparison, metric: MetricKey) -> Figure | None:
     effects = [effect for effect in comparison.effects if effect.metric == metric]
     if not any(effect.ratio is not None for effect in effects):
         return None
     against = f"against {_against(effects, comparison)}"
     about = f"{comparison.subjects[0]} {against}" if len(comparison.subjects) == 1 else against
     better, worse = ("more", "less") if metric == "throughput" else ("shorter", "longer")
-    head = (
-        *("About", "Subject", "Workers", f"{comparison.baseline} {METRICS[metric].unit}", f"Subject {METRICS[metric].unit}"),
-        *("Change", "95 % interval", "Repeats", "Verdict"),
-    )
+    unit = METRICS[metric].unit
     columns, rows = _columns(effects), _rows(effects)
-    plot = Plot(
+    several = len({subject for _, subject in rows}) > 1
+    cells = [effect for effect in effects if _column(effect) in columns]
+    panel = Panel(
         key=metric,
         title=f"Change of {METRICS[metric].name} by workers, {about}",
-        finding="",
-        spec=_spec(effects, columns, rows, look),
-        head=head,
+        x=AxisScale.of_names(columns, "workers"),
+        y=AxisScale.of_names(
+            [_key(*row) for row in rows],
+            expression="" if several else "split(datum.value, '\\n')[0]",
+            groups=tuple(about for about, _ in rows) if several else (),
+        ),
+        marks=(
+            Mark(kind="cell", spots=tuple(_cell(one) for one in cells if one.ratio is not None)),
+            Mark(kind="frame", spots=tuple(_cell(one) for one in cells if one.ratio is None)),
+        ),
+        head=(
+            *("About", "Subject", "Workers", f"{comparison.baseline} {unit}", f"Subject {unit}"),
+            *("Change", "95 % interval", "Repeats", "Verdict"),
+        ),
         lines=tuple(_line(effect) for effect in effects),
         width=len(columns) * min(CELL_WIDEST, max(CELL_WIDTH, WIDTH // len(columns))),
         height=len(rows) * CELL_HEIGHT,
     )
     return Figure(
-        name=RECAP_MAP if metric == "throughput" else f"{RECAP_MAP}-{metric}",
+        name="recap-map" if metric == "throughput" else f"recap-map-{metric}",
+        section="certainty",
         title=f"Recap: {METRICS[metric].name}",
         finding=finding(effects, comparison),
         caption=f"Blue: better, {better} {METRICS[metric].name}. Orange: worse, {worse}. Full colour from {CLIP * 100:.0f} %. "
         f"Grey: no claim: ~ no difference shown, a number alone too small to matter, in brackets provisional."
         f" × not comparable.{_noise(comparison, metric)}{_unlike(comparison)}",
-        csv=recap_csv(effects),
-        plots=(plot,),
+        data=change_csv(effects),
+        panels=(panel,),
         columns=1,
-        look=look,
     )
 
 
@@ -110,7 +128,7 @@ def _upper(name: str) -> str:
     return name if name[1:2].isdigit() else f"{name[:1].upper()}{name[1:]}"
 
 
-def recap_csv(effects: Sequence[Effect]) -> str:
+def change_csv(effects: Sequence[Effect]) -> str:
     """All cells of a map, a line each; changes in per cent, of p90 more is worse."""
     head = (
         *("about", "workload", "operation", "api", "driver", "workers", "metric", "baseline", "subject"),
@@ -157,96 +175,22 @@ def _rows(effects: Sequence[Effect]) -> list[tuple[str, str]]:
     return [(about, subject) for kind in kinds for one, about, subject in pairs if one == kind]
 
 
-def _spec(effects: Sequence[Effect], columns: Sequence[str], rows: Sequence[tuple[str, str]], look: Look) -> dict[str, Any]:
-    several = len({subject for _, subject in rows}) > 1
-    names = [_key(*row) for row in rows]
-    cells = [_cell(effect, look) for effect in effects if (str(effect.workers) if effect.workers else ALL) in columns]
-    base = alt.Chart(alt.InlineData(values=cells))
-    bare: dict[str, Any] = {"domain": False, "ticks": False, "grid": False, "labelOverlap": False}
-    across = alt.Axis(orient="top", labelAngle=0, labelFontSize=16, labelFontWeight=600, titlePadding=8, **bare)
-    x = alt.X(
-        "across:N",
-        sort=list(columns),
-        title="workers",
-        axis=across,
-        scale=alt.Scale(domain=list(columns), paddingInner=GAP, paddingOuter=0),
-    )
-    # Only the last part of a row's key is told on the inner axis; kinds of requests stand once, on an axis outside of it.
-    part = 1 if several else 0
-    label = f"split(datum.value, '\\n')[{part}]"
-    inner = alt.Axis(labelExpr=label, labelFontSize=LABEL_PX, labelLimit=330, labelPadding=10, **bare)
-    y = alt.Y("row:N", sort=names, title=None, axis=inner, scale=_cells(names))
-    tooltip = [
-        alt.Tooltip(f"{field}:N", title=title) for field, title in (("about", "of"), ("subject", "subject"), ("told", "what"))
-    ]
-    heat = base.transform_filter("datum.known").mark_rect(cornerRadius=4)
-    filled = heat.encode(x=x, y=y, color=alt.Color("colour:N", scale=None), tooltip=tooltip)
-    empty = base.transform_filter("!datum.known").mark_rect(
-        cornerRadius=4, filled=False, stroke=look.axis, strokeWidth=1.2, strokeDash=[4, 4]
-    )
-    frames = empty.encode(x=x, y=y, tooltip=tooltip)
-    words = base.encode(x=x, y=y, text="text:N", color=alt.Color("ink:N", scale=None))
-    # Vega-Lite takes no weight from data, so that what may be claimed is drawn by a mark of its own.
-    bold = words.transform_filter("datum.claimed").mark_text(fontSize=17, fontWeight=700)
-    plain = words.transform_filter("!datum.claimed").mark_text(fontSize=17)
-    cells_drawn = alt.layer(filled, frames, plain, bold)
-    if not several:
-        return dict(cells_drawn.to_dict(validate=False))
-    return dict(alt.layer(cells_drawn, _groups(rows, names, look)).resolve_scale(y="independent").to_dict(validate=False))
-
-
-def _groups(rows: Sequence[tuple[str, str]], names: Sequence[str], look: Look) -> alt.Chart:
-    """Kinds of requests left of the subjects, each at the first of its rows, and a line between two kinds."""
-    first = [number for number, (about, _) in enumerate(rows) if not number or rows[number - 1][0] != about]
-    longest = max(len(subject) for _, subject in rows)
-    axis = alt.Axis(
-        values=[names[number] for number in first],
-        labelExpr="split(datum.value, '\\n')[0]",
-        labelFontSize=16,
-        labelFontWeight=600,
-        labelLimit=330,
-        offset=min(340, 26 + 8.2 * longest),
-        domain=False,
-        ticks=False,
-        grid=False,
-        orient="left",
-    )
-    starts = alt.Chart(alt.InlineData(values=[{"row": names[number], "line": number > 0} for number in first]))
-    y = alt.Y(
-        "row:N", sort=list(names), title=None, axis=axis, scale=alt.Scale(domain=list(names), paddingInner=GAP, paddingOuter=0)
-    )
-    rule = starts.transform_filter("datum.line").mark_rule(yOffset=-CELL_HEIGHT / 2, strokeWidth=1, color=look.axis)
-    drawn: alt.Chart = rule.encode(y=y)
-    return drawn
-
-
-def _cells(names: Sequence[str]) -> alt.Scale:
-    return alt.Scale(domain=list(names), paddingInner=GAP, paddingOuter=0)
-
-
 def _key(about: str, subject: str) -> str:
-    return f"{about[:1].upper()}{about[1:]}\n{subject}"
+    return f"{upper(about)}\n{subject}"
 
 
-def _cell(effect: Effect, look: Look) -> dict[str, Any]:
-    claimed = effect.verdict in {"better", "worse"}
-    known = effect.ratio is not None
-    colour = look.background if not known else neutral(look)
-    if claimed and effect.ratio is not None:
+def _column(effect: Effect) -> str:
+    return ALL if effect.workers is None else str(effect.workers)
+
+
+def _cell(effect: Effect) -> Spot:
+    """A cell of its own colour where its change may be claimed."""
+    tone = None
+    if effect.ratio is not None and effect.verdict in {"better", "worse"}:
         change = _least(effect.ratio) - 1 if in_bins(effect) else effect.ratio.value - 1
-        colour = colour_at((change if effect.metric == "throughput" else -change) / CLIP, diverging(look))
-    return {
-        "row": _key(effect.about, effect.subject),
-        "across": str(effect.workers) if effect.workers is not None else ALL,
-        "about": effect.about,
-        "subject": effect.subject,
-        "text": cell_text(effect),
-        "verdict": effect.text,
-        "colour": colour,
-        "ink": ink_on(colour) if claimed else look.muted,
-        "claimed": claimed,
-        "known": known,
-    }
+        better = METRICS[effect.metric].rising_is_better
+        tone = max(-1.0, min(1.0, (change if better else -change) / CLIP))
+    return Spot(x=_column(effect), y=_key(effect.about, effect.subject), tone=tone, text=cell_text(effect), tip=effect.text)
 
 
 def cell_text(effect: Effect) -> str:
@@ -289,3 +233,81 @@ def _line(effect: Effect) -> tuple[str, ...]:
     workers = ALL if effect.workers is None else str(effect.workers)
     values = (show_figure(effect.baseline_value), show_figure(effect.subject_value))
     return (effect.about, effect.subject, workers, *values, change, interval, repeats, effect.verdict)
+
+
+# ---- a study
+
+
+def study_chart(source: ChartSource) -> tuple[Figure, ...]:
+    """The maps of a study that a run replays; none where it replays none."""
+    return () if not source.recaps else (study_maps(source.recaps),)
+
+
+def study_maps(maps: Sequence[Recap]) -> Figure:
+    """The chart of a study's maps, one below the other."""
+    return Figure(
+        name="recap",
+        section="study",
+        title="What changed",
+        finding=study_finding(maps),
+        caption="Change of throughput in %, all else being the same; columns are object size × operations under way. Blue: faster. "
+        f"Orange: slower. ~: less than {NEAR * 100:.0f} %, or not shown by {REPEATS_FOR_A_CLAIM} or more repeats. In brackets and "
+        f"pale: fewer than {REPEATS_FOR_A_CLAIM} repeats, so no claim. ×: not measured or not valid.",
+        data=recap_csv(maps),
+        panels=tuple(_study_panel(one, str(number)) for number, one in enumerate(maps)),
+        columns=1,
+    )
+
+
+def _study_panel(one: Recap, key: str) -> Panel:
+    return Panel(
+        key=key,
+        title=one.title,
+        told="Change of throughput. The table below has every cell.",
+        # Size and number stand one below the other.
+        x=AxisScale.of_names(one.across, expression="split(datum.label, ' × ')"),
+        y=AxisScale.of_names(one.down),
+        marks=(Mark(kind="cell", spots=tuple(_study_cell(cell) for cell in one.cells), size=14),),
+        head=("Kind", "Size × workers", "Change", "Interval and repeats"),
+        lines=tuple((cell.down, cell.across, cell.text, told(cell)) for cell in one.cells),
+        width=len(one.across) * STUDY_CELL_WIDTH,
+        height=max(1, len(one.down)) * STUDY_CELL_HEIGHT,
+    )
+
+
+def _study_cell(cell: RecapCell) -> Spot:
+    """A cell as it is drawn: pale without a claim."""
+    doubled = 0.0 if cell.ratio is None or cell.verdict == "same" else math.log2(cell.ratio.value)
+    place = max(-1.0, min(1.0, doubled / _FULL))
+    return Spot(
+        x=cell.across,
+        y=cell.down,
+        tone=place if cell.verdict == "changed" else _FADED * place,
+        text=cell.text,
+        tip=f"{cell.down}, {cell.across}: {told(cell)}",
+    )
+
+
+def study_finding(maps: Sequence[Recap]) -> str:
+    """How many cells may be said to have changed, or that none makes a claim."""
+    cells = [cell for one in maps for cell in one.cells]
+    measured = [cell for cell in cells if cell.ratio is not None]
+    if not measured:
+        return "Nothing could be compared"
+    claims = [cell for cell in measured if cell.verdict == "changed"]
+    if all(cell.verdict == "provisional" for cell in measured):
+        few = max(cell.ratio.repeats for cell in measured if cell.ratio is not None)
+        pairs = f"{len(measured)} comparison{'s' * (len(measured) > 1)}"
+        return f"What was measured in {pairs} by {few} repeat{'s' * (few > 1)}: too few for a claim"
+    faster = sum(cell.percent is not None and cell.percent > 0 for cell in claims)
+    changed = f"{faster} became faster and {len(claims) - faster} slower"
+    return f"Of {len(measured)} comparisons {changed}; of the others nothing can be claimed"
+
+
+def told(cell: RecapCell) -> str:
+    """The cell in words: change, interval, repeats."""
+    if cell.ratio is None:
+        return cell.why
+    ends = (cell.ratio.low, cell.ratio.high)
+    interval = "" if None in ends else f", 95 % interval {' to '.join(f'{((end or 1) - 1) * 100:+.0f} %' for end in ends)}"
+    return f"{(cell.ratio.value - 1) * 100:+.1f} %{interval}, n = {cell.ratio.repeats}, {cell.verdict}"

@@ -1,0 +1,108 @@
+"""The composer: a Vega-Lite spec of a figure's panels. All that charts have in common is decided here and in `panel_layers`.
+
+Specs are plain JSON: Altair copies every chart and all that is in it several times over, which took most of the time that a
+report of many panels needs.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any, Final
+
+from weighbridge.results.charts.chart_theme import LIGHT, Look, config, styles
+from weighbridge.results.charts.panel_layers import PanelLayers, by_row
+from weighbridge.results.charts.panels import WIDTH, Figure, Panel
+from weighbridge.results.charts.placing import in_lines
+
+SCHEMA: Final = "https://vega.github.io/schema/vega-lite/v5.json"
+WIDE_CHARACTERS: Final = 64
+"""Characters of a title above two columns."""
+
+
+def compose(figure: Figure, look: Look = LIGHT) -> dict[str, Any]:
+    """The Vega-Lite spec of a whole figure, with its sentence as title."""
+    rows = [list(mine) for _, mine in groupby(figure.panels, key=lambda panel: panel.row)]
+    in_rows = any(panel.row for panel in figure.panels)
+    columns = max(map(len, rows), default=1) if in_rows else min(figure.columns, len(figure.panels))
+    widest = max((panel.width for panel in figure.panels), default=WIDTH) + figure.labels_px
+    # Of the type that titles and captions are set in, a character takes 13.5 and 7.6 pixels on average.
+    characters = 74 if in_rows else WIDE_CHARACTERS if columns > 1 else max(38, round(widest / 13.5))
+    below = 150 if columns > 1 else max(74, round(widest / 7.6))
+    title = {
+        "text": in_lines(figure.finding, characters),
+        "subtitle": in_lines(figure.caption, below),
+        **({"frame": "bounds"} if figure.labels_px else {}),
+    }
+    drawn = [_titled(figure, panel, look) for panel in figure.panels]
+    if in_rows:
+        parts = iter(drawn)
+        made: list[dict[str, Any]] = [
+            {
+                "hconcat": [next(parts) for _ in row],
+                "spacing": 26,
+                "title": {"text": row[0].row, "fontSize": 18, "fontWeight": 600, "offset": 10},
+            }
+            for row in rows
+        ]
+    else:
+        made = drawn
+    if figure.legend:
+        made = [_legend(figure, look), *made]
+    whole = {"vconcat": made} if in_rows else {"concat": made, "columns": columns}
+    return {"$schema": SCHEMA, **whole, "title": title, "config": config(look)}
+
+
+def compose_panel(figure: Figure, panel: Panel, look: Look = LIGHT) -> dict[str, Any]:
+    """The spec of one panel for a page, which has its title and gives the margins; it takes the width that there is."""
+    width = "container" if panel.whole_width else panel.width
+    dressed = {**config(look), "padding": 4, "background": None}
+    if not panel.whole_width:
+        dressed["padding"] = {"left": 4, "right": 36, "top": 4, "bottom": 4}
+    if panel.row:
+        small = {"labelFontSize": 12, "titleFontSize": 12, "labelPadding": 3}
+        dressed |= {"axis": {**dressed["axis"], **small}, "padding": 2}
+    return {
+        "$schema": SCHEMA,
+        **PanelLayers(figure, panel, look).drawn(),
+        "width": width,
+        "height": panel.height,
+        "config": dressed,
+    }
+
+
+def _titled(figure: Figure, panel: Panel, look: Look) -> dict[str, Any]:
+    # Where no panel has a sentence of its own no room is left for one.
+    blank = " " if any(one.finding for one in figure.panels) else ""
+    room = round((panel.width + (90 if panel.labels else 0)) / 7)
+    small = {"fontSize": 15, "fontWeight": 500, "color": look.muted, "offset": 8}
+    title: dict[str, Any] = {
+        "text": panel.title,
+        "subtitle": in_lines(panel.finding, room) if panel.finding else blank,
+        "fontSize": 18,
+        "fontWeight": 600,
+        "subtitleFontSize": 15,
+        "offset": 14,
+        **(small if panel.row else {}),
+        **({"dx": -figure.labels_px} if figure.labels_px and figure.columns > 1 else {}),
+    }
+    size = {"width": panel.width, "height": panel.height}
+    return {**PanelLayers(figure, panel, look).drawn(), **size, "title": title}
+
+
+def _legend(figure: Figure, look: Look) -> dict[str, Any]:
+    """The layouts with their marks, side by side."""
+    rows: list[dict[str, Any]] = []
+    x = 6.0
+    for style in styles(figure.layouts, look):
+        rows.append({"x": x, "text": style.layout, "c": style.colour, "s": style.shape})
+        x += 42 + 8.6 * len(style.layout)
+    axis = {"type": "quantitative", "scale": {"domain": [0, x], "nice": False}, "axis": None}
+    base = {"x": {"field": "x", **axis}, "y": {"value": 8}}
+    shape = {"field": "s", "type": "nominal", "scale": None}
+    points = {"type": "point", "filled": True, "size": 120, "opacity": 1}
+    words = {"type": "text", "align": "left", "baseline": "middle", "dx": 10, "fontSize": 16}
+    layers = [
+        {"mark": points, "encoding": {**base, "color": by_row("c"), "shape": shape}},
+        {"mark": words, "encoding": {**base, "text": {"field": "text"}}},
+    ]
+    return {"data": {"values": rows}, "layer": layers, "width": round(x), "height": 16}

@@ -1,0 +1,19 @@
+"""What charts are drawn from, of a run folder as it is, or with other rows in its table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weighbridge.results.analysis.comparing import compare
+from weighbridge.results.analysis.steps.summary import Row, summarize
+from weighbridge.results.charts.chart_source import ChartSource
+from weighbridge.results.record.store import RunStore
+
+
+def charted(store: RunStore, rows: Sequence[Row] | None = None, **more: Any) -> ChartSource:
+    """The source of the charts of a run; `more` are other fields of it."""
+    plan = store.plan()
+    table = tuple(summarize(plan, store.steps()) if rows is None else rows)
+    given = {"plan": plan, "rows": table, "steps": tuple(store.steps()), "comparison": compare(table, plan.twins)}
+    return ChartSource(**{**given, **more})
