@@ -54,9 +54,9 @@ def compose(figure: Figure, look: Look = LIGHT) -> dict[str, Any]:
 
 def compose_panel(figure: Figure, panel: Panel, look: Look = LIGHT) -> dict[str, Any]:
     """The spec of one panel for a page, which has its title and gives the margins; it takes the width that there is."""
-    width = "container" if panel.whole_width else panel.width
+    width = panel.page_width or "container"
     dressed = {**config(look), "padding": 4, "background": None}
-    if not panel.whole_width:
+    if panel.page_width is not None:
         dressed["padding"] = {"left": 4, "right": 36, "top": 4, "bottom": 4}
     if panel.row:
         small = {"labelFontSize": 12, "titleFontSize": 12, "labelPadding": 3}

@@ -288,11 +288,12 @@ class PanelLayers:
             "labelFontSize": 16,
             "labelFontWeight": 600,
             "labelLimit": 330,
+            "orient": "left",
             "offset": min(340, 26 + 8.2 * longest),
             **_BARE,
         }
-        encoding = {"y": {**_named("y", scale), "axis": axis}, "opacity": by_row("o")}
-        rows = [{"y": scale.names[number], "o": float(number > 0)} for number in first]
+        encoding = {"y": {**_named("y", scale), "axis": axis}}
+        rows = [{"y": scale.names[number]} for number in first if number]
         step = self.panel.height / len(scale.names)
         return _layer(rows, {"type": "rule", "yOffset": -step / 2, "strokeWidth": 1, "color": self.look.axis}, encoding)
 

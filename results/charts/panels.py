@@ -199,8 +199,8 @@ class Panel(Record):
     height: PositiveInt = HEIGHT
     row: str = ""
     """Title of the row of panels that it stands in, where a figure has such rows."""
-    whole_width: bool = True
-    """Whether it takes all the width that a page has for it; else texts beside it need the rest."""
+    page_width: PositiveInt | None = None
+    """Its width on a page, where texts beside it need the rest; None: all the width that there is."""
 
     def px(self, x: float, y: float) -> tuple[float, float]:
         """Pixels from the lower left corner."""

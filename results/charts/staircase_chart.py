@@ -25,7 +25,8 @@ from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Sp
 from weighbridge.results.figures import UNKNOWN, show_figure
 from weighbridge.results.record.resolved import PlannedLayout
 
-WIDTH: Final = 250
+WIDTH: Final = 270
+PAGE_WIDTH: Final = 170
 ROW: Final = 27
 """Height of a row in pixels."""
 LABELS: Final = 142
@@ -115,7 +116,7 @@ def _panel(stairs: Sequence[Staircase]) -> Panel:
         ),
         width=WIDTH,
         height=count * ROW,
-        whole_width=False,
+        page_width=PAGE_WIDTH,
     )
 
 

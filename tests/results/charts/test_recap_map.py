@@ -132,6 +132,9 @@ def test_of_several_layouts_each_kind_of_requests_is_named_once() -> None:
     )
     words = texts(compose(figure))
     assert [words.count(word) for word in ("Reads", "Writes", "a", "b", "c")] == [1, 1, 2, 2, 2]
+    (_, groups) = compose(figure)["concat"][0]["layer"]
+    assert groups["encoding"]["y"]["axis"]["orient"] == "left"
+    assert len(groups["data"]["values"]) == 1  # a line between the two
 
 
 def test_the_title_counts_cells_and_never_claims_what_was_not_shown() -> None:

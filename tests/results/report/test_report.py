@@ -121,7 +121,7 @@ def test_every_table_has_a_caption_and_every_chart_a_text_for_those_who_cannot_s
 def test_under_each_chart_the_resources_of_its_requests_are_drawn_and_given_as_a_table(page: Page) -> None:
     cells = [attrs["data-spec"] for attrs in page.all("div") if attrs.get("class") == "cell"]
     assert len(cells) == 2 * 3 * 5  # charts, kinds of requests, resources
-    assert "small-read-read-swift-locust-gateway-cpu" in cells
+    assert "resources-by-workers-small-read-read-swift-locust-gateway-cpu" in cells
     strips = [attrs["aria-label"] or "" for attrs in page.all("div") if attrs.get("class") == "strip"]
     assert len(strips) == 6
     assert "rgw-beast at 32 workers: CPU of gateway-1 (" in strips[0]
