@@ -147,7 +147,9 @@ def throughput_panel(data: WorkerPanel) -> Panel:
     values = [dot.value for dot in data.dots] + [mark.value for mark in data.marks if mark.value is not None]
     y = AxisScale.from_zero(stretched(max(values, default=0.0), data.ceilings), "op/s")
     lone = len({mark.layout for mark in data.marks}) == 1
-    bands = [Trace(layout=run[0].layout, **_ends(run, y.high)) for run in _runs(data) if run[0].high is not None and len(run) > 1]
+    bands = [
+        Trace(layout=run[0].layout, **_ends(run, y.high)) for run in _runs(data) if sum(one.high is not None for one in run) > 1
+    ]
     alone = [one for one in data.marks if one.alone and one.low is not None and one.high is not None]
     strips = [_spot(one, one.low, y2=min(one.high or 0.0, y.high)) for one in alone]
     repeats = {(mark.layout, mark.workers): "" for mark in data.marks}

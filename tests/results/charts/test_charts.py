@@ -153,3 +153,12 @@ def test_every_repeat_lies_within_the_scale_of_latencies(run: RunStore) -> None:
     low = min(dot.value for dot in panel.dots) / 50
     stray = panel.dots[0].model_copy(update={"value": low})
     assert latency_panel(panel.model_copy(update={"dots": (*panel.dots, stray)})).y.low <= low
+
+
+def test_a_band_goes_on_where_the_first_of_its_points_has_no_interval(run: RunStore) -> None:
+    source = charted(run)
+    (panel, *_) = throughput_panels(source.rows, source.findings)
+    first = panel.marks[0].model_copy(update={"low": None, "high": None})
+    bare = throughput_panel(panel.model_copy(update={"marks": (first, *panel.marks[1:])}))
+    (band,) = (trace for mark in bare.marks if mark.kind == "band" for trace in mark.traces if trace.layout == first.layout)
+    assert band.x == tuple(one.workers for one in panel.marks[1:] if one.layout == first.layout and one.high is not None)
