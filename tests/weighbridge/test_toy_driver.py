@@ -103,7 +103,7 @@ def test_its_run_has_a_report_and_exports_also_where_it_is_not_installed(compare
         for form in ("json", "markdown", "csv"):
             done = weighbridge("export", compared.folder, "--to", form, "--out", out / form, **place)
             assert done.returncode == 0, done.stderr
-        rows = [row for path in map(Path, done.stdout.split()) for row in csv.DictReader(path.open())]
+        rows = [row for path in map(Path, done.stdout.split()) for row in csv.DictReader(path.read_text().splitlines())]
         assert {row["driver"] for row in rows if "driver" in row} == {"toy"}
 
 
