@@ -37,7 +37,8 @@ from weighbridge.results import derive
 from weighbridge.results.analysis.steps.summary import rows_of
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.analysis.steps.visit import read_visits
-from weighbridge.results.export.summary_csv import summary_csv
+from weighbridge.results.export.csv_format import rounded_csv
+from weighbridge.results.export.run_tables import rows_table
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Load, Measurement, Second, Tally
 from weighbridge.results.record.resolved import ResolvedPlan
@@ -188,7 +189,7 @@ def tabulate(folder: Path) -> None:
     run = run_in(folder)
     plan = run.plan()
     rows = rows_of(plan, read_visits(run, plan))
-    (folder / "summary.csv").write_text(summary_csv(rows))
+    (folder / "summary.csv").write_text(rounded_csv(rows_table(rows, folder.name)))
 
 
 def prepare_report(folder: Path, steps: int) -> None:

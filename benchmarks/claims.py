@@ -145,11 +145,12 @@ def rows_of(logs: Array) -> tuple[Row, ...]:
                     repeat=block,
                     valid=True,
                     steady=True,
-                    throughput_ops_s=LEVEL_OPS_S * math.exp(logs[0, layout, block, number]),
-                    p90_ms=P90_MS * math.exp(logs[1, layout, block, number]),
-                    total_ms=1.0,
-                    samples=20_000,
-                    errors=0,
+                    figures={
+                        "throughput": LEVEL_OPS_S * math.exp(logs[0, layout, block, number]),
+                        "p90": P90_MS * math.exp(logs[1, layout, block, number]),
+                        "samples": 20_000,
+                        "errors": 0,
+                    },
                 )
                 for block in range(BLOCKS)
             )
@@ -162,10 +163,12 @@ def rows_of(logs: Array) -> tuple[Row, ...]:
                     object_size_bytes=64_000,
                     workers=workers,
                     repeats=BLOCKS,
-                    throughput_ops_s=float(np.median([point.throughput_ops_s for point in points])),
-                    p90_ms=float(np.median([point.p90_ms for point in points if point.p90_ms is not None])),
-                    samples=sum(point.samples for point in points),
-                    errors=0,
+                    figures={
+                        "throughput": float(np.median([point.ops_s for point in points])),
+                        "p90": float(np.median([p90 for point in points if (p90 := point.value("p90")) is not None])),
+                        "samples": 20_000 * BLOCKS,
+                        "errors": 0,
+                    },
                     valid=True,
                     steady=True,
                     points=points,

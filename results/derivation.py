@@ -18,10 +18,10 @@ from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.charts.chart_source import source_of
 from weighbridge.results.charts.gallery import Gallery, gallery
 from weighbridge.results.charts.pictures import write_charts
-from weighbridge.results.export.csv_format import csv_file
+from weighbridge.results.export.csv_format import csv_file, rounded_csv
+from weighbridge.results.export.effect_tables import ledger_table, trials_table
 from weighbridge.results.export.effects import effects_csv
-from weighbridge.results.export.ledger_tables import ledger_table, trials_table
-from weighbridge.results.export.summary_csv import summary_csv
+from weighbridge.results.export.run_tables import rows_table
 from weighbridge.results.record.profile import read_profiles
 from weighbridge.results.record.store import write_whole
 from weighbridge.results.report.agreement_table import agreement_csv
@@ -105,9 +105,9 @@ def _derive(data: RunData) -> Derived:
     agreed = agreements(rows)
     store.make_derived()
     summary = store.derived / "summary.csv"
-    write_whole(summary, summary_csv(rows))
+    write_whole(summary, rounded_csv(rows_table(rows, data.manifest.run_id, plan.twins)))
     if stairs is not None:
-        stairs.write(store.derived)
+        stairs.write(store.derived, data.manifest.run_id)
     write_whole(store.derived / "effects.csv", effects_csv(comparison))
     if agreed:
         write_whole(store.derived / "agreement.csv", agreement_csv(agreed))
@@ -160,7 +160,7 @@ def _derive_tuning(data: RunData, result: TuningResult) -> Derived:
     store = data.store
     derived = store.make_derived()
     summary, page = derived / "summary.csv", derived / "report.html"
-    write_whole(summary, summary_csv(data.rows))
+    write_whole(summary, rounded_csv(rows_table(data.rows, data.manifest.run_id, data.plan.twins)))
     write_whole(derived / "effects.csv", effects_csv(data.comparison))
     for table in (ledger_table([data]), trials_table([data])):
         write_whole(derived / f"{table.name}.csv", csv_file(table).content)

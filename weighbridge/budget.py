@@ -10,7 +10,7 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.record import Record
 from weighbridge.conductor.pace import REPORTING_S, Pace, show_duration
 from weighbridge.conductor.plan import NO_TWINS, Plan, make_plan
-from weighbridge.results.metrics import METRICS
+from weighbridge.results.metrics import compared
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, next_level, smallest_ratio
 from weighbridge.spread import RepeatScatter
 from weighbridge.suites import Suite
@@ -122,7 +122,7 @@ def comparisons_of(plan: Plan) -> int:
     others = len(plan.layouts) - len(plan.twins) - 1
     ways = plan.passes[plan.layouts[0].name]
     cells = sum(len(one.workers) * len(one.operations) for way in ways if way.layer is None for one in way.workloads)
-    return others * cells * len(METRICS)
+    return others * cells * len(compared())
 
 
 def _times(room_s: float, one_s: float) -> int:

@@ -49,8 +49,8 @@ def spread_of(rows: Sequence[Row], run: str) -> RepeatScatter | None:
     found = []
     for row in rows:
         points = [point for point in row.used if point.valid]
-        for figures in ([point.throughput_ops_s for point in points], [point.p90_ms for point in points]):
-            known = [math.log(figure) for figure in figures if figure is not None and figure > 0]
+        for metric in ("throughput", "p90"):
+            known = [math.log(figure) for point in points if (figure := point.value(metric)) is not None and figure > 0]
             if len(known) >= FEWEST:
                 found.append(statistics.stdev(known))
     return RepeatScatter(share=statistics.median(found), cells=len(found), run=run) if found else None

@@ -26,9 +26,9 @@ from collections.abc import Mapping, Sequence
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.findings import NEAR, Finding, comparable, kind_of, leads_by_driver, reason, subjects
-from weighbridge.results.analysis.steps.interval import Interval
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.validity import LITTLE_NOTED
+from weighbridge.results.interval import Interval
 from weighbridge.results.record.driver_traits import driver_label, traits_of
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio, ratio
 from weighbridge.suites import DEFAULT_DRIVER, Api, DriverName, Operation
@@ -160,7 +160,7 @@ def _agreement(first: Row, by_other: Row, about: str, pairs: Sequence[tuple[Row,
     reasons = [f"{driver_label(row.driver)}: {reason(row)}" for row in (first, by_other) if not comparable(row)]
     measure = None
     if not reasons:
-        measure = ratio([point.throughput_ops_s for point in by_other.used], [point.throughput_ops_s for point in first.used])
+        measure = ratio([point.ops_s for point in by_other.used], [point.ops_s for point in first.used])
     made = Agreement(
         first=first.driver,
         other=by_other.driver,
@@ -170,18 +170,18 @@ def _agreement(first: Row, by_other: Row, about: str, pairs: Sequence[tuple[Row,
         operation=first.operation,
         workers=first.workers,
         about=about,
-        first_ops_s=first.throughput_ops_s,
-        other_ops_s=by_other.throughput_ops_s,
+        first_ops_s=first.value("throughput"),
+        other_ops_s=by_other.value("throughput"),
         ratio=measure,
         foretold=None if measure is None else _foretold([pair for pair in pairs if _step(pair[0]) == _step(first)]),
-        first_p90_ms=first.p90_ms,
-        other_p90=by_other.p90_in,
-        other_p90_ms=by_other.p90_ms,
-        other_max_ms=by_other.max_ms,
-        first_max_ms=first.max_ms,
-        other_max=by_other.max_in,
-        first_mean_ms=first.mean_ms,
-        other_mean_ms=by_other.mean_ms,
+        first_p90_ms=first.value("p90"),
+        other_p90=by_other.within("p90"),
+        other_p90_ms=by_other.value("p90"),
+        other_max_ms=by_other.value("max"),
+        first_max_ms=first.value("max"),
+        other_max=by_other.within("max"),
+        first_mean_ms=first.value("mean"),
+        other_mean_ms=by_other.value("mean"),
         verdict=f"not comparable ({'; '.join(reasons)})",
     )
     return made if measure is None else made.model_copy(update={"verdict": _verdict(made)})
@@ -211,10 +211,14 @@ def _foretold(step: Sequence[tuple[Row, Row]]) -> tuple[float, float] | None:
     """What the mean latencies over all operations of a step make of the ratio of throughputs."""
     means, counts = [], []
     for rows in zip(*step, strict=True):
-        totals = [row.mean_ms * row.samples for row in rows if row.mean_ms is not None and row.samples and not row.errors]
+        totals = [
+            mean_ms * samples
+            for row in rows
+            if (mean_ms := row.value("mean")) is not None and (samples := row.count("samples")) and not row.count("errors")
+        ]
         if len(totals) < len(rows):
             return None
-        counts.append(sum(row.samples or 0 for row in rows))
+        counts.append(sum(row.count("samples") or 0 for row in rows))
         means.append(math.fsum(totals) / counts[-1])
     (first_ms, other_ms), by_other = means, step[0][1]
     each = counts[1] / (by_other.workers * by_other.repeats)

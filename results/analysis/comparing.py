@@ -23,7 +23,7 @@ from weighbridge.results.analysis.noise import floor_of, floors, unused
 from weighbridge.results.analysis.sentence import Judged, sentence
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import PairDoubt, graves
-from weighbridge.results.metrics import METRICS
+from weighbridge.results.metrics import compared
 from weighbridge.results.statistics import LEVEL, corrected, next_level
 from weighbridge.suites import Bounds
 
@@ -83,8 +83,8 @@ def contrasts(
             base, sub = (by_layout.get(name, {}) for name in (baseline, subject))
             pairs: list[Pair] = [(row, sub[workers]) for workers, row in base.items() if workers in sub]
             by_block = (baseline, subject) in alike
-            for metric in METRICS.values() if pairs else ():
-                if metric.key not in ALWAYS and not any(metric.of(row) is not None for pair in pairs for row in pair):
+            for metric in compared() if pairs else ():
+                if metric.key not in ALWAYS and not any(row.value(metric.key) is not None for pair in pairs for row in pair):
                     continue
                 each = [at_workers(metric, *pair, between, in_blocks=by_block) for pair in pairs]
                 made += [over_all(each, in_blocks=by_block), *each]
@@ -102,7 +102,7 @@ def _together(rows: Sequence[Row], sides: Sequence[tuple[str, str]]) -> frozense
         base, sub = by_name.get(baseline, {}), by_name.get(subject, {})
         cells = []
         for one, other in ((sub[place], row) for place, row in base.items() if place in sub):
-            for metric in METRICS.values():
+            for metric in compared():
                 of_sub, of_base = figures(one, metric), figures(other, metric)
                 both = [repeat for repeat in of_sub if repeat in of_base]
                 cells.append(([of_sub[repeat] for repeat in both], [of_base[repeat] for repeat in both]))
@@ -157,7 +157,7 @@ def verdict(one: Contrast, q: float | None, bound: float, noise: float | None) -
     if one.bins is not None and (one.bins[0].touches(one.bins[1]) or one.least < bound):
         return "not shown"
     if q is not None and q <= LEVEL and (noise is None or one.least > noise):
-        return "better" if one.metric.better(one.ratio.value) else "worse"
+        return "better" if one.metric.better_at(one.ratio.value) else "worse"
     low, high = one.ratio.low, one.ratio.high
     if one.bins is None and low is not None and high is not None and one.drift / bound < low and high < bound / one.drift:
         return "too small to matter"

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from weighbridge.results.analysis.blocks import paired
-from weighbridge.results.analysis.steps.interval import Interval
 from weighbridge.results.analysis.steps.summary import NOT_STEADY, NOT_VALID, Row
 from weighbridge.results.doubt import Doubt, PairDoubt, doubt_words, few, graves, touching
+from weighbridge.results.interval import Interval
 from weighbridge.results.metrics import Metric
 from weighbridge.results.statistics import Ratio, Welch, cliffs_delta, geometric_mean, rank_p, rank_p_of, ratio, welch
 
@@ -75,7 +75,7 @@ ALWAYS: Final = ("throughput", "p90")
 
 def comparable(*rows: Row) -> bool:
     """Whether each of these rows may be ranked and has throughputs that can be set against another's."""
-    return all(row.ranked and min((point.throughput_ops_s for point in row.used), default=0) > 0 for row in rows)
+    return all(row.ranked and min((point.ops_s for point in row.used), default=0) > 0 for row in rows)
 
 
 def reason(row: Row) -> str:
@@ -176,13 +176,13 @@ def workers_words(count: int) -> str:
 
 def _by_repeat(rows: Sequence[Row], metric: Metric) -> dict[int, float]:
     """The geometric mean over the rows of each repeat that all of them have."""
-    found = [{point.repeat: value for point in row.used if (value := metric.of(point)) is not None} for row in rows]
+    found = [{point.repeat: value for point in row.used if (value := point.value(metric.key)) is not None} for row in rows]
     return {repeat: geometric_mean([one[repeat] for one in found]) for repeat in found[0] if all(repeat in one for one in found)}
 
 
 def figures(row: Row, metric: Metric) -> dict[int, float]:
     """The repeats' own figures; none where one of them is unknown: the others would be another set of repeats."""
-    values = {point.repeat: metric.of(point) for point in row.used}
+    values = {point.repeat: point.value(metric.key) for point in row.used}
     known = {repeat: value for repeat, value in values.items() if value is not None and value > 0}
     return known if len(known) == len(values) else {}
 
@@ -225,12 +225,12 @@ def _doubts(metric: Metric, baseline: Row, subject: Row, between: Sequence[PairD
 
 def _bin(row: Row, metric: Metric) -> Interval | None:
     """What a figure lies in, where the driver tells it in bins."""
-    return getattr(row, metric.bins) if metric.bins else None
+    return row.within(metric.key)
 
 
 def _bins(row: Row, metric: Metric) -> list[Interval]:
     """The same of each repeat that has it."""
-    return [one for point in row.used if (one := getattr(point, metric.bins)) is not None]
+    return [one for point in row.used if (one := point.within(metric.key)) is not None]
 
 
 def _in_bins(head: Contrast) -> Contrast:

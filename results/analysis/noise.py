@@ -20,7 +20,7 @@ from weighbridge.results.analysis.comparison import NoiseFloor
 from weighbridge.results.analysis.contrast import Contrast, comparable, reason
 from weighbridge.results.analysis.kinds import kind_of
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.metrics import METRICS, Metric
+from weighbridge.results.metrics import Metric, compared
 from weighbridge.results.statistics import CONFIDENCE, FARTHEST, LEVEL, corrected, one_sample, t_quantile
 
 REASONS: Final = 2
@@ -29,7 +29,7 @@ REASONS: Final = 2
 
 def floors(rows: Sequence[Row], twins: Mapping[str, str]) -> tuple[NoiseFloor, ...]:
     """The noise floor of each metric, by each control; nothing where no cell of the two could be compared."""
-    found = (_floor(rows, metric, layout, twin) for twin, layout in twins.items() for metric in METRICS.values())
+    found = (_floor(rows, metric, layout, twin) for twin, layout in twins.items() for metric in compared())
     return tuple(floor for floor in found if floor is not None)
 
 
@@ -83,7 +83,7 @@ def _pairs(metric: Metric, row: Row, again: Row) -> list[float]:
     """Logarithms of how many times a repeat of the one is that of the other in the same block."""
     if not comparable(row, again):
         return []
-    one, other = ({point.repeat: value for point in side.used if (value := metric.of(point))} for side in (row, again))
+    one, other = ({point.repeat: value for point in side.used if (value := point.value(metric.key))} for side in (row, again))
     return [math.log(value / other[repeat]) for repeat, value in one.items() if repeat in other]
 
 

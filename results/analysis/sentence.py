@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from weighbridge.results.analysis.comparison import Verdict
 from weighbridge.results.analysis.contrast import Contrast, workers_words
-from weighbridge.results.analysis.steps.interval import Interval
 from weighbridge.results.analysis.steps.service_level import may_rank
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.figures import show_figure, show_ratio
+from weighbridge.results.interval import Interval
 from weighbridge.results.statistics import LEVEL, Ratio
 
 
@@ -162,11 +162,12 @@ def _latencies(fast: Row, slow: Row, at: str) -> str:
     """Both p90s; nothing where one of them may not be set against another's."""
     if not may_rank(fast, "p90") or not may_rank(slow, "p90"):
         return ""
-    if fast.p90_in is not None and slow.p90_in is not None:
-        return f", p90{at} {told_apart(fast.p90_in, slow.p90_in)}"
-    if fast.p90_ms is None or slow.p90_ms is None:
+    of_fast, of_slow = fast.figure("p90"), slow.figure("p90")
+    if of_fast.within is not None and of_slow.within is not None:
+        return f", p90{at} {told_apart(of_fast.within, of_slow.within)}"
+    if of_fast.value is None or of_slow.value is None:
         return ""
-    return f", p90{at} {_against(fast.p90_ms, slow.p90_ms, _least('p90', fast, slow))} ms"
+    return f", p90{at} {_against(of_fast.value, of_slow.value, _least('p90', fast, slow))} ms"
 
 
 def _against(one: float | None, other: float | None, least: tuple[str, str]) -> str:
@@ -177,7 +178,7 @@ def _against(one: float | None, other: float | None, least: tuple[str, str]) -> 
 
 def _least(metric: str, one: Row, other: Row) -> tuple[str, str]:
     """The sign before the figure of each, of those that are lower bounds."""
-    return "≥ " * (metric in one.at_least), "≥ " * (metric in other.at_least)
+    return "≥ " * one.figure(metric).at_least, "≥ " * other.figure(metric).at_least
 
 
 def _bounds(measure: Ratio) -> str:

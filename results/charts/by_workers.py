@@ -14,7 +14,6 @@ from typing import Final
 
 from weighbridge.results.analysis.contrast import ALWAYS
 from weighbridge.results.analysis.findings import Finding, headline, kind_of, subjects, told_apart
-from weighbridge.results.analysis.steps.interval import Interval, show_latency
 from weighbridge.results.analysis.steps.service_level import may_rank
 from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
@@ -34,7 +33,7 @@ from weighbridge.results.charts.worker_data import (
     throughput_panels,
 )
 from weighbridge.results.figures import show_figure
-from weighbridge.results.metrics import METRICS
+from weighbridge.results.interval import Interval, show_latency
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
 APART_PX: Final = 11
@@ -107,11 +106,11 @@ def latency_headline(rows: Sequence[Row], findings: Sequence[Finding]) -> str:
     apart = {(kind_of(one), one.workers, frozenset((one.faster, one.slower))) for one in findings if one.ratio is None}
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
-        if may_rank(row, "p90") and METRICS["p90"].of(row):
+        if may_rank(row, "p90") and row.value("p90"):
             groups.setdefault((*kind_of(row), row.workers), []).append(row)
     for cells in groups.values():
         for low, high in permutations(cells, 2):
-            gap = (METRICS["p90"].of(high) or 0) / (METRICS["p90"].of(low) or 1)
+            gap = (high.value("p90") or 0) / (low.value("p90") or 1)
             pair = (kind_of(low), low.workers, frozenset((low.layout, high.layout)))
             if pair not in apart and (best is None or gap > best[0]):
                 best = (gap, low, high)
@@ -128,7 +127,7 @@ def latency_headline(rows: Sequence[Row], findings: Sequence[Finding]) -> str:
 def _widest_of_bins(rows: Sequence[Row]) -> str:
     """The same of p90s that were told in bins, by the gap between two bins; empty where none lie apart."""
     names = subjects(rows)
-    known = [(row, row.p90_in) for row in rows if may_rank(row, "p90") and row.p90_in is not None]
+    known = [(row, found) for row in rows if may_rank(row, "p90") and (found := row.within("p90")) is not None]
     pairs = [
         (slow_in.low_ms / fast_in.top_ms, fast, slow, told_apart(fast_in, slow_in))
         for fast, fast_in in known

@@ -188,8 +188,7 @@ def _cell(effect: Effect) -> Spot:
     tone = None
     if effect.ratio is not None and effect.verdict in {"better", "worse"}:
         change = _least(effect.ratio) - 1 if in_bins(effect) else effect.ratio.value - 1
-        better = METRICS[effect.metric].rising_is_better
-        tone = max(-1.0, min(1.0, (change if better else -change) / CLIP))
+        tone = max(-1.0, min(1.0, (change if METRICS[effect.metric].better == "more" else -change) / CLIP))
     return Spot(x=_column(effect), y=_key(effect.about, effect.subject), tone=tone, text=cell_text(effect), tip=effect.text)
 
 

@@ -19,7 +19,6 @@ from weighbridge.results.charts.chart_source import ChartSource
 from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Spot, at_count, upper
 from weighbridge.results.charts.worker_data import repeats_interval
 from weighbridge.results.figures import UNKNOWN, show_figure
-from weighbridge.results.metrics import METRICS
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
 ROW_PX: Final = 40
@@ -125,12 +124,12 @@ def _busiest(cells: Sequence[Row]) -> int:
     """The largest of the worker counts at which most layouts can be ranked."""
     counts = {row.workers: 0 for row in cells}
     for row in cells:
-        counts[row.workers] += row.ranked and METRICS["throughput"].of(row) is not None
+        counts[row.workers] += row.ranked and row.value("throughput") is not None
     return max(counts, key=lambda workers: (counts[workers], workers))
 
 
 def _bar(row: Row) -> LayoutBar:
-    if not row.ranked or (value := METRICS["throughput"].of(row)) is None:
+    if not row.ranked or (value := row.value("throughput")) is None:
         return LayoutBar(layout=row.layout, why="not measured" if not row.points else reason(row))
     low, high = repeats_interval(row)
     return LayoutBar(layout=row.layout, value=value, low=low, high=high, repeats=row.repeats)

@@ -101,11 +101,11 @@ def _of_objective(result: TuningResult, number: int) -> Figure | None:
         shown = [one.model_copy(update={"setting": brief[one.setting]}) for one in shown]
     metric = objective.of
     same = [one.of for one in result.run.objectives[: number + 1]].count(metric)
-    name = f"{'tornado' if metric == 'throughput' else 'tornado-p90'}{f'-{same}' if same > 1 else ''}"
+    name = f"{'tornado' if metric == 'throughput' else f'tornado-{metric}'}{f'-{same}' if same > 1 else ''}"
     left = len(known) - len(shown)
     looks = result.ledger.looks
     sure = f"95 % interval, widened for {looks} looks" if looks > 1 else "95 % interval"
-    better = "more" if metric == "throughput" else "shorter"
+    better = "more" if METRICS[metric].better == "more" else "shorter"
     worst = f" {left} that move it less are in the table alone." if left else ""
     return Figure(
         name=name,
@@ -165,7 +165,7 @@ def tornado(found: Sequence[Tuned], metric: MetricKey = "throughput") -> Figure 
     better = "more" if metric == "throughput" else "shorter"
     interval = " with its 95 % interval" if any(one.effect.ratio and one.effect.ratio.low for one in known) else ""
     return Figure(
-        name="tornado" if metric == "throughput" else "tornado-p90",
+        name="tornado" if metric == "throughput" else f"tornado-{metric}",
         title=f"What each setting does to {METRICS[metric].name}",
         finding=finding(mine),
         caption=f"Change of {METRICS[metric].name} from {known[0].effect.baseline}{interval}. Blue: better, "

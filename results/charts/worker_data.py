@@ -18,15 +18,15 @@ from weighbridge.common.layers import Level
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.findings import Finding, kind_of, overall, subjects, told_apart
 from weighbridge.results.analysis.layers.staircase import LAYER_BOUND, PLAIN, Staircase
-from weighbridge.results.analysis.steps.interval import Interval
 from weighbridge.results.analysis.steps.service_level import may_rank
-from weighbridge.results.analysis.steps.spreads import interval_ends, shown
+from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.validity import samples_needed
 from weighbridge.results.charts.panels import Mark, Spot
 from weighbridge.results.doubt import graves, touching
 from weighbridge.results.figures import show_figure
-from weighbridge.results.metrics import METRICS, MetricKey
+from weighbridge.results.interval import Interval
+from weighbridge.results.metrics import METRICS, MetricKey, by_column
 from weighbridge.results.statistics import CONFIDENCE, t_quantile
 
 
@@ -132,12 +132,12 @@ def _panel(
     head = cells[0]
     marks: list[WorkerPoint] = []
     dots: list[RepeatDot] = []
-    latency, shown_metric = metric == "p90", METRICS[metric]
+    latency = metric == "p90"
     for layout in dict.fromkeys(row.layout for row in cells):
         stretch, joined = 0, True
         for row in (row for row in cells if row.layout == layout):
-            value = shown_metric.of(row)
-            within, top_within = (row.p90_in, row.max_in) if latency else (None, None)
+            value = row.value(metric)
+            within, top_within = (row.within("p90"), row.within("max")) if latency else (None, None)
             grave = graves(touching(row.doubts, metric))
             counts = row.valid and not row.condemned and not grave
             good = counts and value is not None
@@ -150,7 +150,7 @@ def _panel(
                     layout=layout,
                     workers=row.workers,
                     value=value,
-                    top=METRICS["max"].of(row) if latency else None,
+                    top=row.value("max") if latency else None,
                     within=within,
                     top_within=top_within,
                     low=low if good else None,
@@ -163,7 +163,7 @@ def _panel(
                 )
             )
             # A repeat of p90 that was told in a bin has no place of its own.
-            known = ((one, shown_metric.of(one)) for one in row.points)
+            known = ((one, one.value(metric)) for one in row.points)
             dots += [
                 RepeatDot(layout=layout, workers=row.workers, repeat=one.repeat + 1, value=figure, valid=one.valid)
                 for one, figure in known
@@ -183,14 +183,16 @@ def _panel(
 
 def _slowest(cells: Sequence[Row]) -> str:
     """The lowest and the highest p90 at the largest worker count where there are two; nothing to say of one layout alone."""
-    if any(row.p90_in is not None for row in cells):
+    if any(row.within("p90") is not None for row in cells):
         return _slowest_bins(cells)
-    p90 = METRICS["p90"].of
-    if all(p90(row) is None for row in cells):
+    if all(row.value("p90") is None for row in cells):
         return f"too few samples for a p90: it needs {samples_needed(90)}"
     for workers in sorted({row.workers for row in cells}, reverse=True):
         ranked = [row for row in cells if row.workers == workers and may_rank(row, "p90")]
-        known = sorted((row for row in ranked if p90(row) is not None), key=lambda row: (p90(row) or 0.0, row.layout))
+        known = sorted(
+            (row for row in ranked if row.value("p90") is not None),
+            key=lambda row: (row.value("p90") or 0.0, row.layout),
+        )
         if len(known) > 1:
             fast, slow = known[0], known[-1]
             at = f"{workers} worker{'s' * (workers > 1)}"
@@ -203,7 +205,9 @@ def _slowest_bins(cells: Sequence[Row]) -> str:
     """The same of latencies told in bins: the two that are farthest apart, told apart where their bins do not touch."""
     for workers in sorted({row.workers for row in cells}, reverse=True):
         known = [
-            (row.p90_in, row.layout) for row in cells if row.workers == workers and may_rank(row, "p90") and row.p90_in is not None
+            (within, row.layout)
+            for row in cells
+            if row.workers == workers and may_rank(row, "p90") and (within := row.within("p90")) is not None
         ]
         if len(known) > 1:
             known.sort(key=lambda one: (one[0].low_ms, one[0].top_ms))
@@ -227,8 +231,7 @@ def _best(findings: Sequence[Finding]) -> str:
 
 def repeats_interval(row: Row) -> tuple[float, float] | tuple[None, None]:
     """The interval of a row's throughput, of the repeats that are used."""
-    throughput = METRICS["throughput"].of
-    return interval_of([value for one in row.used if (value := throughput(one)) is not None])
+    return interval_of([one.ops_s for one in row.used])
 
 
 def interval_of(values: Sequence[float]) -> tuple[float, float] | tuple[None, None]:
@@ -254,24 +257,23 @@ def _place_of(row: Row) -> tuple[object, ...]:
 
 def throughput_csv(rows: Iterable[Row]) -> str:
     """The figures of the throughput chart: a line for each median (`repeat` empty, with its interval) and for each repeat."""
-    metric = METRICS["throughput"]
     lines: list[tuple[object, ...]] = []
     for row in rows:
         head = _place_of(row)
-        lines.append((*head, None, metric.of(row), *repeats_interval(row), row.valid))
-        lines += [(*head, one.repeat + 1, metric.of(one), None, None, one.valid) for one in row.points]
+        lines.append((*head, None, row.value("throughput"), *repeats_interval(row), row.valid))
+        lines += [(*head, one.repeat + 1, one.value("throughput"), None, None, one.valid) for one in row.points]
     return csv_lines((*_ROW_COLUMNS, "repeat", "throughput_ops_s", "low_ops_s", "high_ops_s", "valid"), lines)
 
 
 def latency_csv(rows: Iterable[Row]) -> str:
     """The figures of the latency chart."""
-    bins = ("p90_low_ms", "p90_high_ms", "max_low_ms", "max_high_ms")
+    p90, top, samples = (METRICS[key] for key in ("p90", "max", "samples"))
+    columns = (p90.column, top.column, *p90.bin_columns, *top.bin_columns, samples.column)
     lines = []
     for row in rows:
-        ends = interval_ends(row)
-        figures = (METRICS["p90"].of(row), METRICS["max"].of(row), *(ends[name] for name in bins))
-        lines.append((*_place_of(row), row.repeats, *figures, row.samples, row.valid))
-    return csv_lines((*_ROW_COLUMNS, "repeats", "p90_ms", "max_ms", *bins, "samples", "valid"), lines)
+        found = by_column(row)
+        lines.append((*_place_of(row), row.repeats, *(found[name] for name in columns), row.valid))
+    return csv_lines((*_ROW_COLUMNS, "repeats", *columns, "valid"), lines)
 
 
 # ---- ceilings: what disks, network and store can do. The scale is the gateways' own: a line stretches it a little and never

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import UsageError
+from weighbridge.common.registry import Registry
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.csv_format import csv_file
 from weighbridge.results.export.data_table import DataTable
-from weighbridge.results.export.effects_table import effects_table
-from weighbridge.results.export.file import ExportFile, Produced
+from weighbridge.results.export.effect_tables import effects_table, ledger_table, trials_table
+from weighbridge.results.export.file import ExportFile, Format, Produced
 from weighbridge.results.export.hgrm_format import hgrm_files
 from weighbridge.results.export.json_format import json_file
 from weighbridge.results.export.latex_format import latex_file
 from weighbridge.results.export.ledger_paper import ledger_paper
-from weighbridge.results.export.ledger_tables import ledger_table, trials_table
 from weighbridge.results.export.markdown_format import markdown_file
 from weighbridge.results.export.paper import PaperTable, effects_paper, summary_paper
 from weighbridge.results.export.parquet_format import parquet_file
@@ -38,15 +37,6 @@ TABLES: Final[Mapping[str, Callable[[Sequence[RunData]], DataTable]]] = MappingP
 OF_TUNINGS: Final = ("ledger", "trials")
 """Those that only a tuning has."""
 _PAPERS: Final = ("summary", "effects", "ledger")
-
-
-@dataclass(frozen=True)
-class Format:
-    """One format. `tables` are those that it takes, `default` those it takes unasked; both empty: it takes the whole run."""
-
-    make: Callable[[RunData, Sequence[str]], Produced]
-    tables: tuple[str, ...] = ()
-    default: tuple[str, ...] = ()
 
 
 def _csv(data: RunData, tables: Sequence[str]) -> Produced:
@@ -85,25 +75,28 @@ def _paper(data: RunData, name: str) -> PaperTable:
     return ledger_paper(data) if name == "ledger" else effects_paper(data, data.comparison)
 
 
-FORMATS: Final[Mapping[str, Format]] = MappingProxyType(
-    {
-        "csv": Format(_csv, tuple(TABLES), ("summary",)),
-        "parquet": Format(_parquet, tuple(TABLES), ("summary",)),
-        "json": Format(_json, tuple(TABLES), tuple(TABLES)),
-        "hgrm": Format(_hgrm),
-        "markdown": Format(_markdown, _PAPERS, ("summary",)),
-        "latex": Format(_latex, _PAPERS, ("summary",)),
-        "pptx": Format(_pptx),
-    }
+FORMATS: Final[Registry[Format]] = Registry(
+    "weighbridge.exports",
+    "format",
+    own={
+        "csv": Format("a file a table, nothing rounded; empty cells are unknown", _csv, tuple(TABLES), ("summary",)),
+        "parquet": Format("the same with typed columns (zstd); NULL is unknown", _parquet, tuple(TABLES), ("summary",)),
+        "json": Format("one document of all tables; --schema prints its JSON Schema", _json, tuple(TABLES), tuple(TABLES)),
+        "hgrm": Format("HdrHistogram percentile distributions, a file a step and operation", _hgrm),
+        "markdown": Format(
+            "the table of the study (or effects, or the ledger of a tuning) for notes", _markdown, _PAPERS, ("summary",)
+        ),
+        "latex": Format("the same for papers, with booktabs", _latex, _PAPERS, ("summary",)),
+        "pptx": Format("the slides of a talk", _pptx),
+    },
+    kind=Format,
 )
+"""Every format by its name; another package adds one by an entry point of the group `weighbridge.exports`."""
 
 
 def format_of(name: str, tables: Sequence[str]) -> tuple[Format, tuple[str, ...]]:
     """A format and the tables that it is to take. Raises UsageError on a format or a table that there is not."""
-    if name not in FORMATS:
-        names = (*FORMATS, "influx")
-        raise UsageError(f"no format {name!r}{did_you_mean(name, names)}", advice=f"There are {', '.join(names)}.")
-    found = FORMATS[name]
+    found = FORMATS.get_or_refuse(name)
     for table in tables:
         if not found.tables:
             raise UsageError(f"{name} takes the run as a whole, not a table of it", advice="Leave --table away.")

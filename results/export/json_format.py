@@ -13,10 +13,9 @@ from typing import Any, Final
 
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.data_table import Cell, DataTable, Field, Kind, show_time
-from weighbridge.results.export.effects_table import EFFECTS
+from weighbridge.results.export.effect_tables import EFFECTS, LEDGER, TRIALS
 from weighbridge.results.export.file import ExportFile
 from weighbridge.results.export.host_tables import RUNS
-from weighbridge.results.export.ledger_tables import LEDGER, TRIALS
 from weighbridge.results.export.run_tables import SECONDS, STEPS, SUMMARY
 
 SCHEMA_VERSION: Final = 1

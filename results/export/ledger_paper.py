@@ -76,7 +76,7 @@ def _notes(result: TuningResult) -> Iterator[str]:
     looks = result.ledger.looks
     yield (
         "Change against the baseline's trials on both sides of each trial, of geometric means; more is better of throughput, "
-        f"less of p90. Intervals: 95 %{f' over {looks} looks' if looks > 1 else ''}. ~: no difference shown."
+        f"less of latencies. Intervals: 95 %{f' over {looks} looks' if looks > 1 else ''}. ~: no difference shown."
     )
     if any(one.verdict == "provisional" for one in result.ledger.entries):
         yield f"In brackets: fewer than {REPEATS_FOR_A_CLAIM} trials make no claim."

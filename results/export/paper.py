@@ -13,11 +13,11 @@ from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.kinds import kind_of, subjects
 from weighbridge.results.analysis.reasons import reasons
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.analysis.steps.interval import Interval
 from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.validity import least_samples
 from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.metrics import METRICS, Metric
 from weighbridge.results.record.manifest import Manifest
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
@@ -46,13 +46,7 @@ class PaperTable(Record):
     notes: tuple[str, ...]
 
 
-_FIGURES: Final = (
-    PaperColumn(title="Throughput", unit="op/s", numeric=True),
-    PaperColumn(title="Bandwidth", unit="MB/s", numeric=True),
-    *(PaperColumn(title=title, unit="ms", numeric=True) for title in ("p50", "p90", "p99", "Max")),
-    PaperColumn(title="Errors", numeric=True),
-    PaperColumn(title="Repeats", numeric=True),
-)
+_METRICS: Final = tuple(one for one in METRICS.values() if one.paper)
 
 
 def summary_paper(data: RunData) -> PaperTable:
@@ -67,11 +61,7 @@ def summary_paper(data: RunData) -> PaperTable:
                 name,
                 str(row.workers),
                 f"{row.layout} {_mark(row)}".rstrip(),
-                shown(row, "throughput"),
-                show_figure(row.bandwidth_mb_s),
-                *(_percentile(row, percent) for percent in (50, 90, 99)),
-                shown(row, "max"),
-                UNKNOWN if row.errors is None else f"{row.errors:,}",
+                *(_cell(row, one) for one in _METRICS),
                 str(row.repeats),
             )
         )
@@ -82,7 +72,8 @@ def summary_paper(data: RunData) -> PaperTable:
             PaperColumn(title="Requests"),
             PaperColumn(title="Workers", numeric=True),
             PaperColumn(title="Layout"),
-            *_FIGURES,
+            *(PaperColumn(title=one.title, unit=one.unit, numeric=True) for one in _METRICS),
+            PaperColumn(title="Repeats", numeric=True),
         ),
         groups=tuple(tuple(lines) for lines in groups.values()),
         notes=tuple(_summary_notes(rows, data.plan.twins, data.comparison)),
@@ -128,13 +119,14 @@ def _caption(words: str, manifest: Manifest) -> str:
     return f"{words}; suite {manifest.suite}, run {manifest.run_id}{state}"
 
 
-def _percentile(row: Row, percent: int) -> str:
-    """The figure; where there is none because a repeat had too few samples, how many it needs."""
-    value: float | None = getattr(row, f"p{percent}_ms")
-    within: Interval | None = getattr(row, f"p{percent}_in")
-    if value is None and within is None and _too_few(row, percent):
-        return f"n<{least_samples(percent)}"
-    return shown(row, f"p{percent}")
+def _cell(row: Row, metric: Metric) -> str:
+    """The figure; where there is none because a repeat had too few samples for a percentile, how many it needs."""
+    found = row.figure(metric.key)
+    if metric.percent is not None and metric.percent < 100 and found.value is None and found.within is None:
+        least = least_samples(metric.percent)
+        if any((point.count("samples") or 0) < least for point in row.used):
+            return f"n<{least}"
+    return shown(row, metric.key)
 
 
 def _mark(row: Row) -> str:
@@ -144,20 +136,16 @@ def _mark(row: Row) -> str:
     return NOT_VALID if not row.valid else NOT_STEADY if row.steady is False else IN_DOUBT
 
 
-def _too_few(row: Row, percent: int) -> bool:
-    return any(point.samples < least_samples(percent) for point in row.used)
-
-
 def _summary_notes(rows: Sequence[Row], twins: Mapping[str, str], comparison: Comparison) -> Iterator[str]:
     yield "Geometric means of the repeats' own, ± half of their 95 % interval; max is the highest of all."
     yield "Errors are of all repeats, also those left out."
     if any(row.repeats < REPEATS_FOR_A_CLAIM for row in rows):
         yield f"Fewer than {REPEATS_FOR_A_CLAIM} repeats are provisional."
-    marks = {_percentile(row, percent) for row in rows for percent in (50, 90, 99)}
+    marks = {_cell(row, one) for row in rows for one in _METRICS}
     few = sorted(mark for mark in marks if mark.startswith("n<"))
     if few:
         yield f"{', '.join(few)}: a repeat had fewer operations than this percentile needs."
-    if any(row.max_in is not None for row in rows):
+    if any(row.within("max") is not None for row in rows):
         yield "(10, 20]: the driver counts in bins, and the latency lies in this one."
     found = [mark for row in rows if (mark := _mark(row))]
     for mark, words in (

@@ -18,7 +18,7 @@ from weighbridge.common.errors import UsageError, WeighbridgeError
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.data_table import DataTable, TableSchema
 from weighbridge.results.export.database import SQL_TYPES, create, insert, lock, opened
-from weighbridge.results.export.effects_table import EFFECTS, effects_table
+from weighbridge.results.export.effect_tables import EFFECTS, LEDGER, TRIALS, effects_table, ledger_table, trials_table
 from weighbridge.results.export.host_tables import (
     ATTESTATION,
     EVENTS,
@@ -31,7 +31,6 @@ from weighbridge.results.export.host_tables import (
     hosts_table,
     runs_table,
 )
-from weighbridge.results.export.ledger_tables import LEDGER, TRIALS, ledger_table, trials_table
 from weighbridge.results.export.run_tables import SECONDS, STEPS, SUMMARY, seconds_table, steps_table, summary_table
 
 if TYPE_CHECKING:

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from types import MappingProxyType
+from typing import Final, TypeVar
 
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.analysis.steps.interval import Interval
-from weighbridge.results.analysis.steps.spreads import spread_column, spread_end
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.visit import JudgedStep, Point
 from weighbridge.results.doubt import doubt_text
-from weighbridge.results.export.data_table import DataColumn, DataTable, TableSchema, utc
-from weighbridge.results.metrics import METRICS, Metric
+from weighbridge.results.export.data_table import DataColumn, DataTable, Kind, TableSchema, utc
+from weighbridge.results.metrics import METRICS, Figures, MetricFigure, MetricKey, compared
 from weighbridge.results.record.measurement import Measurement, Second, Tally
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.suites import Operation, Workload
 
-PERCENTILES: Final = ("p50", "p90", "p99")
+Line = TypeVar("Line")
 
 
 @dataclass(frozen=True)
 class RowLine:
-    """A row of the study's table and its run."""
+    """A row of the study's table, the name of its run, and the layout that its own is once more."""
 
-    data: RunData
+    run: str
     row: Row
+    twin_of: str | None = None
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,6 @@ class StepLine(OfStep):
         """What the step gave, all operations together."""
         return self.step.measurement
 
-    def of_point(self, name: str) -> float | None:
-        """A figure of the table's point."""
-        value: float | None = getattr(self.point, name, None)
-        return value
-
     @property
     def visit(self) -> JudgedStep:
         """What is kept of the step."""
@@ -74,11 +69,6 @@ class StepLine(OfStep):
     def point(self) -> Point | None:
         """The operation's figures."""
         return None if self.operation is None else self.visit.points.get(self.operation)
-
-    def end(self, name: str, *, high: bool) -> float | None:
-        """An end of the interval that a latency is told as."""
-        within: Interval | None = getattr(self.point, name, None)
-        return None if within is None else within.high_ms if high else within.low_ms
 
 
 @dataclass(frozen=True)
@@ -113,34 +103,63 @@ def _row_column(name: str, kind: str, about: str, unit: str = "") -> DataColumn[
     return DataColumn(name, kind, about, lambda one: getattr(one.row, name), unit)  # type: ignore[arg-type]  # literals, just below
 
 
-def _row_end(percentile: str, *, high: bool) -> DataColumn[RowLine]:
-    def read(one: RowLine) -> float | None:
-        within: Interval | None = getattr(one.row, f"{percentile}_in")
-        return None if within is None else within.high_ms if high else within.low_ms
-
-    about = f"{'Upper' if high else 'Lower'} end of the interval that {percentile} lies in, where the driver counts in bins."
-    return DataColumn(f"{percentile}_{'high' if high else 'low'}_ms", "number", about, read, "ms")
+def _of_row(one: RowLine) -> Row:
+    return one.row
 
 
-def _spread_end(metric: Metric, *, high: bool) -> DataColumn[RowLine]:
-    def read(one: RowLine) -> float | None:
-        return spread_end(one.row, metric.key, high=high)
+def _of_point(one: StepLine) -> Point | None:
+    return one.point
 
-    about = f"{'Upper' if high else 'Lower'} end of the 95 % interval of {metric.name} over the repeats; unknown of one repeat."
-    return DataColumn(spread_column(metric, high=high), "number", about, read, metric.unit)
+
+def _values(of: Callable[[Line], Figures | None]) -> Iterator[DataColumn[Line]]:
+    """A column for each metric."""
+    for metric in METRICS.values():
+        kind: Kind = "whole" if metric.whole else "number"
+        yield DataColumn(metric.column, kind, metric.about, _reading(of, metric.key, lambda one: one.value), metric.unit)
+
+
+def _bins(of: Callable[[Line], Figures | None]) -> Iterator[DataColumn[Line]]:
+    """Both ends of what a metric lies in, where the driver counts in bins."""
+    for metric in METRICS.values():
+        if metric.binned:
+            low, high = metric.bin_columns
+            about = f"end of the interval that {metric.name} lies in, where the driver counts in bins."
+            read = _reading(of, metric.key, lambda one: None if one.within is None else one.within.low_ms)
+            yield DataColumn(low, "number", f"Lower {about}", read, metric.unit)
+            read = _reading(of, metric.key, lambda one: None if one.within is None else one.within.high_ms)
+            yield DataColumn(high, "number", f"Upper {about}", read, metric.unit)
+
+
+def _intervals(of: Callable[[Line], Figures | None]) -> Iterator[DataColumn[Line]]:
+    """Both ends of the 95 % interval of a metric that is compared."""
+    for metric in compared():
+        low, high = metric.spread_columns
+        about = f"end of the 95 % interval of {metric.name} over the repeats; unknown of one repeat."
+        yield DataColumn(low, "number", f"Lower {about}", _reading(of, metric.key, lambda one: one.low), metric.unit)
+        yield DataColumn(high, "number", f"Upper {about}", _reading(of, metric.key, lambda one: one.high), metric.unit)
+
+
+def _reading(
+    of: Callable[[Line], Figures | None], metric: MetricKey, read: Callable[[MetricFigure], float | None]
+) -> Callable[[Line], float | None]:
+    def reading(line: Line) -> float | None:
+        found = of(line)
+        return None if found is None else read(found.figure(metric))
+
+    return reading
 
 
 SUMMARY: Final[TableSchema[RowLine]] = TableSchema(
     "summary",
     "A line for each layout, kind of requests and worker count: geometric means of the figures of the repeats that are valid.",
     (
-        DataColumn("run", "text", "Name of the run.", lambda one: one.data.manifest.run_id),
+        DataColumn("run", "text", "Name of the run.", lambda one: one.run),
         _row_column("layout", "text", "What was weighed."),
         DataColumn(
             "twin_of",
             "text",
             "The layout that this one is once more, to know this machine's noise; else unknown.",
-            lambda one: one.data.plan.twins.get(one.row.layout),
+            lambda one: one.twin_of,
         ),
         _row_column("api", "text", "The interface that requests used."),
         _row_column("driver", "text", "What made the load."),
@@ -150,28 +169,9 @@ SUMMARY: Final[TableSchema[RowLine]] = TableSchema(
         _row_column("object_size_bytes", "number", "Size of an object, or the expected mean of its distribution.", "B"),
         _row_column("workers", "whole", "Clients that each kept one request outstanding."),
         _row_column("repeats", "whole", "How many repeats the figures are made of."),
-        _row_column("throughput_ops_s", "number", "Operations that succeeded, by the length of the window.", "op/s"),
-        _row_column("bandwidth_mb_s", "number", "Complete bodies of reads and writes, in 10^6 bytes a second.", "MB/s"),
-        *(
-            _row_column(
-                f"{one}_ms", "number", f"{one[1:]} % of the operations took at most so long; unknown of too few samples.", "ms"
-            )
-            for one in PERCENTILES
-        ),
-        _row_column(
-            "max_ms",
-            "number",
-            "The slowest operation of any repeat; what was in flight at the end, or timed out, took at least so long.",
-            "ms",
-        ),
-        _row_column("first_byte_ms", "number", "The first byte of 90 % of the reads that succeeded came within so long.", "ms"),
-        _row_column("mean_ms", "number", "Total of all latencies by their number.", "ms"),
-        *(_spread_end(metric, high=high) for metric in METRICS.values() for high in (False, True)),
-        *(_row_end(one, high=high) for one in (*PERCENTILES, "max") for high in (False, True)),
-        _row_column("samples", "whole", "Operations that succeeded, over the repeats."),
-        _row_column("errors", "whole", "Operations that failed, over all repeats, also those left out."),
-        _row_column("gateway_cpu_s_per_1000_ops", "number", "CPU seconds of all gateway hosts for 1000 operations.", "s"),
-        _row_column("storage_cpu_s_per_1000_ops", "number", "CPU seconds of all hosts that keep data for 1000 operations.", "s"),
+        *_values(_of_row),
+        *_intervals(_of_row),
+        *_bins(_of_row),
         _row_column("saturated", "text", "The resource that may have been the limit, in words."),
         _row_column("valid", "truth", "Whether failures, the driver's own load and Little's law were within bounds."),
         _row_column(
@@ -182,7 +182,7 @@ SUMMARY: Final[TableSchema[RowLine]] = TableSchema(
             "lower_bounds",
             "texts",
             "Metrics of which the figure is a lower bound: requests that were not seen to end took as long or longer.",
-            lambda one: one.row.at_least,
+            lambda one: one.row.lower_bounds,
         ),
         _row_column("provisional", "truth", "Whether it is ranked, but something is in doubt: nothing may be claimed by it."),
         DataColumn(
@@ -200,11 +200,6 @@ def _tally_ms(total_us: int | None) -> float | None:
     return None if total_us is None else total_us / 1000
 
 
-def _mean_ms(line: StepLine) -> float | None:
-    tally = line.tally
-    return tally.sum_us / tally.count / 1000 if tally is not None and tally.sum_us is not None and tally.count else None
-
-
 def _errors(line: StepLine) -> tuple[str, ...]:
     return tuple(f"{name}: {count}" for name, count in line.tally.errors.items()) if line.tally is not None else ()
 
@@ -212,16 +207,6 @@ def _errors(line: StepLine) -> tuple[str, ...]:
 def _driver_cpu(line: StepLine) -> float | None:
     measured = line.measurement
     return measured.load.share if measured is not None and measured.load is not None else None
-
-
-def _point_column(name: str, about: str, unit: str) -> DataColumn[StepLine]:
-    return DataColumn(name, "number", about, lambda one: one.of_point(name), unit)
-
-
-def _point_end(percentile: str, *, high: bool) -> DataColumn[StepLine]:
-    about = f"{'Upper' if high else 'Lower'} end of the interval that {percentile} lies in, where the driver counts in bins."
-    name = f"{percentile}_{'high' if high else 'low'}_ms"
-    return DataColumn(name, "number", about, lambda one: one.end(f"{percentile}_in", high=high), "ms")
 
 
 STEPS: Final[TableSchema[StepLine]] = TableSchema(
@@ -277,12 +262,8 @@ STEPS: Final[TableSchema[StepLine]] = TableSchema(
             "The driver's own name for what made the requests.",
             lambda one: one.measurement.driver if one.measurement else None,
         ),
-        _point_column("throughput_ops_s", "Operations that succeeded, by the length of the window.", "op/s"),
-        _point_column("bandwidth_mb_s", "Complete bodies of reads and writes, in 10^6 bytes a second.", "MB/s"),
-        *(
-            _point_column(f"{one}_ms", f"{one[1:]} % of the operations took at most so long; unknown of too few samples.", "ms")
-            for one in PERCENTILES
-        ),
+        *_values(_of_point),
+        *_bins(_of_point),
         DataColumn(
             "min_ms",
             "number",
@@ -290,25 +271,15 @@ STEPS: Final[TableSchema[StepLine]] = TableSchema(
             lambda one: _tally_ms(one.tally.min_us) if one.tally else None,
             "ms",
         ),
-        _point_column("max_ms", "The slowest operation; what was in flight at the end, or timed out, took at least so long.", "ms"),
-        _point_column("first_byte_ms", "The first byte of 90 % of the reads that succeeded came within so long.", "ms"),
         DataColumn(
             "lower_bounds",
             "texts",
             "Metrics of which the figure is a lower bound: requests that were not seen to end took as long or longer.",
-            lambda one: one.point.at_least if one.point is not None else (),
+            lambda one: one.point.lower_bounds if one.point is not None else (),
         ),
-        DataColumn("mean_ms", "number", "Total of all latencies by their number.", _mean_ms, "ms"),
-        *(_point_end(one, high=high) for one in (*PERCENTILES, "max") for high in (False, True)),
-        DataColumn("samples", "whole", "Operations that succeeded.", lambda one: one.tally.count if one.tally else None),
         DataColumn("bytes", "whole", "Bytes of their complete bodies.", lambda one: one.tally.bytes if one.tally else None, "B"),
-        DataColumn("errors", "whole", "Operations that failed.", lambda one: one.tally.failed if one.tally else None),
-        DataColumn("error_classes", "texts", "The same by class, each `class: count`.", _errors),
+        DataColumn("error_classes", "texts", "Operations that failed by class, each `class: count`.", _errors),
         DataColumn("driver_cpu_share", "number", "Share of the CPU it may use that the driver used, of 1.", _driver_cpu),
-        _point_column("gateway_cpu_s_per_1000_ops", "CPU seconds of all gateway hosts for 1000 operations of the step.", "s"),
-        _point_column(
-            "storage_cpu_s_per_1000_ops", "CPU seconds of all hosts that keep data for 1000 operations of the step.", "s"
-        ),
         DataColumn("notes", "texts", "Why it is not valid, and what else a reader must know.", lambda one: one.visit.notes),
         DataColumn(
             "remarks",
@@ -349,7 +320,18 @@ SECONDS: Final[TableSchema[SecondLine]] = TableSchema(
 
 def summary_table(runs: Sequence[RunData]) -> DataTable:
     """The study's tables of these runs, gateways first, then layers."""
-    return SUMMARY.fill(RowLine(data, row) for data in runs for row in (*data.rows, *data.layers))
+    return SUMMARY.fill(
+        line for data in runs for line in _row_lines((*data.rows, *data.layers), data.manifest.run_id, data.plan.twins)
+    )
+
+
+def rows_table(rows: Iterable[Row], run: str, twins: Mapping[str, str] = MappingProxyType({})) -> DataTable:
+    """The same table of these rows alone; `twins` are the layouts that are another one once more, and which."""
+    return SUMMARY.fill(_row_lines(rows, run, twins))
+
+
+def _row_lines(rows: Iterable[Row], run: str, twins: Mapping[str, str]) -> Iterator[RowLine]:
+    return (RowLine(run, row, twins.get(row.layout)) for row in rows)
 
 
 def steps_table(runs: Sequence[RunData]) -> DataTable:

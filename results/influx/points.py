@@ -25,10 +25,9 @@ from typing import Final
 
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results.analysis.steps.use import StepUse, step_use
-from weighbridge.results.analysis.steps.visit import Point as Figures
-from weighbridge.results.analysis.steps.visit import visit
+from weighbridge.results.analysis.steps.visit import Point, visit
 from weighbridge.results.influx.line_protocol import InfluxPoint
-from weighbridge.results.metrics import SHOWN
+from weighbridge.results.metrics import METRICS, Figures, by_column
 from weighbridge.results.record.measurement import Second, Tally
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import StepKey, StepResult
@@ -53,14 +52,9 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "weighbridge_run": ("layouts", "repeats"),
         "weighbridge_second": ("ops", "bytes", "errors", "mean_ms", "max_ms"),
         "weighbridge_step": (
-            "throughput_ops_s",
+            *by_column(Figures(), intervals=False),
+            *(f"{one.stem}_at_least" for one in METRICS.values() if one.percent is not None),
             "bandwidth_bytes_s",
-            *(f"{name}{end}_ms" for name in ("p50", "p90", "p99", "max") for end in ("", "_low", "_high")),
-            "first_byte_ms",
-            *(f"{name}_at_least" for name in ("p50", "p90", "p99", "max", "first_byte")),
-            "mean_ms",
-            "samples",
-            "errors",
             "valid",
             "steady",
             "others_share",
@@ -183,31 +177,16 @@ def _second(tags: Mapping[str, str | None], second: Second, began_ms: int) -> In
 
 
 def _step(
-    tags: Mapping[str, str | None], tally: Tally, found: Figures, use: StepUse | None, window_s: float, began_ms: int
+    tags: Mapping[str, str | None], tally: Tally, found: Point, use: StepUse | None, window_s: float, began_ms: int
 ) -> InfluxPoint:
-    within = {"p50": found.p50_in, "p90": found.p90_in, "p99": found.p99_in, "max": found.max_in}
-    bounded = {key: one.of(found) for key, one in SHOWN.items() if one.percent is not None}
+    bounded = [(one.stem, found.figure(one.key)) for one in METRICS.values() if one.percent is not None]
     return InfluxPoint(
         measurement="weighbridge_step",
         tags={**tags, "operation": tally.operation},
         fields={
-            "throughput_ops_s": found.throughput_ops_s,
+            **by_column(found, intervals=False),
+            **{f"{stem}_at_least": int(one.at_least) for stem, one in bounded if one.value is not None},
             "bandwidth_bytes_s": tally.bytes / window_s,
-            "p50_ms": found.p50_ms,
-            "p90_ms": found.p90_ms,
-            "p99_ms": found.p99_ms,
-            "max_ms": found.max_ms,
-            **{f"{name}_low_ms": one.low_ms for name, one in within.items() if one is not None},
-            **{f"{name}_high_ms": one.high_ms for name, one in within.items() if one is not None},
-            "first_byte_ms": found.first_byte_ms,
-            **{
-                f"{key.replace('-', '_')}_at_least": int(key in found.at_least)
-                for key, known in bounded.items()
-                if known is not None
-            },
-            "mean_ms": found.total_ms / found.samples if found.total_ms is not None and found.samples else None,
-            "samples": found.samples,
-            "errors": found.errors,
             "valid": int(found.valid),
             "steady": None if found.steady is None else int(found.steady),
             "others_share": None if use is None else use.others,

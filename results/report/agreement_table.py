@@ -8,8 +8,8 @@ from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.agreement import Agreement, causes, sentences
 from weighbridge.results.analysis.findings import Finding
-from weighbridge.results.analysis.steps.interval import show_latency
 from weighbridge.results.figures import UNKNOWN, show_figure, show_ms
+from weighbridge.results.interval import show_latency
 from weighbridge.results.record.driver_traits import driver_label, traits_of
 from weighbridge.results.report.tables import TableColumn
 from weighbridge.suites import DriverName

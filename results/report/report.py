@@ -104,7 +104,7 @@ def report(
             for number, column in enumerate(shown.columns)
             if column.title not in ("API", "Driver") or len({line.cells[number] for line in shown.lines}) > 1
         ],
-        spoilt=[row for row in rows if not row.ranked or row.errors or row.repeats < plan.suite.repeats],
+        spoilt=[row for row in rows if not row.ranked or row.count("errors") or row.repeats < plan.suite.repeats],
         reasons=reasons,
         remedy=remedy,
         colours=colours,

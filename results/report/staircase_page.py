@@ -12,13 +12,12 @@ from weighbridge.results.analysis.layers.staircase import INSIDE, LayerStep, Sta
 from weighbridge.results.analysis.layers.staircases import beside
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import limit_brief
-from weighbridge.results.export.summary_csv import COLUMNS, summary_csv
+from weighbridge.results.export.csv_format import rounded_csv
+from weighbridge.results.export.run_tables import rows_table
 from weighbridge.results.figures import UNKNOWN, show_figure
 from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.results.record.store import write_whole
 
-LAYER_COLUMNS: Final = (*COLUMNS[: COLUMNS.index("driver") + 1], "layer", *COLUMNS[COLUMNS.index("driver") + 1 :])
-"""Columns of `derived/layers.csv`: those of the summary, and which layer."""
 _BESIDE: Final = {"rbd": "RBD", "cephfs": "CephFS"}
 
 
@@ -79,11 +78,11 @@ class StaircasePage(Record):
         """What a terminal shows: a line for each staircase, then doubts and gaps."""
         return (*(stair.words for stair in self.stairs if stair.known), *self.doubts, *self.gaps)
 
-    def write(self, folder: Path) -> None:
-        """Write `staircase.csv` and, of what was replayed, `layers.csv`. Raises StoreError."""
+    def write(self, folder: Path, run: str) -> None:
+        """Write `staircase.csv` and, of what was replayed, `layers.csv`; `run` is the name of the run. Raises StoreError."""
         write_whole(folder / "staircase.csv", staircase_csv(self.stairs))
         if self.layers:
-            write_whole(folder / "layers.csv", summary_csv(self.layers, LAYER_COLUMNS))
+            write_whole(folder / "layers.csv", rounded_csv(rows_table(self.layers, run)))
 
 
 def staircase_page(stairs: Sequence[Staircase], layers: Sequence[Row]) -> StaircasePage:
@@ -125,16 +124,16 @@ def _beside(row: Row, about: str, layers: Sequence[Row]) -> BesideLine:
         for one in layers
         if (one.layer, one.layout, one.workload, one.operation) == ("rados", row.layout, row.workload, row.operation) and one.ranked
     ]
-    rados = next((one.throughput_ops_s for one in same if one.throughput_ops_s), None)
-    rate = row.throughput_ops_s if row.ranked else None
+    rados = next((ops_s for one in same if (ops_s := one.value("throughput"))), None)
+    rate = row.value("throughput") if row.ranked else None
     return BesideLine(
         about=f"{about[:1].upper()}{about[1:]}",
         layout=row.layout,
         name=_BESIDE.get(row.layer or "", UNKNOWN),
         by=driver_label(row.driver),
         workers=str(row.workers),
-        ops_s=show_figure(row.throughput_ops_s),
-        mb_s=show_figure(row.bandwidth_mb_s),
+        ops_s=show_figure(row.value("throughput")),
+        mb_s=show_figure(row.value("bandwidth")),
         of_rados=percent(rate / rados) if rate is not None and rados is not None else UNKNOWN,
         limit=limit_brief(row.resources) or UNKNOWN,
         note="; ".join(row.notes),

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.reasons import Reason, marks
-from weighbridge.results.analysis.steps.interval import Interval
 from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import limit_brief
-from weighbridge.results.figures import UNKNOWN, show_figure, show_ms
+from weighbridge.results.figures import UNKNOWN
+from weighbridge.results.metrics import METRICS, MetricFigure
 from weighbridge.results.record.driver_traits import driver_label
 
 
@@ -45,7 +46,8 @@ class Table(Record):
     lines: tuple[TableLine, ...]
 
 
-_ABOUT = (
+_METRICS: Final = tuple(one for one in METRICS.values() if one.page)
+_ABOUT: Final = (
     TableColumn(title="Workload", about="The name of the workload in the suite."),
     TableColumn(title="Operation", about="What was done to objects: read, write, delete, list or head."),
     TableColumn(
@@ -58,62 +60,14 @@ _ABOUT = (
     ),
     TableColumn(title="Workers", numeric=True, about="Clients that each kept exactly one request outstanding (a closed loop)."),
     TableColumn(title="Layout", about="What was weighed: the services and the hosts they ran on."),
-    TableColumn(
-        title="Throughput",
-        unit="op/s",
-        numeric=True,
-        about="Operations that succeeded inside the window, by its length. Geometric mean of the repeats’ own, ± half of its 95 % "
-        "interval.",
-    ),
-    TableColumn(
-        title="Bandwidth",
-        unit="MB/s",
-        numeric=True,
-        about="Bytes of complete bodies inside the window, in 10⁶ bytes a second. Geometric mean of the repeats’ own.",
-    ),
     *(
         TableColumn(
-            title=f"p{percent}",
-            unit="ms",
+            title=one.title,
+            unit=one.unit,
             numeric=True,
-            about=f"{percent} % of the operations that succeeded took at most so long. Geometric mean of the repeats’ own "
-            "percentiles, of p90 and p99 ± half of its 95 % interval. Of one repeat with few samples beyond it: in square brackets "
-            "what its order statistics allow. (10, 20]: the driver counts in bins, and it lies in this one.",
+            about=f"{one.about} {one.over_repeats}".rstrip(),
         )
-        for percent in (50, 90, 99)
-    ),
-    TableColumn(
-        title="Max",
-        unit="ms",
-        numeric=True,
-        about="The slowest operation that succeeded, in any repeat, or the bin that it lies in. It grows with the samples. "
-        "≥: requests that were not seen to end took at least so long.",
-    ),
-    TableColumn(
-        title="First byte",
-        unit="ms",
-        numeric=True,
-        about="The first byte of 90 % of the reads that succeeded came within so long. Geometric mean of the repeats’ own.",
-    ),
-    TableColumn(title="Mean", unit="ms", numeric=True, about="Total of all latencies by their number."),
-    TableColumn(title="Samples", numeric=True, about="Operations that succeeded, over all repeats."),
-    TableColumn(
-        title="Errors",
-        numeric=True,
-        about="Operations that failed, over all repeats, also those left out. They are in no other figure.",
-    ),
-    TableColumn(
-        title="Gateway CPU",
-        unit="s/1000 op",
-        numeric=True,
-        about="CPU seconds of all gateway hosts in the window for 1000 operations of any kind that succeeded. A step of several "
-        "operations shares it over all of them. Geometric mean of the repeats’ own; unknown where the hosts could not be sampled.",
-    ),
-    TableColumn(
-        title="Storage CPU",
-        unit="s/1000 op",
-        numeric=True,
-        about="The same of all hosts that keep data. Where one host does both, neither is known.",
+        for one in _METRICS
     ),
     TableColumn(
         title="Saturated",
@@ -147,10 +101,7 @@ def table(rows: Sequence[Row], found: Sequence[Reason] = (), *, title: str = "Th
 
 
 def _line(row: Row, doubts: str) -> TableLine:
-    counts = (row.samples, row.errors)
-    cpu_s = (row.gateway_cpu_s_per_1000_ops, row.storage_cpu_s_per_1000_ops)
     limit = limit_brief(row.resources)
-    latencies = ((row.p50_ms, row.p50_in), (row.p90_ms, row.p90_in), (row.p99_ms, row.p99_in), (row.max_ms, row.max_in))
     valid = "yes" if row.valid else "no"
     steady = None if row.steady is None else "yes" if row.steady else "no"
     return TableLine(
@@ -162,12 +113,7 @@ def _line(row: Row, doubts: str) -> TableLine:
             driver_label(row.driver),
             str(row.workers),
             row.layout,
-            shown(row, "throughput"),
-            show_figure(row.bandwidth_mb_s),
-            *(shown(row, key) for key in ("p50", "p90", "p99", "max", "first-byte")),
-            show_ms(row.mean_ms),
-            *(UNKNOWN if count is None else f"{count:,}" for count in counts),
-            *(show_figure(value) for value in cpu_s),
+            *(shown(row, one.key) for one in _METRICS),
             limit or UNKNOWN,
             str(row.repeats),
             steady or UNKNOWN,
@@ -182,13 +128,7 @@ def _line(row: Row, doubts: str) -> TableLine:
             driver_label(row.driver),
             row.workers,
             row.layout,
-            row.throughput_ops_s,
-            row.bandwidth_mb_s,
-            *(_sorted_by(value, within) for value, within in latencies),
-            row.first_byte_ms,
-            row.mean_ms,
-            *counts,
-            *cpu_s,
+            *(_sorted_by(row.figure(one.key)) for one in _METRICS),
             limit,
             row.repeats,
             steady,
@@ -202,8 +142,9 @@ def _line(row: Row, doubts: str) -> TableLine:
     )
 
 
-def _sorted_by(value_ms: float | None, within: Interval | None) -> float | None:
+def _sorted_by(figure: MetricFigure) -> float | None:
     """An interval is sorted by its upper end, as COSBench prints it; the last bin, which has none, by its lower."""
+    within = figure.within
     if within is None:
-        return value_ms
+        return figure.value
     return within.low_ms if within.high_ms is None else within.high_ms

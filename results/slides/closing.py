@@ -92,10 +92,10 @@ def _faults(evidence: Evidence) -> Iterator[str]:
     called, fewer = evidence.called, Counter[int]()
     for row in evidence.rows:
         where = f"{row.layout}, {called[kind_of(row)]} at {counted(row.workers, 'worker')}"
-        if row.ranked and row.errors:
+        if row.ranked and (errors := row.count("errors")):
             left_out = row.repeats < evidence.plan.suite.repeats
             bound = "; repeats beyond the bound are left out" if left_out else ", all within the bound"
-            yield f"{where}: {counted(row.errors, 'request')} failed{bound}."
+            yield f"{where}: {counted(errors, 'request')} failed{bound}."
         if row.ranked and row.repeats < evidence.plan.suite.repeats:
             fewer[row.repeats] += 1
     if fewer:

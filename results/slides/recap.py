@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Final
 
 from weighbridge.results.analysis.comparison import Comparison, Effect
+from weighbridge.results.analysis.contrast import ALWAYS
 from weighbridge.results.analysis.kinds import Kind, kind_of
 from weighbridge.results.charts.chart_theme import Look, colour_at, diverging, ink_on, neutral
 from weighbridge.results.doubt import graves
@@ -25,7 +26,6 @@ from weighbridge.results.slides.words import counted, listed, rests_on, upper
 
 ABREAST: Final = 5
 """Layouts against the first side by side, with two figures each; more go on slides of their own."""
-_METRICS: Final[tuple[MetricKey, ...]] = ("throughput", "p90")
 _DEEPEST: Final = 1.5
 """The logarithm to base 2 of the ratio at which colours end: nearly three times as much, or as little."""
 LARGE_PT: Final = 18
@@ -139,7 +139,8 @@ class _Map:
         look = self.look
         blank = TableCell(text="", fill=look.grid)
         names = [cell for name in subjects for cell in (_head(name, look, across=2), blank.model_copy(update={"covered": True}))]
-        units = [_head(unit, look) for _ in subjects for unit in ("op/s", "p90")]
+        heads = [one.unit if one.group == "rate" else one.name for one in map(METRICS.__getitem__, ALWAYS)]
+        units = [_head(unit, look) for _ in subjects for unit in heads]
         lines = [
             (blank.model_copy(update={"down": 2}), _head("workers", look).model_copy(update={"down": 2}), *names),
             (blank.model_copy(update={"covered": True}), blank.model_copy(update={"covered": True}), *units),
@@ -150,7 +151,7 @@ class _Map:
             for number, (_, workers) in enumerate(mine):
                 about = TableCell(text=called, bold=True, down=1 if number else len(mine), covered=number > 0)
                 at = TableCell(text="all" if workers is None else str(workers), align="center", bold=workers is None)
-                values = [_cell(self.cells.get((kind, workers, name, metric)), look) for name in subjects for metric in _METRICS]
+                values = [_cell(self.cells.get((kind, workers, name, metric)), look) for name in subjects for metric in ALWAYS]
                 lines.append((about, at, *values))
         share = 0.71 / (2 * len(subjects))
         return SlideTable(widths=(0.18, 0.11, *(share,) * (2 * len(subjects))), lines=tuple(lines), heads=2, largest_pt=22)

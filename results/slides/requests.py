@@ -111,7 +111,7 @@ def _latency(evidence: Evidence, group: Group, look: Look) -> Slide | None:
 
 def _served_title(group: Group, within: Sequence[Served], bound_ms: float | None, pairs: Sequence[Finding]) -> str:
     """What is served within the bound: the most and the least of the layouts, or who does not keep it; provisional where it is."""
-    counted_of = {row.layout for row in group.rows if may_rank(row, "p90") and row.p90_ms is not None}
+    counted_of = {row.layout for row in group.rows if may_rank(row, "p90") and row.value("p90") is not None}
     if (pairs and all(pair.ratio is None for pair in pairs)) or _in_grave_doubt(group) - counted_of:
         return f"p90 of {group.about} by throughput: not comparable"
     doubted = any(pair.doubts for pair in pairs) or any(row.doubts for row in group.rows)
@@ -132,7 +132,7 @@ def _served_title(group: Group, within: Sequence[Served], bound_ms: float | None
 
 def _in_grave_doubt(group: Group) -> set[str]:
     """The layouts of which a p90 that is known may not be set against another's, while what they serve may."""
-    return {row.layout for row in group.rows if row.ranked and row.p90_ms is not None and not may_rank(row, "p90")}
+    return {row.layout for row in group.rows if row.ranked and row.value("p90") is not None and not may_rank(row, "p90")}
 
 
 def _rate(one: Served) -> str:
@@ -203,7 +203,7 @@ def _throughput(evidence: Evidence, group: Group, look: Look) -> Slide:
     counts = tuple(dict.fromkeys(row.workers for row in group.rows))
     drawn = evidence.drawn(look)
     series = [one for layout in group.layouts for one in _lines(drawn[layout], group.of(layout), counts)]
-    absent = [f"{row.layout} at {row.workers}" for row in group.rows if row.throughput_ops_s is None]
+    absent = [f"{row.layout} at {row.workers}" for row in group.rows if row.value("throughput") is None]
     foot = [_whiskers(group)]
     foot += [_CROSSES] if any(not one.joined for one in series) else []
     foot += [f"not measured: {', '.join(absent)}"] if absent else []
@@ -240,10 +240,12 @@ def _throughput_title(group: Group, pairs: Sequence[Finding]) -> str:
         at = _at(group, {group.layouts[0], most, least})
         return f"{_relation(by_name[most], group.about)}{at}, {least} {show_ratio(of_first[least])}{mark}"
     best = max(
-        (row for row in group.rows if row.ranked and row.throughput_ops_s), key=lambda row: row.throughput_ops_s or 0, default=None
+        (row for row in group.rows if row.ranked and row.value("throughput")),
+        key=lambda row: row.value("throughput") or 0,
+        default=None,
     )
     if len(group.layouts) == 1 and best is not None:
-        most = f"{show_figure(best.throughput_ops_s)} op/s of {group.about}"
+        most = f"{show_figure(best.value('throughput'))} op/s of {group.about}"
         return f"{best.layout} serves at most {most}, at {counted(best.workers, 'worker')}"
     return f"{upper(group.about)} cannot be compared"
 
@@ -251,7 +253,7 @@ def _throughput_title(group: Group, pairs: Sequence[Finding]) -> str:
 def _at(group: Group, layouts: set[str]) -> str:
     """` at 1 to 16 workers`, of those counts at which all these layouts may be compared; nothing where there is none."""
     spoken_of = [row for row in group.rows if row.layout in layouts]
-    left_out = {row.workers for row in spoken_of if not row.throughput_ops_s or not may_rank(row, "throughput")}
+    left_out = {row.workers for row in spoken_of if not row.value("throughput") or not may_rank(row, "throughput")}
     counts = {row.workers for row in spoken_of} - left_out
     return f" at {spanned((min(counts), max(counts)))}" if counts else ""
 
@@ -286,18 +288,18 @@ def _relation(pair: Finding, about: str) -> str:
 def _row_words(row: Row) -> str:
     """One line of the table in words."""
     at = f"{row.layout}, {counted(row.workers, 'worker')}"
-    if row.throughput_ops_s is None:
+    if row.value("throughput") is None:
         return f"{at}: {why_not(row)}."
     why = "; ".join(one.words for one in graves(touching(row.doubts, "p90"))) if row.ranked else ""
     p90 = f"{shown(row, 'p90', spread=False)} ms{f' (not comparable: {why})' if why else ''}"
-    each = " · ".join(f"{show_figure(point.throughput_ops_s)}{'' if point.valid else ' (not ranked)'}" for point in row.points)
+    each = " · ".join(f"{show_figure(point.ops_s)}{'' if point.valid else ' (not ranked)'}" for point in row.points)
     valid = "" if row.ranked else f"; not ranked: {why_not(row)}"
-    return f"{at}: {show_figure(row.throughput_ops_s)} op/s, p90 {p90}, n = {row.repeats} ({each}){valid}."
+    return f"{at}: {show_figure(row.value('throughput'))} op/s, p90 {p90}, n = {row.repeats} ({each}){valid}."
 
 
 def _lines(style: Style, rows: Sequence[Row], counts: Sequence[int]) -> Iterator[Series]:
     """The line of a layout, a series for each stretch without a gap, and its crosses."""
-    known = [row for row in rows if row.throughput_ops_s is not None]
+    known = [row for row in rows if row.value("throughput") is not None]
     places = {workers: place for place, workers in enumerate(counts)}
     runs: list[list[Row]] = []
     for row in (row for row in known if row.ranked):
@@ -319,11 +321,11 @@ def _lines(style: Style, rows: Sequence[Row], counts: Sequence[int]) -> Iterator
 
 
 def _column(row: Row, places: dict[int, int]) -> ChartPoint:
-    rates = [point.throughput_ops_s for point in row.used]
+    rates = [point.ops_s for point in row.used]
     several = len(rates) > 1
     return ChartPoint(
         x=places[row.workers],
-        y=row.throughput_ops_s or 0.0,
+        y=row.value("throughput") or 0.0,
         low=min(rates) if several else None,
         high=max(rates) if several else None,
     )
@@ -358,9 +360,9 @@ def _whiskers(group: Group) -> str:
 
 def _no_p90(group: Group) -> str:
     """Why latency has no slide, in a few words; empty where a p90 is known."""
-    if any(row.ranked and row.p90_ms is not None for row in group.rows):
+    if any(row.ranked and row.value("p90") is not None for row in group.rows):
         return ""
-    if any(row.p90_in is not None for row in group.rows):
+    if any(row.within("p90") is not None for row in group.rows):
         return "p90: told in bins, see the notes"
     untold = any(_UNTOLD in note for row in group.rows for note in row.notes)
     return "p90: the driver tells none" if untold else "p90: too few samples for one"

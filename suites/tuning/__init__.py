@@ -1,11 +1,10 @@
 """Tunings: which settings of which layout are tried, by what they are judged, and the spaces of parameters that ship."""
 
-from weighbridge.suites.tuning.objective import Aim, Objective
+from weighbridge.suites.tuning.objective import Objective
 from weighbridge.suites.tuning.parameter import Level, Parameter, Range, Setting, show_setting
 from weighbridge.suites.tuning.tuning import Constraints, SearchOptions, Strategy, Trials, Tuning
 
 __all__ = [
-    "Aim",
     "Constraints",
     "Level",
     "Objective",

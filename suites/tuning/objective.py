@@ -1,8 +1,8 @@
-"""What a tuning is after: throughput at a worker count, a p90, or the most throughput that keeps p90 within a bound."""
+"""What a tuning is after: a metric at a worker count, or the most throughput that keeps p90 within a bound."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
@@ -11,16 +11,15 @@ from weighbridge.common.record import Record
 from weighbridge.suites.suite import Suite
 from weighbridge.suites.workload import Name, Operation, Workload
 
-Aim = Literal["throughput", "p90"]
-
 
 class Objective(Record):
-    """One figure of one workload that is to be better: more throughput, or a shorter p90.
+    """One figure of one workload that is to be better: more throughput, or a shorter p90, p99, max ...
 
     `p90_within` makes it the largest throughput over the workload's worker counts of those whose p90 is within it.
     """
 
-    of: Aim = "throughput"
+    of: Annotated[str, Field(min_length=1, max_length=80)] = "throughput"
+    """The key of a metric that is compared (`weighbridge.results.metrics`; whoever measures by it refuses others)."""
     workload: Name
     operation: Operation | None = None
     """Of a mix, which operation's figures; None: the only one's."""
@@ -30,8 +29,8 @@ class Objective(Record):
 
     @model_validator(mode="after")
     def _sensible(self) -> Objective:
-        if self.p90_within is not None and self.of == "p90":
-            raise ValueError("p90_within: is about throughput; of a p90 the shortest is looked for anyway")
+        if self.p90_within is not None and self.of != "throughput":
+            raise ValueError(f"p90_within: is about throughput; of a {self.of} the shortest is looked for anyway")
         if self.p90_within is not None and self.workers is not None:
             raise ValueError("workers: given, but with p90_within it is looked for among all of the workload's")
         return self

@@ -151,8 +151,7 @@ def test_data_has_the_interval_of_the_repeats_and_the_first_byte(grave: RunStore
     lines = list(csv.DictReader(io.StringIO(file.content.decode())))
     rows = RunData(grave.folder).rows
     for line, row in zip(lines, rows, strict=True):
-        spread = row.spread("throughput")
-        assert spread is not None
+        spread = row.figure("throughput")
         assert float(line["throughput_over_repeats_low_ops_s"]) == spread.low
         assert float(line["throughput_over_repeats_high_ops_s"]) == spread.high
-        assert line["first_byte_ms"] == ("" if row.first_byte_ms is None else str(row.first_byte_ms))
+        assert line["first_byte_ms"] == ("" if row.value("first-byte") is None else str(row.value("first-byte")))

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from made_rows import made_point
 from weighbridge.results.analysis.steps.visit import JudgedStep, Point
 from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.trial import Arm, Trial, TuningRun
@@ -54,10 +55,8 @@ def arm(value: int, key: str = THREADS) -> Arm:
 
 def suite_point(repeat: int, ops_s: float, p90_ms: float | None = None, **more: object) -> Point:
     """A point of reads with Little's p90 where none is given."""
-    known = {"samples": round(ops_s * 30), "errors": 0, "valid": True, "steady": True, **more}
-    return Point.model_validate(
-        {"repeat": repeat, "throughput_ops_s": ops_s, "p90_ms": p90_ms or 16_000 / ops_s, "total_ms": None, **known}
-    )
+    known = {"samples": round(ops_s * 30), "valid": True, "steady": True, **more}
+    return made_point(**{"repeat": repeat, "throughput_ops_s": ops_s, "p90_ms": p90_ms or 16_000 / ops_s, **known})
 
 
 @dataclass

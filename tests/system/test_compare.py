@@ -23,12 +23,14 @@ from traces import Traces, traces
 pytestmark = [pytest.mark.system, pytest.mark.alone]
 
 COLUMNS = (
-    "layout,api,driver,workload,operation,object_size_bytes,workers,repeats,throughput_ops_s,bandwidth_mb_s,p50_ms,p90_ms,p99_ms,"
-    "max_ms,first_byte_ms,mean_ms,p50_low_ms,p50_high_ms,p90_low_ms,p90_high_ms,p99_low_ms,p99_high_ms,max_low_ms,max_high_ms,samples,errors,"
-    "gateway_cpu_s_per_1000_ops,storage_cpu_s_per_1000_ops,saturated,steady,valid,ranked,provisional,lower_bounds,"
+    "run,layout,twin_of,api,driver,layer,workload,operation,object_size_bytes,workers,repeats,throughput_ops_s,bandwidth_mb_s,"
+    "p50_ms,p90_ms,p99_ms,p99_9_ms,max_ms,first_byte_p50_ms,first_byte_ms,mean_ms,"
+    "samples,errors,gateway_cpu_s_per_1000_ops,storage_cpu_s_per_1000_ops,"
     "throughput_over_repeats_low_ops_s,throughput_over_repeats_high_ops_s,p90_over_repeats_low_ms,p90_over_repeats_high_ms,"
     "p99_over_repeats_low_ms,p99_over_repeats_high_ms,max_over_repeats_low_ms,max_over_repeats_high_ms,"
-    "first_byte_over_repeats_low_ms,first_byte_over_repeats_high_ms,doubts,notes"
+    "first_byte_over_repeats_low_ms,first_byte_over_repeats_high_ms,"
+    "p50_low_ms,p50_high_ms,p90_low_ms,p90_high_ms,p99_low_ms,p99_high_ms,p99_9_low_ms,p99_9_high_ms,max_low_ms,max_high_ms,"
+    "saturated,valid,steady,ranked,lower_bounds,provisional,doubts,notes"
 )
 SUITE = """
 name: trial

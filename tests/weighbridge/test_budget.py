@@ -13,7 +13,7 @@ from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.pace import REPORTING_S, Pace, TimeAllowance, show_duration
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.metrics import METRICS
+from weighbridge.results.metrics import compared
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.statistics import LEVEL, smallest_ratio
@@ -85,7 +85,7 @@ def test_what_can_be_claimed_is_told_by_repeats_spread_and_the_level_that_all_te
     plan = Run(tmp_path, repeats=7).plan()
     tests = comparisons_of(plan)
     # One worker count apart 2 and 1 cells of reads, and 1 of writes, of each metric.
-    assert tests == 4 * len(METRICS)
+    assert tests == 4 * len(compared())
     assert "nothing can be claimed" in claim(plan, ASSUME, 4)
     least = (smallest_ratio(0.14, 7, level=LEVEL / tests, bound=1.1) - 1) * 100
     told = claim(plan, RepeatScatter(share=0.14, cells=24, run="earlier"))
@@ -109,8 +109,8 @@ def test_the_spread_of_this_machine_is_that_of_its_newest_run_that_tells_one(tmp
         made.append(store.folder.rename(here / f"{len(made)}-run"))
     told = spread_here(here, run.hardware)
     rows = RunData(made[0]).rows
-    scatter = [statistics.stdev(math.log(point.throughput_ops_s) for point in row.used) for row in rows]
-    tails = [statistics.stdev(math.log(point.p90_ms) for point in row.used if point.p90_ms) for row in rows]
+    scatter = [statistics.stdev(math.log(point.value("throughput")) for point in row.used) for row in rows]
+    tails = [statistics.stdev(math.log(point.value("p90")) for point in row.used if point.value("p90")) for row in rows]
     assert (told.run, told.cells) == ("0-run", 2 * len(rows))
     assert told.share == pytest.approx(statistics.median([*scatter, *tails]))
 

@@ -11,6 +11,7 @@ from weighbridge.common.errors import UsageError
 
 STANDARD_OUTPUT: Final = "-"
 INFLUX: Final = "influx"
+_INFLUX: Final = "every point, to the InfluxDB that --influx names"
 
 
 def _print_schema(context: click.Context, _parameter: click.Parameter, asked: bool) -> None:
@@ -24,9 +25,20 @@ def _print_schema(context: click.Context, _parameter: click.Parameter, asked: bo
     context.exit()
 
 
-@click.command("export")
+class _Export(click.Command):
+    """Tells the formats in its help, those of other packages, too."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of formats."""
+        from weighbridge.results.export.formats import FORMATS  # noqa: PLC0415 - heavy rooms are imported by what needs them
+
+        with formatter.section("Formats"):
+            formatter.write_dl([*((name, one.about) for name, one in FORMATS.items()), (INFLUX, _INFLUX)])
+
+
+@click.command("export", cls=_Export)
 @click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--to", "form", metavar="FORMAT", required=True, help="csv, parquet, json, hgrm, markdown, latex, pptx or influx.")
+@click.option("--to", "form", metavar="FORMAT", required=True, help="One of the formats below.")
 @click.option(
     "--table",
     "tables",
@@ -49,20 +61,10 @@ def _print_schema(context: click.Context, _parameter: click.Parameter, asked: bo
 def command(run: Path, form: str, tables: tuple[str, ...], out: str | None, force: bool, influx: str | None) -> None:
     """Write a RUN folder in another FORMAT.
 
-    \b
-    csv       a file a table, nothing rounded; empty cells are unknown
-    parquet   the same with typed columns (zstd); NULL is unknown
-    json      one document of all tables; --schema prints its JSON Schema
-    hgrm      HdrHistogram percentile distributions, a file a step and operation
-    markdown  the table of the study (or effects, or the ledger of a tuning) for notes
-    latex     the same for papers, with booktabs
-    pptx      the slides of a talk
-    influx    every point, to the InfluxDB that --influx names
-
     Tables: summary has a line for each layout, kind of requests and worker count; steps one for each repeat; seconds the series;
     effects what differs from the first layout, with the tests behind it. Of a tuning, ledger has a line for each setting and
     objective, and trials one for each trial. What the run's folder lacks is said.
-    """  # noqa: D301 - \b is click's mark for text that keeps its lines
+    """
     from weighbridge.results.export.export import export, produce, single  # noqa: PLC0415 - heavy rooms are imported by what needs them
 
     if (form == INFLUX) != (influx is not None):

@@ -14,7 +14,9 @@ from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
 from weighbridge.results.analysis.across_runs.guard import Guarded
 from weighbridge.results.analysis.across_runs.run_scatter import RUNS
 from weighbridge.results.analysis.comparison import Comparison, Effect
+from weighbridge.results.analysis.contrast import ALWAYS
 from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.metrics import METRICS
 from weighbridge.results.percent import show_percent
 from weighbridge.screen.outcome import noise_words, verdict_words
 
@@ -78,7 +80,8 @@ def _differences(guarded: Guarded) -> Table:
 def _effects(comparison: Comparison, *, intervals: bool) -> Table:
     """A line for each cell: both sides' figures and the change of each metric, as far as it may be claimed."""
     drawn = Table(header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for title in ("requests", "layout", "workers", "op/s A", "op/s B", "change", "p90 ms A", "p90 ms B", "change"):
+    heads = [METRICS[metric].terminal for metric in ALWAYS]
+    for title in ("requests", "layout", "workers", *(title for head in heads for title in (f"{head} A", f"{head} B", "change"))):
         drawn.add_column(title, justify="left" if title in ("requests", "layout") else "right", no_wrap=title != "requests")
     cells: dict[tuple[str, str, str, int], dict[str, Effect]] = {}
     for effect in comparison.effects:
@@ -89,7 +92,7 @@ def _effects(comparison: Comparison, *, intervals: bool) -> Table:
         if before not in {None, (about, subject)}:
             drawn.add_section()
         before = (about, subject)
-        told = [part for metric in ("throughput", "p90") for part in _cells(by_metric.get(metric), intervals=intervals)]
+        told = [part for metric in ALWAYS for part in _cells(by_metric.get(metric), intervals=intervals)]
         drawn.add_row(escape(about), escape(_named(baseline, subject)), str(workers), *told)
     return drawn
 

@@ -16,8 +16,8 @@ from rich.table import Table
 from weighbridge.common.quantities import show_bytes
 from weighbridge.conductor.pace import show_duration
 from weighbridge.drivers.order import Progress as DriverProgress
-from weighbridge.results.analysis.steps.interval import percentile, summed
 from weighbridge.results.analysis.steps.validity import enough_samples
+from weighbridge.results.interval import percentile, summed
 from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Tally

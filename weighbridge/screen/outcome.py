@@ -22,6 +22,7 @@ from weighbridge.results.analysis.steps.use import limit_brief, saturated
 from weighbridge.results.derivation import Derived
 from weighbridge.results.doubt import doubt_words, graves
 from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.metrics import METRICS, Metric
 from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.screen.study_outcome import print_study
 from weighbridge.screen.tuning_outcome import print_tuning
@@ -34,8 +35,9 @@ _UNBOUND: Final = 10_000
 """Columns of a terminal on which any table fits."""
 _FAR: Final = 1000
 """Bandwidths that are so many times apart have a unit in each cell: one unit would not do for all."""
-_RATES: Final = ("p50 ms", "p90 ms", "max ms", "errors")
-_USES: Final = ("gw\nCPU-s/1k", "st\nCPU-s/1k", "saturated")
+_METRICS: Final = tuple(one for one in METRICS.values() if one.terminal)
+_RATES: Final = tuple(one.terminal for one in _METRICS if one.group in ("latency", "count"))
+_USES: Final = (*(one.terminal for one in _METRICS if one.group == "cost"), "saturated")
 
 
 def print_outcome(derived: Derived, console: Console) -> None:
@@ -115,8 +117,8 @@ def _brief(finding: Finding, reasons: Sequence[Reason]) -> str:
 def _print_parts(rows: Sequence[Row], drawing: _Shown, console: Console) -> None:
     """The table in the parts that a terminal has room for; the spread of repeats where there is room for that, too."""
     several = len({row.driver for row in rows}) > 1
-    if console.width < BOTH and any(row.max_in is not None for row in rows):
-        console.print(drawing.table(rows, several=several, only=("op/s", drawing.unit or "bandwidth")))
+    if console.width < BOTH and any(row.within("max") is not None for row in rows):
+        console.print(drawing.table(rows, several=several, only=drawing.rates))
         console.print(drawing.table(rows, several=several, only=_RATES))
     else:
         titles = (*drawing.rates, *_RATES)
@@ -134,7 +136,7 @@ def _fits(drawn: Table, console: Console) -> bool:
 
 def _unit(rows: Sequence[Row]) -> str:
     """The unit of a column of bandwidths: GB/s where all are large; empty where each cell needs its own."""
-    known = [row.bandwidth_mb_s for row in rows if row.bandwidth_mb_s]
+    known = [mb_s for row in rows if (mb_s := row.value("bandwidth"))]
     if known and max(known) > _FAR * min(known):
         return ""
     return "GB/s" if known and min(known) >= _MB_PER_GB else "MB/s"
@@ -150,7 +152,7 @@ class _Shown:
     @property
     def rates(self) -> tuple[str, ...]:
         """Titles of the columns of rates."""
-        return ("op/s", self.unit or "bandwidth")
+        return tuple(self.head(one) for one in _METRICS if one.group == "rate")
 
     def table(self, rows: Sequence[Row], *, several: bool, spread: bool = False, only: Sequence[str] | None = None) -> Table:
         """A line for each row: what it is of, and its cells under `only` these titles (else all); `spread`: with the ± of repeats.
@@ -186,11 +188,12 @@ class _Shown:
     def _cells(self, row: Row, *, spread: bool) -> dict[str, str]:
         """A row's cells by title."""
         limit = "none" if row.resources and not saturated(row.resources) else limit_brief(row.resources)
-        rates = {"op/s": shown(row, "throughput", spread=spread), self.unit or "bandwidth": self._bandwidth(row.bandwidth_mb_s)}
-        errors = UNKNOWN if row.errors is None else f"{row.errors:,}"
-        latencies = (shown(row, "p50", spread=spread), shown(row, "p90", spread=spread), shown(row, "max"), errors)
-        uses = (show_figure(row.gateway_cpu_s_per_1000_ops), show_figure(row.storage_cpu_s_per_1000_ops), limit or UNKNOWN)
-        return rates | dict(zip((*_RATES, *_USES), (*latencies, *uses), strict=True))
+        cells = {self.head(one): shown(row, one.key, spread=spread) for one in _METRICS}
+        return cells | {self.unit or "bandwidth": self._bandwidth(row.value("bandwidth")), "saturated": limit or UNKNOWN}
+
+    def head(self, metric: Metric) -> str:
+        """The head of a metric's column: bandwidths have a unit of their own."""
+        return self.unit if metric.key == "bandwidth" and self.unit else metric.terminal
 
     def _bandwidth(self, mb_s: float | None) -> str:
         if mb_s is None:

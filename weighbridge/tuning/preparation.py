@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from weighbridge import selection
-from weighbridge.common.document import Document, DocumentError, Fault
+from weighbridge.common.document import Document, DocumentError, Fault, did_you_mean
 from weighbridge.common.errors import UsageError
 from weighbridge.common.scope import Scope
 from weighbridge.conductor.passes import asked_of_hosts, wants_tools
 from weighbridge.conductor.plan import Plan, make_plan, step_seconds
 from weighbridge.gateways.gateway import Say
+from weighbridge.results.metrics import compared
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.trial import Arm, TuningRun
 from weighbridge.suites import Suite
@@ -105,7 +106,7 @@ def ready(document: Document, tuning: Tuning, say: Say = unsaid) -> PreparedTuni
     Raises DocumentError with all faults at once, or UsageError.
     """
     hardware = selection.hardware_named(tuning.hardware)
-    suite, faults = None, list[Fault]()
+    suite, faults = None, _unknown_metrics(document, tuning)
     try:
         suite = tuning_files.suite_of(document, tuning)
     except DocumentError as error:
@@ -179,6 +180,16 @@ def _arms(
     if faults:
         raise DocumentError(_once(faults))
     return space, singles, arms, scopes, remarks
+
+
+def _unknown_metrics(document: Document, tuning: Tuning) -> list[Fault]:
+    """Objectives that are no metric of which differences are judged."""
+    known = [one.key for one in compared()]
+    return [
+        document.fault_at(("objectives", number, "of"), f"no metric {one.of!r} to compare by{did_you_mean(one.of, known)}")
+        for number, one in enumerate(tuning.objectives)
+        if one.of not in known
+    ]
 
 
 def _once(faults: list[Fault]) -> list[Fault]:

@@ -57,8 +57,9 @@ def doubted(rows: Sequence[Row], stairs: Iterable[Staircase]) -> tuple[Row, ...]
     for row in rows:
         stair = known.get((kind_of(row), row.layout))
         doubt = None
-        if stair is not None and row.ranked and row.throughput_ops_s:
-            doubt = above(row.throughput_ops_s, stair.steps[:-1], row.operation, stair.daemons)
+        ops_s = row.value("throughput")
+        if stair is not None and row.ranked and ops_s:
+            doubt = above(ops_s, stair.steps[:-1], row.operation, stair.daemons)
         if doubt is not None:
             told = {"notes": (*row.notes, f"{doubt.verdict}: {doubt.text}")}
             above_it = doubts.Doubt(what="above its ceiling", grade="grave", words=f"not believable: {doubt.text}")
@@ -151,16 +152,16 @@ def _rated(kind: HardwareKind, found: Ceiling, size_bytes: float) -> LayerStep:
 def _best(rows: Sequence[Row], level: Level, structure: Structure | None) -> LayerStep:
     """The best of the worker counts of what the suite itself is about."""
     name = structure.front if level == "front" and structure is not None and structure.front else NAMES[level]
-    ranked = [row for row in rows if row.ranked and row.throughput_ops_s]
+    ranked = [row for row in rows if row.ranked and row.value("throughput")]
     if not ranked:
         return LayerStep(level=level, name=name, note=_why_not(rows))
-    best = max(ranked, key=lambda row: row.throughput_ops_s or 0.0)
+    best = max(ranked, key=lambda row: row.value("throughput") or 0.0)
     return _measured(best, level, name, structure, 1)
 
 
 def _layer(plan: ResolvedPlan, rows: Sequence[Row], level: Level, structure: Structure | None) -> LayerStep:
     """A layer that was replayed by itself."""
-    ranked = [row for row in rows if row.ranked and row.throughput_ops_s]
+    ranked = [row for row in rows if row.ranked and row.value("throughput")]
     if not ranked:
         unasked = "cannot be asked this" if level in plan.suite.layers else f"not measured: --layers {level}"
         why = _why_not(rows) if rows else unasked
@@ -177,13 +178,14 @@ def _layer(plan: ResolvedPlan, rows: Sequence[Row], level: Level, structure: Str
 
 
 def _measured(row: Row, level: Level, name: str, structure: Structure | None, times: int) -> LayerStep:
-    assert row.throughput_ops_s is not None  # noqa: S101 - rows without it are gaps
-    mb_s = row.bandwidth_mb_s
-    replicas = f"{show_figure(row.throughput_ops_s)} writes to single disks a second, by {times} replicas" if times > 1 else ""
+    ops_s = row.value("throughput")
+    assert ops_s is not None  # noqa: S101 - rows without it are gaps
+    mb_s = row.value("bandwidth")
+    replicas = f"{show_figure(ops_s)} writes to single disks a second, by {times} replicas" if times > 1 else ""
     return LayerStep(
         level=level,
         name=name,
-        throughput_ops_s=row.throughput_ops_s / times,
+        throughput_ops_s=ops_s / times,
         bandwidth_mb_s=None if mb_s is None else mb_s / times,
         workers=row.workers,
         saturated=limit_brief(row.resources),

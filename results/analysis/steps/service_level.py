@@ -80,26 +80,26 @@ class Served(Record):
 
 def path(cells: Sequence[Row]) -> tuple[Stop, ...]:
     """The path of one layout through its rows of one kind of requests, in the order of workers; without what was not measured."""
-    return tuple(_stop(row) for row in sorted(cells, key=lambda row: row.workers) if row.throughput_ops_s is not None)
+    return tuple(_stop(row) for row in sorted(cells, key=lambda row: row.workers) if row.value("throughput") is not None)
 
 
 def _stop(row: Row) -> Stop:
-    rates = [point.throughput_ops_s for point in row.used]
+    rates = [point.ops_s for point in row.used]
     # Where one repeat has too few samples, there is no median, and those of the others alone would be of another set.
-    latencies = [point.p90_ms for point in row.used if point.p90_ms is not None] if row.p90_ms is not None else []
-    within = row.p90_in
+    latencies = [p90_ms for point in row.used if row.value("p90") is not None and (p90_ms := point.value("p90")) is not None]
+    within = row.within("p90")
     return Stop(
         workers=row.workers,
-        throughput_ops_s=row.throughput_ops_s or 0.0,
+        throughput_ops_s=row.value("throughput") or 0.0,
         low_ops_s=min(rates, default=0.0),
         high_ops_s=max(rates, default=0.0),
-        p90_ms=row.p90_ms,
+        p90_ms=row.value("p90"),
         low_ms=within.low_ms if within is not None else min(latencies, default=None),
         high_ms=within.high_ms if within is not None else max(latencies, default=None),
         valid=row.valid,
         ranked=may_rank(row, "p90"),
         repeats=row.repeats,
-        at_least="p90" in row.at_least,
+        at_least=row.figure("p90").at_least,
         note="; ".join((*row.notes, *(one.words for one in graves(touching(row.doubts, "p90"))))),
     )
 
@@ -149,7 +149,7 @@ def may_rank(row: Row, metric: str) -> bool:
 def served(layout: str, cells: Sequence[Row], bound_ms: float) -> Served:
     """What a layout serves within the bound, by its rows of one kind of requests."""
     rows = sorted(cells, key=lambda row: row.workers)
-    medians = [(row.throughput_ops_s or 0.0, row.p90_ms if may_rank(row, "p90") else None) for row in rows]
+    medians = [(row.value("throughput") or 0.0, row.value("p90") if may_rank(row, "p90") else None) for row in rows]
     whole = most_within(medians, bound_ms)
     if whole is None:
         return Served(layout=layout, ops_s=None, known=any(latency is not None for _, latency in medians))
@@ -170,7 +170,7 @@ def _path_of(rows: Sequence[Row], repeat: int) -> list[tuple[float, float | None
     """The path of one repeat; a step of it that does not count breaks it."""
     points = [(row, next((one for one in row.used if one.repeat == repeat), None)) for row in rows]
     return [
-        (0.0, None) if point is None else (point.throughput_ops_s, point.p90_ms if may_rank(row, "p90") else None)
+        (0.0, None) if point is None else (point.ops_s, point.value("p90") if may_rank(row, "p90") else None)
         for row, point in points
     ]
 

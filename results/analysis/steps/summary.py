@@ -13,16 +13,14 @@ columns of their own; the figure beside it is then None.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Final
 
 from pydantic import NonNegativeFloat, NonNegativeInt
 
-from weighbridge.common.record import Record
 from weighbridge.results.analysis.steps.daemons import figure_words
-from weighbridge.results.analysis.steps.interval import Interval, highest, middle
 from weighbridge.results.analysis.steps.outlier import outlier_words
 from weighbridge.results.analysis.steps.steadiness import UNTOLD, Steadiness
 from weighbridge.results.analysis.steps.steady_repeats import steady_over_repeats
@@ -36,12 +34,12 @@ from weighbridge.results.analysis.steps.use import (
     queue_words,
     quota_touches,
 )
-from weighbridge.results.analysis.steps.visit import WITH_BODIES, JudgedStep, Point, closed_loops, visit
+from weighbridge.results.analysis.steps.visit import JudgedStep, Point, closed_loops, visit
 from weighbridge.results.doubt import Doubt, Grade, beside, graves
-from weighbridge.results.metrics import METRICS, Metric, Spread
+from weighbridge.results.metrics import METRICS, WITH_BODIES, Figures, Metric, MetricFigure, compared
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, geometric_mean, one_sample
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, one_sample
 from weighbridge.suites import DEFAULT_DRIVER, Api, DriverName, Layer, Operation
 
 __all__ = [
@@ -64,7 +62,7 @@ DRIFT_MOST: Final = 0.5
 """A drift of more than this that is not ruled out makes a row provisional, however far apart two are."""
 
 
-class Row(Record):
+class Row(Figures):
     """One line of the table; `points` are the repeats it was made of and those that were left out as not valid."""
 
     layout: str
@@ -79,26 +77,6 @@ class Row(Record):
     workers: int
     repeats: NonNegativeInt
     """How many repeats the figures are made of."""
-    throughput_ops_s: NonNegativeFloat | None = None
-    bandwidth_mb_s: NonNegativeFloat | None = None
-    p50_ms: NonNegativeFloat | None = None
-    p90_ms: NonNegativeFloat | None = None
-    p99_ms: NonNegativeFloat | None = None
-    max_ms: NonNegativeFloat | None = None
-    first_byte_ms: NonNegativeFloat | None = None
-    """p90 of the time to first byte, of reads."""
-    spreads: tuple[Spread, ...] = ()
-    """The 95 % interval of each metric that is known of two repeats or more."""
-    p50_in: Interval | None = None
-    p90_in: Interval | None = None
-    p99_in: Interval | None = None
-    max_in: Interval | None = None
-    """Where the driver tells latencies in bins: what each is known to lie in."""
-    mean_ms: NonNegativeFloat | None = None
-    samples: NonNegativeInt | None = None
-    errors: NonNegativeInt | None = None
-    gateway_cpu_s_per_1000_ops: NonNegativeFloat | None = None
-    storage_cpu_s_per_1000_ops: NonNegativeFloat | None = None
     resources: tuple[Resource, ...] = ()
     """Medians over the repeats; empty where no telemetry was recorded."""
     aside: str = ""
@@ -108,8 +86,6 @@ class Row(Record):
     valid: bool
     steady: bool | None = None
     """Whether the repeats that the figures are made of were steady; None where it cannot be told of one of them."""
-    at_least: tuple[str, ...] = ()
-    """Keys of metrics of which the figure is a lower bound."""
     drift: NonNegativeFloat | None = None
     """Where it cannot be told whether the repeats were steady: the largest drift from start to end of the window that they do not
     rule out, as a share of the mean. A comparison has to be beyond what it could have done."""
@@ -132,10 +108,6 @@ class Row(Record):
     def provisional(self) -> bool:
         """Whether it is ranked, but a mild doubt touches it: it is shown and marked, and nothing leads by it."""
         return self.ranked and bool(self.doubts)
-
-    def spread(self, metric: str) -> Spread | None:
-        """The 95 % interval of a metric over the repeats; None where it is not known."""
-        return next((one for one in self.spreads if one.metric == metric), None)
 
     @property
     def saturated(self) -> str | None:
@@ -244,38 +216,20 @@ def _row(
     }
     if not shown:
         return Row(**head, valid=False)
-    samples = sum(point.samples for point in shown)
     of = {point.repeat for point in shown}
     known = [one.use for one in found if one.use is not None and one.key.repeat in of]
     beside = [move for key, move in moves.items() if key not in keys]
     told = _steady(shown, beside)
     steady = told.steady
-    far = outlier_words([(point.repeat, point.throughput_ops_s) for point in shown])
+    far = outlier_words([(point.repeat, point.value("throughput") or 0.0) for point in shown])
     # What no repeat tells by itself is not worth a word where all of them tell it together.
     own = tuple(note for note in notes if UNTOLD not in note) if steady is not None or told.notes else notes
     head["notes"] = tuple(dict.fromkeys((*own, *told.notes, *far)))
     return Row(
         **head,
-        throughput_ops_s=_middle([point.throughput_ops_s for point in shown]),
-        bandwidth_mb_s=_middle([point.bandwidth_mb_s for point in shown]),
-        p50_ms=_middle([point.p50_ms for point in shown]),
-        p90_ms=_middle([point.p90_ms for point in shown]),
-        p99_ms=_middle([point.p99_ms for point in shown]),
-        first_byte_ms=_middle([point.first_byte_ms for point in shown]),
-        spreads=tuple(_spreads(shown)),
-        at_least=tuple(dict.fromkeys(key for point in shown for key in point.at_least)),
+        figures=_figures(shown, points),
         doubts=tuple(_doubts(found, points, shown, [one.use for one in found if one.key.repeat in of], told)),
         drift=told.most if steady is None else None,
-        max_ms=max((point.max_ms for point in shown if point.max_ms is not None), default=None),
-        p50_in=_over([point.p50_in for point in shown], middle),
-        p90_in=_over([point.p90_in for point in shown], middle),
-        p99_in=_over([point.p99_in for point in shown], middle),
-        max_in=_over([point.max_in for point in shown if point.samples], highest),
-        mean_ms=_mean_ms(shown, samples),
-        samples=samples,
-        errors=sum(point.errors for point in points),
-        gateway_cpu_s_per_1000_ops=_middle([point.gateway_cpu_s_per_1000_ops for point in shown]),
-        storage_cpu_s_per_1000_ops=_middle([point.storage_cpu_s_per_1000_ops for point in shown]),
         resources=over_repeats(known),
         aside="; ".join(words for words in (queue_words(known), beside_words(known)) if words),
         told=figure_words([use.told for use in known]),
@@ -323,35 +277,31 @@ def _notes(found: Sequence[JudgedStep]) -> Iterator[str]:
         yield f"{label}{note}"
 
 
-def _mean_ms(used: Sequence[Point], samples: int) -> float | None:
-    totals = [point.total_ms for point in used if point.total_ms is not None]
-    return sum(totals) / samples if samples and len(totals) == len(used) else None
-
-
-def _middle(values: Sequence[float | None]) -> float | None:
-    """The geometric mean, 0 where one of the values is, or None where one is unknown: the others are another set of repeats."""
-    known = [value for value in values if value is not None]
-    if not known or len(known) < len(values):
-        return None
-    return geometric_mean(known) if min(known) > 0 else 0.0
-
-
-def _spreads(shown: Sequence[Point]) -> Iterator[Spread]:
-    """The 95 % interval of each metric: Student's, of the logarithms of the repeats' own figures; of a single repeat with few
-    samples that of order statistics.
-    """
-    if len(shown) == 1:
-        yield from shown[0].ranges
-        return
+def _figures(shown: Sequence[Point], every: Sequence[Point]) -> dict[str, MetricFigure]:
+    """What the repeats' figures come to, by metric. A lower bound of one makes a lower bound of all."""
+    found: dict[str, MetricFigure] = {}
     for metric in METRICS.values():
-        values = [metric.of(point) for point in shown]
-        known = [value for value in values if value is not None and value > 0]
-        if len(known) == len(values) >= 2:
-            found = one_sample([math.log(value) for value in known]).ratio()
-            if found.low is not None:
-                # What took as long or longer has no upper end.
-                bounded_above = not any(metric.key in point.at_least for point in shown)
-                yield Spread(metric=metric.key, low=found.low, high=found.high if bounded_above else None)
+        figures = [point.figure(metric.key) for point in (every if metric.also_left_out else shown)]
+        low, high = _interval(metric, figures)
+        at_least = any(one.at_least for one in figures)
+        one = metric.merge(figures).model_copy(update={"low": low, "high": high, "at_least": at_least, "parts": None})
+        if one.known:
+            found[metric.key] = one
+    return found
+
+
+def _interval(metric: Metric, figures: Sequence[MetricFigure]) -> tuple[float | None, float | None]:
+    """The 95 % interval of a metric that is compared: Student's, of the logarithms of the repeats' own figures; of a single repeat
+    with few samples that of order statistics.
+    """
+    if len(figures) == 1:
+        return figures[0].low, figures[0].high
+    known = [one.value for one in figures if one.value is not None and one.value > 0]
+    if not metric.is_compared or len(known) < len(figures) or len(known) < 2:
+        return None, None
+    found = one_sample([math.log(value) for value in known]).ratio()
+    # What took as long or longer has no upper end.
+    return found.low, None if any(one.at_least for one in figures) else found.high
 
 
 def _doubts(
@@ -374,8 +324,8 @@ def _doubts(
     yield from beside(others(known))
     of = {point.repeat: point for point in shown}
     uses = [(one.use, of[one.key.repeat]) for one in found if one.use is not None and one.key.repeat in of]
-    for metric in METRICS.values():
-        low = sum(metric.key in point.at_least for point in shown)
+    for metric in compared():
+        low = sum(point.figure(metric.key).at_least for point in shown)
         if low:
             ends = f"in {low} of {len(shown)} repeats" if len(shown) > 1 else "in it"
             words = f"{ends} requests that were not seen to end took as long or longer: it is a lower bound"
@@ -392,12 +342,6 @@ def _limited(metric: Metric, use: StepUse, point: Point) -> str | None:
 
     Of one that is told in a bin its upper end is judged, and of the last bin, which has none, its lower.
     """
-    within: Interval | None = getattr(point, metric.bins) if metric.bins else None
-    value = metric.of(point) if within is None else within.low_ms if within.high_ms is None else within.high_ms
+    within = point.within(metric.key)
+    value = point.value(metric.key) if within is None else within.low_ms if within.high_ms is None else within.high_ms
     return None if value is None or metric.percent is None else quota_touches(use, metric.percent, value)
-
-
-def _over(values: Sequence[Interval | None], whole: Callable[[Sequence[Interval]], Interval]) -> Interval | None:
-    """The interval over repeats, or None where one of theirs is unknown."""
-    known = [value for value in values if value is not None]
-    return whole(known) if known and len(known) == len(values) else None

@@ -15,12 +15,12 @@ from pydantic import NonNegativeFloat, NonNegativeInt
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.steps.censoring import bounded, highest_ms, order_statistic_interval
-from weighbridge.results.analysis.steps.interval import Interval, percentile
 from weighbridge.results.analysis.steps.steadiness import Steadiness, steadiness
 from weighbridge.results.analysis.steps.steady_repeats import window_grain, window_move
 from weighbridge.results.analysis.steps.use import StepUse, full_nics, step_use
 from weighbridge.results.analysis.steps.validity import enough_samples, least_samples
-from weighbridge.results.metrics import Spread
+from weighbridge.results.interval import percentile
+from weighbridge.results.metrics import METRICS, Figures, MetricFigure
 from weighbridge.results.record.histogram import Histogram, rank_of
 from weighbridge.results.record.measurement import Tally
 from weighbridge.results.record.resolved import ResolvedPlan
@@ -28,15 +28,13 @@ from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Operation
 
-WITH_BODIES: Final = ("read", "write")
-
 MOVED: Final = 1.05
 """What requests in flight could do to the time to first byte is a doubt from here on. A closed loop has always some in flight, and
 of large bodies nearly all of those have had their first byte: less than this is in every step."""
 
 
-class Point(Record):
-    """One operation in one repeat of one step. Bandwidth is in MB/s of 10^6 bytes, of complete bodies of reads and writes."""
+class Point(Figures):
+    """One operation in one repeat of one step."""
 
     repeat: NonNegativeInt
     valid: bool
@@ -49,29 +47,11 @@ class Point(Record):
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     """What the driver said beside its figures: never why a repeat is not valid."""
-    throughput_ops_s: NonNegativeFloat
-    bandwidth_mb_s: NonNegativeFloat | None = None
-    p50_ms: NonNegativeFloat | None = None
-    p90_ms: NonNegativeFloat | None = None
-    p99_ms: NonNegativeFloat | None = None
-    max_ms: NonNegativeFloat | None = None
-    first_byte_ms: NonNegativeFloat | None = None
-    """p90 of the time to first byte, of reads; None where the driver does not tell it."""
-    p50_in: Interval | None = None
-    p90_in: Interval | None = None
-    p99_in: Interval | None = None
-    max_in: Interval | None = None
-    at_least: tuple[str, ...] = ()
-    """Keys of metrics of which the figure is a lower bound: requests in flight at the end, or given up, took as long or longer."""
-    ranges: tuple[Spread, ...] = ()
-    """95 % intervals of percentiles of few samples."""
-    total_ms: NonNegativeFloat | None
-    """Sum of all latencies; None where the driver tells none."""
-    samples: NonNegativeInt
-    errors: NonNegativeInt
-    gateway_cpu_s_per_1000_ops: NonNegativeFloat | None = None
-    storage_cpu_s_per_1000_ops: NonNegativeFloat | None = None
-    """CPU seconds of all hosts of the tier by all operations of the step that succeeded, whatever their kind."""
+
+    @property
+    def ops_s(self) -> float:
+        """Its throughput; 0 where nothing is known."""
+        return self.value("throughput") or 0.0
 
     @property
     def ranked(self) -> bool:
@@ -149,14 +129,9 @@ def visit(
     measurement = step.measurement
     if measurement is None:
         return JudgedStep(key=step.key, valid=False, notes=step.notes, use=use, points={})
-    latencies: dict[Operation, _Latencies] = {}
-    faults: list[str] = []
-    for tally in measurement.tallies:
-        try:
-            latencies[tally.operation] = _latencies(tally)
-        except InvalidMeasurement as error:
-            latencies[tally.operation] = _Latencies(max_ms=None if tally.max_us is None else tally.max_us / 1000)
-            faults.append(f"{place}: latencies of {tally.operation}: {error}")
+    done = sum(tally.count for tally in measurement.tallies)
+    readers = [_Reader(tally, measurement.window_s, done, use) for tally in measurement.tallies]
+    faults = [f"{place}: latencies of {one.tally.operation}: {one.fault}" for one in readers if one.fault]
     if use is not None:
         faults += [one.words for one in full_nics(use.resources)]
     found = Steadiness(steady=None) if faults or not step.valid else steadiness(measurement, closed_loop=closed_loop)
@@ -164,9 +139,8 @@ def visit(
     grain = window_grain(measurement) if closed_loop and move is not None else 0.0
     valid = step.valid and not faults
     notes = (*faults, *found.notes, *step.notes, *gaps)
-    done = sum(tally.count for tally in measurement.tallies)
     points = {
-        tally.operation: Point(
+        one.tally.operation: Point(
             repeat=step.key.repeat,
             valid=valid,
             steady=found.steady,
@@ -174,92 +148,87 @@ def visit(
             grain=grain,
             notes=notes,
             remarks=measurement.notes,
-            throughput_ops_s=tally.count / measurement.window_s,
-            bandwidth_mb_s=tally.bytes / 1e6 / measurement.window_s if tally.operation in WITH_BODIES else None,
-            max_in=percentile(tally.bins, 100) if tally.max_us is None and tally.bins is not None else None,
-            total_ms=None if tally.sum_us is None else tally.sum_us / 1000,
-            samples=tally.count,
-            errors=tally.failed,
-            gateway_cpu_s_per_1000_ops=None if use is None else _per_1000(use.gateway_cpu_s, done),
-            storage_cpu_s_per_1000_ops=None if use is None else _per_1000(use.storage_cpu_s, done),
-            **dict(latencies[tally.operation]),
-            **{f"p{percent}_in": within for percent, within in _percentiles_in(tally).items()},
+            figures=_figures(one),
         )
-        for tally in measurement.tallies
+        for one in readers
     }
     return JudgedStep(
         key=step.key, valid=valid, steady=found.steady, notes=notes, remarks=measurement.notes, use=use, points=points
     )
 
 
-def _per_1000(value: float | None, done: int) -> float | None:
-    return value / done * 1000 if value is not None and done else None
+def _figures(reader: _Reader) -> dict[str, MetricFigure]:
+    """All that is known of each metric."""
+    found: dict[str, MetricFigure] = {}
+    for metric in METRICS.values():
+        read = metric.read(reader)
+        one = read if isinstance(read, MetricFigure) or read is None else MetricFigure(value=read)
+        if one is not None and one.known:
+            found[metric.key] = one
+    return found
 
 
-class _Latencies(Record):
-    """What is known of the latencies of one operation. `at_least` are keys of metrics that are lower bounds."""
+class _Reader:
+    """One operation of a step as metrics read it (`OperationReader`); requests that were not seen to end are in its latencies
+    (`results.analysis.steps.censoring`).
 
-    p50_ms: float | None = None
-    p90_ms: float | None = None
-    p99_ms: float | None = None
-    max_ms: float | None = None
-    first_byte_ms: float | None = None
-    at_least: tuple[str, ...] = ()
-    ranges: tuple[Spread, ...] = ()
-
-
-def _latencies(tally: Tally) -> _Latencies:
-    """Percentiles and the maximum in ms, requests that were not seen to end with them (`results.analysis.steps.censoring`).
-
-    None where too few samples lie beyond; with the interval of order statistics where they are few. A bucket's top is never above
-    the exact maximum. Raises InvalidMeasurement when a histogram cannot be read.
+    `fault` says why its histograms cannot be read: then of its latencies the exact maximum alone is known.
     """
-    latency, in_flight = (None if text is None else Histogram.decode(text) for text in (tally.latency, tally.in_flight))
-    found: dict[str, float | None] = {}
-    at_least, ranges = [], []
-    longest = highest_ms(tally.max_us, tally.in_flight_max_us)
-    if longest is not None:
-        found["max_ms"] = longest[0]
-        at_least += ["max"] * (longest[1] is None)
-    for percent in (50, 90, 99):
-        if latency is None or longest is None or tally.count < least_samples(percent):
-            continue
-        known = bounded(latency, in_flight, percent)
+
+    def __init__(self, tally: Tally, window_s: float, done: int, use: StepUse | None) -> None:
+        self.tally = tally
+        self.window_s = window_s
+        self.done = done
+        self.gateway_cpu_s = None if use is None else use.gateway_cpu_s
+        self.storage_cpu_s = None if use is None else use.storage_cpu_s
+        self.fault = ""
+        self._latency: Histogram | None = None
+        self._in_flight: Histogram | None = None
+        self._first: Histogram | None = None
+        try:
+            self._latency, self._in_flight, self._first = (
+                None if text is None else Histogram.decode(text) for text in (tally.latency, tally.in_flight, tally.first_byte)
+            )
+        except InvalidMeasurement as error:
+            self.fault = str(error)
+
+    def latency(self, percent: float) -> MetricFigure | None:
+        """A percentile in ms with the interval of order statistics where samples beyond it are few; 100 is the maximum.
+
+        None where none lies beyond. A bucket's top is never above the exact maximum.
+        """
+        longest = highest_ms(self.tally.max_us, None if self.fault else self.tally.in_flight_max_us)
+        if self.tally.latency is None and self.tally.bins is not None and (percent < 100 or self.tally.max_us is None):
+            enough = percent == 100 or enough_samples(self.tally.bins.count, percent)
+            return MetricFigure(within=percentile(self.tally.bins, percent)) if enough else None
+        if longest is None:
+            return None
+        if percent == 100:
+            return MetricFigure(value=longest[0], at_least=longest[1] is None)
+        if self._latency is None or self.tally.count < least_samples(percent):
+            return None
+        known = bounded(self._latency, self._in_flight, percent)
         if known is None:
-            continue
-        found[f"p{percent}_ms"] = min(known[0], longest[0])
-        at_least += [f"p{percent}"] * (known[1] is None)
-        if not enough_samples(tally.count, percent):
-            low, high = order_statistic_interval(latency, percent, in_flight=in_flight)
-            ranges.append(Spread(metric=f"p{percent}", low=low, high=high))
-    if tally.first_byte is not None:
-        first = Histogram.decode(tally.first_byte)
-        if first.count >= least_samples(90):
-            found["first_byte_ms"], moved = _first_byte(first, in_flight)
-            at_least += ["first-byte"] * moved
-    return _Latencies(**found, at_least=tuple(at_least), ranges=tuple(ranges))
+            return None
+        low: float | None = None
+        high: float | None = None
+        if not enough_samples(self.tally.count, percent):
+            low, high = order_statistic_interval(self._latency, percent, in_flight=self._in_flight)
+        return MetricFigure(value=min(known[0], longest[0]), at_least=known[1] is None, low=low, high=high)
 
+    def first_byte(self, percent: float) -> MetricFigure | None:
+        """A percentile of the time to first byte in ms, and whether that is a lower bound; None where nothing is certain.
 
-def _first_byte(first: Histogram, in_flight: Histogram | None) -> tuple[float | None, bool]:
-    """p90 of the time to first byte in ms, and whether that is a lower bound; None where nothing is certain.
-
-    Whether a request that was not seen to end had had its first byte is not known. If none had, the percentile is what `bounded`
-    makes of it; where that is more than MOVED of what those have that ended, or has no end, all that is certain is told: the
-    percentile there would be if all had had theirs at once.
-    """
-    seen_ms = first.percentile_us(90) / 1000
-    most = bounded(first, in_flight, 90)
-    if in_flight is None or most is None or (most[1] is not None and most[1] <= MOVED * seen_ms):
-        return seen_ms, False
-    rank = rank_of(first.count + in_flight.count, 90) - in_flight.count
-    return (first.at_rank_us(rank) / 1000, True) if rank > 0 else (None, False)
-
-
-def _percentiles_in(tally: Tally) -> dict[int, Interval | None]:
-    """The same of a tally with bins and without a histogram: what each lies in."""
-    wanted: dict[int, Interval | None] = dict.fromkeys((50, 90, 99))
-    if tally.latency is None and tally.bins is not None:
-        for percent in wanted:
-            if enough_samples(tally.bins.count, percent):
-                wanted[percent] = percentile(tally.bins, percent)
-    return wanted
+        Whether a request that was not seen to end had had its first byte is not known. If none had, the percentile is what
+        `bounded` makes of it; where that is more than MOVED of what those have that ended, or has no end, all that is certain is
+        told: the percentile there would be if all had had theirs at once.
+        """
+        first, in_flight = self._first, self._in_flight
+        if first is None or first.count < least_samples(percent):
+            return None
+        seen_ms = first.percentile_us(percent) / 1000
+        most = bounded(first, in_flight, percent)
+        if in_flight is None or most is None or (most[1] is not None and most[1] <= MOVED * seen_ms):
+            return MetricFigure(value=seen_ms)
+        rank = rank_of(first.count + in_flight.count, percent) - in_flight.count
+        return MetricFigure(value=first.at_rank_us(rank) / 1000, at_least=True) if rank > 0 else None

@@ -194,7 +194,7 @@ def _cell(down: str, before: Row, after: Row) -> RecapCell:
 
 
 def _throughputs(row: Row) -> list[float]:
-    return [point.throughput_ops_s for point in row.used]
+    return [point.ops_s for point in row.used]
 
 
 def _signed(value: float) -> str:

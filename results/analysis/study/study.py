@@ -20,6 +20,7 @@ from weighbridge.results.analysis.study.recap import Recap, recaps
 from weighbridge.results.analysis.study.study_conclusions import Held, conclusions
 from weighbridge.results.doubt import PairDoubt
 from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.metrics import METRICS
 from weighbridge.results.record.reading import read_whole
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.suites.studies import Published, PublishedColumn, ScaleName, Study, StudyScale, TableShape
@@ -204,7 +205,8 @@ def _figure(rows: Sequence[Row], figure: str) -> Value:
         return NOT_VALID if row.points else None
     if not row.ranked:
         return NOT_RANKED
-    value: float | None = getattr(row, figure)
+    metric = next(one.key for one in METRICS.values() if one.column == figure)
+    value = row.value(metric)
     return None if value is None else float(value)
 
 

@@ -20,6 +20,7 @@ from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import PairDoubt
 from weighbridge.results.figures import show_ratio
+from weighbridge.results.metrics import Figures
 from weighbridge.suites import Bounds
 from weighbridge.suites.studies import Cells, Conclusion, ConclusionCheck, Study, StudyScale
 
@@ -118,7 +119,7 @@ class _Cells:
             if not row.ranked:
                 doubted = ", ".join(one.what for one in row.condemned)
                 return f"{self._study.label(place.variant)}: {doubted or (row.notes or ('not ranked',))[0].splitlines()[0]}"
-            if pair.bandwidth and (row.bandwidth_mb_s is None or any(point.bandwidth_mb_s is None for point in row.points)):
+            if pair.bandwidth and (row.value("bandwidth") is None or any(point.value("bandwidth") is None for point in row.points)):
                 return "no bandwidth is known"
         return next((one.doubt.what for one in self._between if one.about(pair.of.variant, pair.than.variant)), "")
 
@@ -157,8 +158,12 @@ def _judged(cells: _Cells, pairs: Sequence[_Pair], bounds: Bounds) -> dict[tuple
 
 def _by_bandwidth(row: Row) -> Row:
     """The row with its MB/s where its operations a second are, so that requests of different sizes can be compared."""
-    points = tuple(point.model_copy(update={"throughput_ops_s": point.bandwidth_mb_s}) for point in row.points)
-    return row.model_copy(update={"throughput_ops_s": row.bandwidth_mb_s, "points": points})
+    points = tuple(point.model_copy(update=_swapped(point)) for point in row.points)
+    return row.model_copy(update={**_swapped(row), "points": points})
+
+
+def _swapped(one: Figures) -> dict[str, object]:
+    return {"figures": {**one.figures, "throughput": one.figure("bandwidth")}}
 
 
 def _held(one: Conclusion, cells: _Cells, effects: Mapping[tuple[_Pair, str], Effect]) -> Held:

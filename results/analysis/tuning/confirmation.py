@@ -52,7 +52,9 @@ class Confirmation(Record):
     @property
     def gain(self) -> Ratio | None:
         """How much better the winner is, as the geometric mean over the objectives; its interval where there is one objective."""
-        ratios = [one.ratio if one.metric == "throughput" else one.ratio.inverted for one in self.known if one.ratio is not None]
+        ratios = [
+            one.ratio if METRICS[one.metric].better == "more" else one.ratio.inverted for one in self.known if one.ratio is not None
+        ]
         if not ratios or len(ratios) < len(self.effects):
             return None
         value = geometric_mean([one.value for one in ratios])
@@ -152,6 +154,7 @@ def _largest(rows: list[Row], bound_ms: float) -> list[float]:
     found: dict[int, float] = {}
     for row in rows:
         for point in row.points:
-            if point.ranked and point.p90_ms is not None and point.p90_ms <= bound_ms and point.throughput_ops_s > 0:
-                found[point.repeat] = max(found.get(point.repeat, 0.0), point.throughput_ops_s)
+            p90_ms = point.value("p90")
+            if point.ranked and p90_ms is not None and p90_ms <= bound_ms and point.ops_s > 0:
+                found[point.repeat] = max(found.get(point.repeat, 0.0), point.ops_s)
     return list(found.values())

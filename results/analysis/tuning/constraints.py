@@ -33,14 +33,14 @@ def breaches(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, J
 
 
 def _failures(at: str, points: Sequence[Point], bound: float) -> list[str]:
-    failed, done = sum(point.errors for point in points), sum(point.samples for point in points)
+    failed, done = (sum(point.count(one) or 0 for point in points) for one in ("errors", "samples"))
     if not failed or failed / (failed + done) <= bound:
         return []
     return [f"{at}: {failed / (failed + done):.2%} of operations failed, beyond the bound of {bound:.2%}"]
 
 
 def _slow(what: str, points: Sequence[Point], bound_ms: float) -> list[str]:
-    known = [point.p90_ms for point in points if point.p90_ms is not None]
+    known = [p90_ms for point in points if (p90_ms := point.value("p90")) is not None]
     if not known or median(known) <= bound_ms:
         return []
     return [f"p90 of {what}: {median(known):.3g} ms (median of its trials), beyond the bound of {bound_ms:g} ms"]

@@ -12,6 +12,7 @@ from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.tuning.ledger import LedgerEntry
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult, interval_words, value_words
 from weighbridge.results.figures import UNKNOWN
+from weighbridge.results.metrics import METRICS
 from weighbridge.results.percent import show_percent
 from weighbridge.results.record.trial import EntryVerdict
 from weighbridge.results.statistics import Ratio
@@ -117,7 +118,7 @@ def _line(result: TuningResult, entry: LedgerEntry) -> LedgerLine:
 
 def _change(effect: Effect) -> ObjectiveChange:
     ratio = effect.ratio
-    good = None if ratio is None else ratio.value if effect.metric == "throughput" else 1 / ratio.value
+    good = None if ratio is None else METRICS[effect.metric].gain(ratio.value)
     return ObjectiveChange(
         change=change_figure(effect),
         interval=interval_words(effect),

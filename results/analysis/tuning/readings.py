@@ -16,6 +16,7 @@ from pydantic import NonNegativeInt, PositiveFloat
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.contrast import workers_words
 from weighbridge.results.analysis.steps.visit import JudgedStep, Point
+from weighbridge.results.metrics import METRICS
 from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.trial import Trial, TuningRun
 from weighbridge.suites.tuning import Objective
@@ -130,9 +131,8 @@ def _figure(objective: Objective, visits: Mapping[int, JudgedStep | None]) -> tu
     point, why = _point(objective, workers, visit)
     if point is None or why:
         return None, why
-    if objective.of == "throughput":
-        return point.throughput_ops_s, ""
-    return (point.p90_ms, "") if point.p90_ms else (None, f"{_at(objective, workers)}: too few samples for a p90")
+    value, name = point.value(objective.of), METRICS.get_or_refuse(objective.of).name
+    return (value, "") if value else (None, f"{_at(objective, workers)}: too few samples for a {name}")
 
 
 def _within(objective: Objective, bound_ms: float, visits: Mapping[int, JudgedStep | None]) -> tuple[float | None, str]:
@@ -140,11 +140,12 @@ def _within(objective: Objective, bound_ms: float, visits: Mapping[int, JudgedSt
     found: list[float] = []
     for workers, visit in visits.items():
         point, why = _point(objective, workers, visit)
-        beyond = point is not None and point.p90_ms is not None and point.p90_ms > bound_ms
+        p90_ms = None if point is None else point.value("p90")
+        beyond = p90_ms is not None and p90_ms > bound_ms
         if why and not beyond:
             return None, why
-        if point is not None and point.p90_ms is not None and not beyond:
-            found.append(point.throughput_ops_s)
+        if point is not None and p90_ms is not None and not beyond:
+            found.append(point.ops_s)
     if found:
         return max(found), ""
     return None, f"{objective.workload}: p90 is known to be within {bound_ms:g} ms at none of its worker counts"
@@ -161,7 +162,7 @@ def _point(objective: Objective, workers: int, visit: JudgedStep | None) -> tupl
         return point, f"{at}: {note.splitlines()[0]}"
     if point is None:
         return None, f"{at}: no {objective.operation}"
-    return point, "" if point.throughput_ops_s > 0 else f"{at}: nothing succeeded"
+    return point, "" if point.ops_s > 0 else f"{at}: nothing succeeded"
 
 
 def _at(objective: Objective, workers: int) -> str:

@@ -17,6 +17,7 @@ from statistics import median
 from weighbridge.results.analysis.comparison import Effect, Verdict
 from weighbridge.results.analysis.tuning.readings import Reading
 from weighbridge.results.analysis.tuning.setting_words import EffectWords, about, arm_words, effect_words
+from weighbridge.results.metrics import METRICS, Metric
 from weighbridge.results.record.trial import Arm, Trial, TuningRun
 from weighbridge.results.statistics import (
     LEVEL,
@@ -111,7 +112,7 @@ def _entered(one: Pairs) -> float:
 
 
 def _bound(metric: str, bounds: Bounds) -> float:
-    return bounds.throughput_ratio if metric == "throughput" else bounds.p90_ratio
+    return METRICS[metric].bound_of(bounds)
 
 
 def _within(ratio: Ratio, bound: float) -> bool:
@@ -123,7 +124,7 @@ def _effect(run: TuningRun, one: Pairs, q: float | None, shown: int, tests: int)
     bound = _bound(objective.of, run.tuning.threshold)
     ratio, tested, logs = one.ratio, one.tested, one.logs
     enough = len(logs) >= REPEATS_FOR_A_CLAIM
-    verdict = _verdict(ratio, q, bound, more_is_better=objective.of == "throughput")
+    verdict = _verdict(ratio, q, bound, METRICS[objective.of])
     smallest = None
     if tested is not None:
         # What it takes to be shown beside those that are: Benjamini and Hochberg's level of the next rank.
@@ -168,7 +169,7 @@ def _effect(run: TuningRun, one: Pairs, q: float | None, shown: int, tests: int)
     )
 
 
-def _verdict(ratio: Ratio | None, q: float | None, bound: float, *, more_is_better: bool) -> Verdict:
+def _verdict(ratio: Ratio | None, q: float | None, bound: float, metric: Metric) -> Verdict:
     if ratio is None:
         return "not comparable"
     if ratio.repeats < REPEATS_FOR_A_CLAIM:
@@ -179,7 +180,7 @@ def _verdict(ratio: Ratio | None, q: float | None, bound: float, *, more_is_bett
         return "not shown"
     if ratio.either_way < bound:
         return "too small to matter"
-    return "better" if (ratio.value > 1) == more_is_better else "worse"
+    return "better" if metric.better_at(ratio.value) else "worse"
 
 
 def _median(values: Sequence[float | None]) -> float | None:
@@ -194,7 +195,7 @@ def _most(reasons: Sequence[str]) -> str:
 
 def gains(run: TuningRun, found: Mapping[int, Sequence[Reading]]) -> list[float]:
     """Logarithms of how many times better than the baseline each trial was, over all objectives; `found` by objective."""
-    signs = [1 if one.of == "throughput" else -1 for one in run.objectives]
+    signs = [1 if METRICS[one.of].better == "more" else -1 for one in run.objectives]
     by_trial: dict[int, list[float]] = {}
     for number, each in found.items():
         for one in each:

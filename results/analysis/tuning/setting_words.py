@@ -10,16 +10,15 @@ from weighbridge.results.analysis.comparison import Verdict
 from weighbridge.results.analysis.contrast import workers_words
 from weighbridge.results.analysis.kinds import requests_of
 from weighbridge.results.figures import show_ratio
-from weighbridge.results.metrics import MetricKey
+from weighbridge.results.metrics import METRICS, Metric
 from weighbridge.results.percent import TIMES
 from weighbridge.results.record.trial import Arm, TuningRun
 from weighbridge.results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, Ratio
 from weighbridge.suites.tuning import Objective, Setting, show_setting
 
-_WORDS: Final[dict[str, tuple[str, str, str]]] = {
-    "throughput": ("more", "fewer", "as many"),
-    "p90": ("longer", "shorter", "as long"),
-}
+_MORE: Final = ("more", "fewer", "as many")
+_LESS: Final = ("longer", "shorter", "as long")
+"""Words of changes of metrics of which more is better, and less."""
 _MANY: Final = 1000.0
 
 
@@ -61,23 +60,22 @@ def about(run: TuningRun, objective: Objective) -> str:
 
 def objective_words(run: TuningRun, objective: Objective) -> str:
     """`throughput of 64 kB reads at 16 workers`."""
-    return f"{objective.of} of {about(run, objective)} {_where(objective)}"
+    return f"{METRICS[objective.of].name} of {about(run, objective)} {_where(objective)}"
 
 
 def effect_words(told: EffectWords) -> str:
     """`radosgw.threads 512 → 64: 12 % more 64 kB reads at 16 workers (8 % to 16 % more), n = 6`."""
-    where = _where(told.objective)
+    where, metric = _where(told.objective), METRICS[told.objective.of]
+    of = "" if metric.better == "more" else f"{metric.name} of "
     if told.ratio is None:
-        subject = f"{told.about} {where}" if told.objective.of == "throughput" else f"p90 of {told.about} {where}"
-        return f"{told.name}: {subject} cannot be compared{f' ({told.why})' if told.why else ''}"
-    metric: MetricKey = told.objective.of
+        return f"{told.name}: {of}{told.about} {where} cannot be compared{f' ({told.why})' if told.why else ''}"
     ends = _ends(metric, told.ratio)
     counted = f"n = {told.ratio.repeats}"
     if told.verdict == "not shown":
-        kind = told.about if metric == "throughput" else f"the p90 of {told.about}"
+        kind = f"the {of}{told.about}" if of else told.about
         return f"{told.name}: no effect on {kind} {where} shown{_why(told)}{f': {ends}' if ends else ''}, {counted}"
     change = _change(metric, told.ratio.value)
-    text = f"{change} {told.about} {where}" if metric == "throughput" else f"p90 of {told.about} {where} {change}"
+    text = f"{of}{told.about} {where} {change}" if of else f"{change} {told.about} {where}"
     text = f"{told.name}: {text}{f' ({ends})' if ends else ''}"
     if told.verdict == "too small to matter":
         text += f", within the {(told.bound - 1) * 100:.3g} % that matter"
@@ -124,15 +122,15 @@ def _why(told: EffectWords) -> str:
     return f" (one of {one} would be, 8 times in 10)"
 
 
-def _change(metric: MetricKey, ratio: float) -> str:
-    more, fewer, alike = _WORDS[metric]
+def _change(metric: Metric, ratio: float) -> str:
+    more, fewer, alike = _MORE if metric.better == "more" else _LESS
     if ratio >= TIMES:
         times = f"over {_MANY:,.0f}" if ratio > _MANY else show_ratio(ratio).removesuffix("×")
         return f"{times} times {alike}"
     return f"{_digits(abs(ratio - 1) * 100)} % {more if ratio >= 1 else fewer}"
 
 
-def _ends(metric: MetricKey, ratio: Ratio) -> str:
+def _ends(metric: Metric, ratio: Ratio) -> str:
     """`8 % to 16 % more`, `3 % fewer to 8 % more`; nothing where there is no interval."""
     if ratio.low is None or ratio.high is None:
         return ""

@@ -45,9 +45,5 @@ def cost_ratio(arm: Arm, trials: Sequence[Trial], found: Mapping[int, float]) ->
 def _figure(visit: JudgedStep | None, tier: Tier) -> float | None:
     if visit is None or not visit.ranked:
         return None
-    known = [
-        figure
-        for point in visit.points.values()
-        if (figure := point.gateway_cpu_s_per_1000_ops if tier == "gateway" else point.storage_cpu_s_per_1000_ops)
-    ]
+    known = [figure for point in visit.points.values() if (figure := point.value(f"{tier}-cpu"))]
     return known[0] if known else None  # of all operations of the step, whichever tells it

@@ -12,6 +12,7 @@ from weighbridge.results.analysis.tuning.confirmation import Confirmation
 from weighbridge.results.analysis.tuning.ledger import Ledger, LedgerEntry
 from weighbridge.results.analysis.tuning.setting_words import objective_words
 from weighbridge.results.figures import show_figure
+from weighbridge.results.metrics import METRICS
 from weighbridge.results.percent import TIMES, show_percent
 from weighbridge.results.record.manifest import State
 from weighbridge.results.record.trial import Arm, Trial, TuningRun, Winner
@@ -173,12 +174,12 @@ def gain_words(effects: Sequence[Effect]) -> str:
 def change_words(effect: Effect) -> str:
     """`22 % more throughput`, `18 % shorter p90`; from three times on how many times."""
     if effect.ratio is None:
-        return f"an unknown {effect.metric}"
-    value = effect.ratio.value
+        return f"an unknown {METRICS[effect.metric].name}"
+    metric, value = METRICS[effect.metric], effect.ratio.value
     if value >= TIMES:
-        return f"{show_percent(value)} the {effect.metric}"
-    way = ("more", "less") if effect.metric == "throughput" else ("longer", "shorter")
-    return f"{show_percent(value, signed=False).lstrip('−')} {way[value < 1]} {effect.metric}"
+        return f"{show_percent(value)} the {metric.name}"
+    way = ("more", "less") if metric.better == "more" else ("longer", "shorter")
+    return f"{show_percent(value, signed=False).lstrip('−')} {way[value < 1]} {metric.name}"
 
 
 def could_be_shown(effect: Effect) -> str:
@@ -198,8 +199,7 @@ def value_words(effect: Effect) -> str:
     """`412 against 338 op/s`; empty where a figure is not known."""
     if effect.baseline_value is None or effect.subject_value is None:
         return ""
-    unit = "op/s" if effect.metric == "throughput" else "ms"
-    return f"{show_figure(effect.subject_value)} against {show_figure(effect.baseline_value)} {unit}"
+    return f"{show_figure(effect.subject_value)} against {show_figure(effect.baseline_value)} {METRICS[effect.metric].unit}"
 
 
 def _counted(number: int, noun: str) -> str:

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from fake_run import WORKLOADS, fake_run
+from made_rows import made_point, made_row
 from weighbridge.results import derive
 from weighbridge.results.analysis.agreement import Agreement, agreements, causes, sentences
 from weighbridge.results.analysis.findings import find
-from weighbridge.results.analysis.steps.interval import Interval
-from weighbridge.results.analysis.steps.summary import Point, Row
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.interval import Interval
 from weighbridge.results.report.agreement_table import agreement_csv, agreement_table, csv_head
 
 Given = Mapping[str, object]
@@ -20,8 +21,7 @@ Given = Mapping[str, object]
 
 def row(driver: str, rates: list[float], **more: object) -> Row:
     points = tuple(
-        Point(repeat=number, valid=True, throughput_ops_s=rate, total_ms=1.0, samples=1, errors=0)
-        for number, rate in enumerate(rates)
+        made_point(repeat=number, valid=True, throughput_ops_s=rate, samples=1, errors=0) for number, rate in enumerate(rates)
     )
     given: Given = {
         "layout": "swift",
@@ -38,7 +38,7 @@ def row(driver: str, rates: list[float], **more: object) -> Row:
         "valid": True,
         "points": points,
     }
-    return Row.model_validate({**given, **more})
+    return made_row(**{**given, **more})
 
 
 def both(locust_ops_s: float, cosbench_ops_s: float, locust: Given | None = None, cosbench: Given | None = None) -> Agreement:

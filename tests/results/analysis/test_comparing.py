@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from made_rows import made_point, made_row
 from weighbridge.results.analysis.comparing import compare, judge
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
 from weighbridge.results.analysis.contrast import Contrast, at_workers, over_all
 from weighbridge.results.analysis.findings import find, headline
-from weighbridge.results.analysis.steps.summary import Point, Row
+from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt, PairDoubt
 from weighbridge.results.export.effects import effects_csv
 from weighbridge.results.metrics import METRICS
@@ -31,7 +32,7 @@ def row(
     """A row of these repeats; latencies follow from the rates where none are given."""
     latencies = [1000 / rate for rate in rates] if p90s is None else list(p90s)
     points = tuple(
-        Point(repeat=number, valid=True, throughput_ops_s=rate, p90_ms=p90, total_ms=1.0, samples=1, errors=0)
+        made_point(repeat=number, valid=True, throughput_ops_s=rate, p90_ms=p90, samples=1, errors=0)
         for number, (rate, p90) in enumerate(zip(rates, latencies, strict=True))
     )
     given = {
@@ -47,7 +48,7 @@ def row(
         "valid": bool(points),
         "points": points,
     }
-    return Row.model_validate({**given, **more})
+    return made_row(**{**given, **more})
 
 
 def times(factor: float, values: Sequence[float] = FIVE) -> list[float]:
@@ -144,8 +145,7 @@ def test_a_single_repeat_has_a_ratio_and_nothing_else() -> None:
 
 def binned(layout: str, *bins: tuple[float, float | None]) -> Row:
     points = tuple(
-        {"repeat": number, "valid": True, "throughput_ops_s": 100.0 + number, "total_ms": 1.0, "samples": 1, "errors": 0}
-        | {"p90_in": {"low_ms": low, "high_ms": high}}
+        made_point(repeat=number, valid=True, throughput_ops_s=100.0 + number, p90_in={"low_ms": low, "high_ms": high})
         for number, (low, high) in enumerate(bins)
     )
     middle = {"low_ms": bins[len(bins) // 2][0], "high_ms": bins[len(bins) // 2][1]}
@@ -339,8 +339,15 @@ def test_hosts_that_differ_between_two_layouts_make_those_two_not_comparable_and
 def test_every_metric_that_is_known_is_compared_by_the_repeats_own_figures() -> None:
     def timed(layout: str, factor: float) -> Row:
         points = tuple(
-            {"repeat": number, "valid": True, "throughput_ops_s": 100.0, "p90_ms": 10.0, "total_ms": 1.0, "samples": 1, "errors": 0}
-            | {"p99_ms": 20.0 * factor * value, "max_ms": 90.0 * factor * value, "first_byte_ms": 4.0 * value}
+            made_point(
+                repeat=number,
+                valid=True,
+                throughput_ops_s=100.0,
+                p90_ms=10.0,
+                p99_ms=20.0 * factor * value,
+                max_ms=90.0 * factor * value,
+                first_byte_ms=4.0 * value,
+            )
             for number, value in enumerate(FIVE)
         )
         return row(layout, points=points, p90_ms=10.0, p99_ms=20.0 * factor, max_ms=91.0 * factor, first_byte_ms=4.0)
@@ -424,20 +431,33 @@ def test_at_most_6_in_100_runs_of_a_layout_against_itself_make_any_claim(repeats
     assert claims / 1000 <= 0.06
 
 
+class Figured(SimpleNamespace):
+    """Has figures without their records."""
+
+    def value(self, metric: str) -> float:
+        return float(getattr(self, metric))
+
+    def within(self, metric: str) -> None:
+        return None
+
+    @property
+    def ops_s(self) -> float:
+        return self.value("throughput")
+
+
 def arm(layout: str, workers: int, repeats: int, draw: random.Random) -> Any:
     """What a contrast reads of a row: there are thousands."""
     points = [
-        SimpleNamespace(repeat=number, throughput_ops_s=math.exp(draw.gauss(0, 0.05)), p90_ms=math.exp(draw.gauss(0, 0.05)))
+        Figured(repeat=number, throughput=math.exp(draw.gauss(0, 0.05)), p90=math.exp(draw.gauss(0, 0.05)))
         for number in range(repeats)
     ]
-    return SimpleNamespace(
+    return Figured(
         layout=layout,
         workers=workers,
         used=points,
         ranked=True,
-        throughput_ops_s=1.0,
-        p90_ms=1.0,
-        p90_in=None,
+        throughput=1.0,
+        p90=1.0,
         doubts=(),
         drift=None,
     )

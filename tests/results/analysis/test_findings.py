@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from made_rows import made_point, made_row
 from weighbridge.results.analysis.findings import Finding, find, headline, overall
-from weighbridge.results.analysis.steps.summary import Point, Row, summarize
+from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.doubt import Doubt
 from weighbridge.results.record.store import RunStore
 
@@ -14,8 +15,7 @@ def row(
     layout: str, workers: int, rates: Sequence[float], *, valid: bool = True, p90_ms: float | None = 20.0, **more: object
 ) -> Row:
     points = tuple(
-        Point(repeat=number, valid=valid, throughput_ops_s=rate, total_ms=1.0, samples=1, errors=0)
-        for number, rate in enumerate(rates)
+        made_point(repeat=number, valid=valid, throughput_ops_s=rate, samples=1, errors=0) for number, rate in enumerate(rates)
     )
     given: dict[str, object] = {
         "layout": layout,
@@ -30,7 +30,7 @@ def row(
         "valid": valid and bool(rates),
         "points": points,
     }
-    return Row.model_validate({**given, **more})
+    return made_row(**{**given, **more})
 
 
 FEW = " (a claim needs 5 repeats of each side)"

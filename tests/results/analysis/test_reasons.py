@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from made_rows import made_row
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.reasons import marks, reasons
 from weighbridge.results.analysis.steps.summary import Row
@@ -9,7 +10,7 @@ NONE = Comparison(baseline="a", subjects=("b",), effects=(), tests=0)
 
 
 def row(layout: str, workers: int, *doubts: Doubt, workload: str = "small", valid: bool = True, notes: tuple[str, ...] = ()) -> Row:
-    return Row(
+    return made_row(
         layout=layout, api="s3", workload=workload, operation="read", object_size_bytes=64_000, workers=workers, repeats=5,
         throughput_ops_s=100.0, valid=valid, steady=True, doubts=doubts, notes=notes,
     )  # fmt: skip

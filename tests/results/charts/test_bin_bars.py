@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from weighbridge.results.analysis.steps.interval import Interval
 from weighbridge.results.charts.by_workers import APART_PX, LEAST_PX, bin_ends, bin_marks, height_of, told_in_bins
 from weighbridge.results.charts.panels import Spot
 from weighbridge.results.charts.worker_data import WorkerPanel, WorkerPoint
+from weighbridge.results.interval import Interval
 
 
 def mark(layout: str, low_ms: float, high_ms: float | None, **more: Any) -> WorkerPoint:

@@ -59,7 +59,7 @@ def test_a_near_ceiling_stretches_the_scale_and_one_far_above_does_not() -> None
 
 def test_near_ceilings_are_lines_with_labels_and_far_ones_are_words_above_the_panel(run: RunStore, tmp_path: Path) -> None:
     source = charted(run)
-    largest = max(row.throughput_ops_s or 0 for row in source.rows if row.workload == "small-read")
+    largest = max(row.value("throughput") or 0 for row in source.rows if row.workload == "small-read")
     near, far = line(round(largest * 1.2)), [line(largest * 20, "network"), line(largest * 40, "network")]
     panel = throughput_panels(source.rows, source.findings, {"small-read-read-swift-locust": (near, *far)})[0]
     (chart,) = throughput_by_workers(source)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fake_run import WORKLOADS, fake_run
+from made_rows import changed
 from weighbridge.results.analysis.findings import find
 from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.charts.by_workers import latency_headline
@@ -133,13 +134,13 @@ def test_p90_of_each_repeat_is_a_dot(run: RunStore) -> None:
     rows = summarize(run.plan(), run.steps())
     panel = latency_panels(rows, find(rows))[0]
     ours = [row for row in rows if (row.workload, row.layout) == ("small-read", "swift")]
-    told = [(row.workers, point.repeat + 1, point.p90_ms) for row in ours for point in row.points]
+    told = [(row.workers, point.repeat + 1, point.value("p90")) for row in ours for point in row.points]
     assert [(dot.workers, dot.repeat, dot.value) for dot in panel.dots if dot.layout == "swift"] == told
 
 
 def test_a_p90_of_too_few_samples_has_no_mark_but_its_max_has(run: RunStore) -> None:
     known = summarize(run.plan(), run.steps())
-    rows = [row.model_copy(update={"p90_ms": None}) if (row.workload, row.workers) == ("large-read", 1) else row for row in known]
+    rows = [changed(row, p90_ms=None) if (row.workload, row.workers) == ("large-read", 1) else row for row in known]
     panel = latency_panels(rows, find(rows))[2]
     alone = next(mark for mark in panel.marks if mark.workers == 1)
     assert (alone.value, alone.stretch) == (None, None)

@@ -5,6 +5,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from fake_run import WORKLOADS, fake_run
+from made_rows import changed
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.validity import least_samples
 from weighbridge.results.export.latex_format import escape as escape_latex
@@ -41,10 +42,7 @@ def test_the_table_has_units_in_its_heads_and_a_line_for_each_row(data: RunData)
 def test_a_percentile_of_too_few_samples_says_how_many_it_needs(data: RunData) -> None:
     scarce = RunData(data.store.folder)
     scarce.rows = tuple(
-        row.model_copy(
-            update={"p90_ms": None, "points": tuple(one.model_copy(update={"samples": 3, "p90_ms": None}) for one in row.points)}
-        )
-        for row in data.rows
+        changed(row, p90_ms=None, points=tuple(changed(one, samples=3, p90_ms=None) for one in row.points)) for row in data.rows
     )
     table = summary_paper(scarce)
     heads = [column.title for column in table.columns]

@@ -51,7 +51,7 @@ def test_a_question_goes_over_all_runs(two: tuple[RunData, ...]) -> None:
     assert counts == ((two[1].manifest.run_id, 4), (two[0].manifest.run_id, 8))
     mean = "exp(avg(ln(throughput_ops_s)))"
     means = ask(f"select layout, {mean} from steps where workers = 4 group by layout order by layout", (two[0],))
-    assert dict(means.lines) == pytest.approx({row.layout: row.throughput_ops_s for row in two[0].rows if row.workers == 4})
+    assert dict(means.lines) == pytest.approx({row.layout: row.value("throughput") for row in two[0].rows if row.workers == 4})
 
 
 def test_what_is_unknown_is_null_and_counts_in_no_mean(two: tuple[RunData, ...]) -> None:

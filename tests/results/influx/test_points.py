@@ -52,7 +52,7 @@ def test_a_run_makes_nothing_but_the_measurements_tags_and_fields_that_are_named
         name: set(TAGS[name]) for name in TAGS if name != "weighbridge_live"
     }
     # No made-up driver tells when first bytes came, and no made-up machine what else it ran.
-    untold = {"first_byte_ms", "first_byte_at_least", "others_share"}
+    untold = {"first_byte_ms", "first_byte_at_least", "first_byte_p50_ms", "first_byte_p50_at_least", "others_share"}
     assert {name: fields for name, (_, fields) in seen.items()} == {name: {*FIELDS[name]} - untold for name in seen}
 
 
@@ -81,12 +81,13 @@ def test_the_points_of_a_step_are_the_figures_of_the_table(store: RunStore) -> N
     assert len(rows) == len(points) > 0
     for row, one in rows:
         fields = points[row.driver, row.workload, str(row.workers), one.repeat]
-        assert float(fields["throughput_ops_s"]) == one.throughput_ops_s
-        assert [fields.get(f"p{p}_ms") for p in (50, 90, 99)] == [v and repr(v) for v in (one.p50_ms, one.p90_ms, one.p99_ms)]
-        assert fields["samples"] == f"{one.samples}i"
+        assert float(fields["throughput_ops_s"]) == one.value("throughput")
+        assert [fields.get(f"p{p}_ms") for p in (50, 90, 99)] == [v and repr(v) for v in map(one.value, ("p50", "p90", "p99"))]
+        assert fields["samples"] == f"{one.count('samples')}i"
         assert fields["valid"] == f"{int(one.valid)}i"
         assert fields.get("steady") == (None if one.steady is None else f"{int(one.steady)}i")
-        for name, within in (("p50", one.p50_in), ("p90", one.p90_in), ("p99", one.p99_in)):
+        for name in ("p50", "p90", "p99"):
+            within = one.within(name)
             assert fields.get(f"{name}_low_ms") == (None if within is None else repr(within.low_ms))
 
 

@@ -83,8 +83,8 @@ def test_a_confirmation_of_a_bounded_objective_counts_only_worker_counts_that_ke
     assert effect.workers is None
     data = RunData(result.confirmation.folder)
     base = [row for row in data.rows if row.layout == "rgw-beast"]
-    assert {row.workers: (row.p90_ms or 0) <= 12 for row in base} == {8: True, 16: False}
-    at_8 = next(row.throughput_ops_s for row in base if row.workers == 8)
+    assert {row.workers: (row.value("p90") or 0) <= 12 for row in base} == {8: True, 16: False}
+    at_8 = next(row.value("throughput") for row in base if row.workers == 8)
     assert effect.baseline_value == pytest.approx(at_8, rel=0.05)
 
 

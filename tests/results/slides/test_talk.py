@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from fake_run import WORKLOADS, Spoilt, fake_run
+from made_rows import changed
 from weighbridge.results.analysis.comparison import Verdict
 from weighbridge.results.analysis.findings import headline
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, styles
@@ -137,12 +138,12 @@ def test_charts_have_the_figures_of_the_table(told: Evidence) -> None:
         rows = [row for row in told.rows if row.layout == layout and row.workload == "small-read"]
         (line,) = (one for one in lines.series if one.name == layout)
         (path,) = (one for one in paths.series if one.name == layout)
-        assert [spot.y for spot in line.spots] == [row.throughput_ops_s for row in rows]
+        assert [spot.y for spot in line.spots] == [row.value("throughput") for row in rows]
         assert [(spot.x, spot.y, spot.label) for spot in path.spots] == [
-            (row.throughput_ops_s, row.p90_ms, str(row.workers)) for row in rows
+            (row.value("throughput"), row.value("p90"), str(row.workers)) for row in rows
         ]
         assert [(spot.low, spot.high) for spot in line.spots] == [
-            (min(rates), max(rates)) for row in rows if (rates := [point.throughput_ops_s for point in row.used])
+            (min(rates), max(rates)) for row in rows if (rates := [point.value("throughput") for point in row.used])
         ]
         assert all(spot.high is not None and spot.high <= lines.up.high for spot in line.spots)
 
@@ -183,7 +184,7 @@ def test_a_repeat_that_is_not_valid_is_a_cross_without_a_line(tmp_path: Path) ->
 
 def test_too_few_samples_for_a_p90_leave_latency_without_a_slide_and_say_so(tmp_path: Path) -> None:
     told = evidence(fake_run(tmp_path, workloads=SHORT[2:], repeats=1))
-    deck = talk(told.model_copy(update={"rows": tuple(row.model_copy(update={"p90_ms": None}) for row in told.rows)}))
+    deck = talk(told.model_copy(update={"rows": tuple(changed(row, p90_ms=None) for row in told.rows)}))
     assert not [one for one in deck.slides if one.key.startswith("latency")]
     assert "too few samples" in slide(deck, "throughput").foot
 
@@ -342,7 +343,7 @@ def test_one_worker_count_alone_is_drawn_as_bars(tmp_path: Path) -> None:
     told = evidence(fake_run(tmp_path, workloads=workloads, repeats=2))
     one = slide(talk(told), "throughput")
     assert isinstance(one.chart, BarChart)
-    assert [(bar.name, bar.value) for bar in one.chart.bars] == [(row.layout, row.throughput_ops_s) for row in told.rows]
+    assert [(bar.name, bar.value) for bar in one.chart.bars] == [(row.layout, row.value("throughput")) for row in told.rows]
     assert one.title.endswith("at 8 workers")
 
 

@@ -17,7 +17,7 @@ def errors_by_workers(source: ChartSource) -> tuple[Figure, ...]:
         rows = list(group)
         lines = []
         for layout in dict.fromkeys(row.layout for row in rows):
-            mine = [(float(row.workers), float(row.errors or 0)) for row in rows if row.layout == layout]
+            mine = [(float(row.workers), float(row.count("errors") or 0)) for row in rows if row.layout == layout]
             xs, ys = zip(*mine, strict=True)
             lines.append(Trace(layout=layout, x=xs, y=ys))
         panel = Panel(
@@ -29,11 +29,11 @@ def errors_by_workers(source: ChartSource) -> tuple[Figure, ...]:
             labels=tuple(Label(layout=line.layout, x=line.x[-1], y=line.y[-1]) for line in lines),
         )
         panels.append(panel)
-    worst = max(source.rows, key=lambda row: row.errors or 0)
+    worst = max(source.rows, key=lambda row: row.count("errors") or 0)
     figure = Figure(
         name="errors-by-workers",
         title="Errors by workers",
-        finding=f"{worst.layout} made the most errors: {worst.errors} in one step",
+        finding=f"{worst.layout} made the most errors: {worst.count('errors')} in one step",
         caption="Requests that failed in the window.",
         panels=tuple(panels),
     )

@@ -191,6 +191,17 @@ def test_a_layout_that_is_not_there_is_told_where_the_file_names_it(tmp_path: Pa
     assert told.value.faults[0].text.strip() == "layout: rgw-beats"
 
 
+def test_an_objective_that_is_no_metric_to_compare_by_is_told_where_it_stands(tmp_path: Path) -> None:
+    text = Bed(tmp_path, objectives=[{"of": "p9", "workload": "read"}, {"of": "p50", "workload": "read"}]).text
+    with pytest.raises(DocumentError) as told:
+        preparation.ready(Document("t.yaml", text), tuning_files.load(_written(tmp_path, text))[1])
+    assert [fault.message.partition(" (")[0] for fault in told.value.faults if "metric" in fault.message] == [
+        "no metric 'p9' to compare by",
+        "no metric 'p50' to compare by",  # it is shown, and not compared
+    ]
+    assert "did you mean 'p99'" in str(told.value) or "did you mean 'p90'" in str(told.value)
+
+
 def test_the_course_knows_how_many_trials_there_are_at_the_least_and_the_most(tmp_path: Path) -> None:
     ready = Bed(tmp_path, parameters=parameters(speed=[2.0, 3.0], threads=[16], dummy=[1])).ready()
     course = Course(ready, attest=False)

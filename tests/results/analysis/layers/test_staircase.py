@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from made_rows import made_row
 from weighbridge.common.structure import Structure
 from weighbridge.results.analysis.layers.staircase import Staircase, doubts, gaps, percent, staircase_csv
 from weighbridge.results.analysis.layers.staircases import beside, doubted, staircases
@@ -60,7 +61,7 @@ def row(ops_s: float | None, workers: int = 8, **changes: Any) -> Row:
         "bandwidth_mb_s": ops_s,
         "valid": True,
     }
-    return Row.model_validate({**known, **changes})
+    return made_row(**{**known, **changes})
 
 
 def below(api: str, ops_s: float | None, **changes: Any) -> Row:

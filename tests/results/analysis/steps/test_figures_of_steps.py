@@ -56,10 +56,10 @@ def test_requests_that_failed_are_no_throughput_no_samples_and_no_bytes_and_are_
 ) -> None:
     row = row_of(failing(errors))
     (point,) = row.points
-    assert row.throughput_ops_s == point.throughput_ops_s == 400
-    assert row.bandwidth_mb_s == point.bandwidth_mb_s == 400
-    assert row.samples == point.samples == 8000
-    assert row.errors == point.errors == sum(errors.values())
+    assert row.value("throughput") == point.value("throughput") == 400
+    assert row.value("bandwidth") == point.value("bandwidth") == 400
+    assert row.count("samples") == point.count("samples") == 8000
+    assert row.count("errors") == point.count("errors") == sum(errors.values())
 
 
 def test_a_request_that_failed_makes_no_other_one_cheaper_or_faster() -> None:
@@ -67,29 +67,29 @@ def test_a_request_that_failed_makes_no_other_one_cheaper_or_faster() -> None:
     clean, spoilt = row_of(failing({}), use), row_of(failing({"http-503": 8000}), use)
     assert (clean.gateway_cpu_s_per_1000_ops, clean.storage_cpu_s_per_1000_ops) == (2.0, 1.0)
     assert (spoilt.gateway_cpu_s_per_1000_ops, spoilt.storage_cpu_s_per_1000_ops) == (2.0, 1.0)
-    assert (spoilt.mean_ms, spoilt.p50_ms, spoilt.p90_ms) == (clean.mean_ms, clean.p50_ms, clean.p90_ms)
+    assert [spoilt.value(one) for one in ("mean", "p50", "p90")] == [clean.value(one) for one in ("mean", "p50", "p90")]
 
 
 def test_rates_are_over_the_window_as_long_as_it_really_was_and_not_over_the_warm_up() -> None:
     measured = fake_measurement(workload="w", window_s=20.0)
     longer = measured.model_copy(update={"window_s": 20.4, "warmup_s": 7.0})
     row = row_of(longer)
-    assert row.throughput_ops_s == pytest.approx(8000 / 20.4)
-    assert row.bandwidth_mb_s == pytest.approx(8000 / 20.4)
+    assert row.value("throughput") == pytest.approx(8000 / 20.4)
+    assert row.value("bandwidth") == pytest.approx(8000 / 20.4)
 
 
 def test_each_repeat_keeps_its_own_number_and_its_own_figures() -> None:
     steps = [step_of(fake_measurement(workload="w", mean_ms=mean_ms), repeat=number) for number, mean_ms in enumerate((10, 20, 40))]
     (row,) = summarize(plan_of(repeats=3), steps)
-    assert [(point.repeat, point.throughput_ops_s) for point in row.points] == [(0, 400), (1, 200), (2, 100)]
+    assert [(point.repeat, point.value("throughput")) for point in row.points] == [(0, 400), (1, 200), (2, 100)]
 
 
 def test_failures_are_those_of_the_repeat_that_had_them_also_of_one_that_is_left_out() -> None:
     first = step_of(failing({"reset": 5}))
     second = step_of(failing({"timeout": 2000}), repeat=1).model_copy(update={"valid": False})
     (row,) = summarize(plan_of(repeats=2), [first, second])
-    assert [point.errors for point in row.points] == [5, 2000]
-    assert (row.errors, row.repeats, row.samples) == (2005, 1, 8000)
+    assert [point.count("errors") for point in row.points] == [5, 2000]
+    assert (row.count("errors"), row.repeats, row.count("samples")) == (2005, 1, 8000)
 
 
 def test_of_a_repeat_that_is_left_out_neither_latencies_nor_what_the_hosts_used_go_in() -> None:
@@ -98,10 +98,10 @@ def test_of_a_repeat_that_is_left_out_neither_latencies_nor_what_the_hosts_used_
     uses = {step.key: used(cpu_s, share) for step, cpu_s, share in zip(steps, (8.0, 80.0), (0.3, 0.9), strict=True)}
     (row,) = summarize(plan_of(repeats=2), steps, uses)
     (alone,) = summarize(plan_of(), steps[:1], uses)
-    assert row.gateway_cpu_s_per_1000_ops == alone.gateway_cpu_s_per_1000_ops == 1.0
+    assert row.value("gateway-cpu") == alone.gateway_cpu_s_per_1000_ops == 1.0
     assert row.resources == alone.resources
     assert [one.share for one in row.resources] == [0.3]
-    assert (row.mean_ms, row.p90_ms, row.max_ms) == (alone.mean_ms, alone.p90_ms, alone.max_ms)
+    assert [row.value(one) for one in ("mean", "p90", "max")] == [alone.value(one) for one in ("mean", "p90", "max")]
 
 
 def test_a_percentile_of_few_digits_is_not_above_the_exact_maximum() -> None:
@@ -122,7 +122,7 @@ def test_a_percentile_of_few_digits_is_not_above_the_exact_maximum() -> None:
     )
     assert Histogram.of(values).percentile_us(90) > 9_995
     row = row_of(fake_measurement(workload="w").model_copy(update={"tallies": (tally,), "seconds": ()}))
-    assert (row.p50_ms, row.p90_ms, row.max_ms) == (9.995, 9.995, 9.995)
+    assert (row.value("p50"), row.value("p90"), row.value("max")) == (9.995, 9.995, 9.995)
 
 
 @pytest.mark.parametrize("rate_per_s", [None, 400.0])

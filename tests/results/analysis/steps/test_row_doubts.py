@@ -165,12 +165,9 @@ def test_the_interval_of_a_lower_bound_has_no_upper_end() -> None:
     (tally,) = whole[0].tallies
     late = whole[0].model_copy(update={"tallies": (tally.model_copy(update=more),)})
     found = row([late, *whole[1:]])
-    spread = found.spread("max")
-    assert spread is not None
-    assert (spread.high, found.at_least) == (None, ("max",))
-    other = found.spread("p90")
-    assert other is not None
-    assert other.high is not None
+    assert found.figure("max").low is not None
+    assert (found.figure("max").high, found.lower_bounds) == (None, ("max",))
+    assert found.figure("p90").high is not None
 
 
 def test_percentiles_in_bins_do_not_escape_the_cpu_limit() -> None:
@@ -179,8 +176,8 @@ def test_percentiles_in_bins_do_not_escape_the_cpu_limit() -> None:
     def touched(limit: Throttled) -> set[str]:
         binned = [fake_measurement(workload="w", bins=True, seed=seed) for seed in range(REPEATS)]
         found = row(binned, {number: StepUse(throttled=(limit,)) for number in range(REPEATS)})
-        assert found.p90_ms is None
-        assert str(found.p90_in) == "(10, 20]"
+        assert found.value("p90") is None
+        assert str(found.within("p90")) == "(10, 20]"
         return {metric for one in found.doubts if one.what == "set by the CPU limit" for metric in one.metrics}
 
     assert touched(HELD) == {"p90", "p99", "max"}
@@ -194,7 +191,7 @@ def test_a_percentile_that_a_driver_tells_as_an_interval_does_not_escape_the_cpu
         fake_measurement(workload="w", window_s=20.0, mean_ms=14.5, spread=0.001, bins=True, seed=seed) for seed in range(REPEATS)
     ]
     found = row(measured, {number: StepUse(throttled=(held,)) for number in range(REPEATS)})
-    assert str(found.p90_in) == "(10, 20]"
+    assert str(found.within("p90")) == "(10, 20]"
     limited = [one for one in found.doubts if one.what == "set by the CPU limit"]
     assert {metric for one in limited for metric in one.metrics} - {"p99"} == metrics
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from fake_run import fake_run
+from made_rows import changed
 from weighbridge.results.analysis.steps.service_level import Served, Stop, most_within, path, served, stretches, telling_bound_ms
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.doubt import Doubt
@@ -76,7 +77,7 @@ def test_only_neighbours_that_count_are_joined() -> None:
 
 def test_a_figure_comes_with_that_of_each_repeat(tmp_path: Path) -> None:
     rows = [row for row in rows_of(tmp_path) if row.layout == "rgw-beast"]
-    bound_ms = (rows[0].p90_ms or 0) * 1.2
+    bound_ms = (rows[0].value("p90") or 0) * 1.2
     found = served("rgw-beast", rows, bound_ms)
     assert found.ops_s is not None
     assert found.low_ops_s is not None
@@ -109,14 +110,14 @@ def test_a_row_that_is_not_ranked_serves_nothing(tmp_path: Path) -> None:
 
 def test_what_was_not_measured_is_not_on_the_path(tmp_path: Path) -> None:
     rows = rows_of(tmp_path)
-    gone = Row(**{**dict(rows[0]), "points": (), "throughput_ops_s": None, "p90_ms": None, "valid": False})
+    gone = changed(rows[0], points=(), throughput_ops_s=None, p90_ms=None, valid=False)
     assert path([gone]) == ()
 
 
 def test_where_one_repeat_has_no_p90_the_others_make_neither_a_figure_nor_a_bin(tmp_path: Path) -> None:
     row = rows_of(tmp_path)[0]
-    lacking = (row.points[0].model_copy(update={"p90_ms": None}), *row.points[1:])
-    (one,) = path([row.model_copy(update={"p90_ms": None, "points": lacking})])
+    lacking = (changed(row.points[0], p90_ms=None), *row.points[1:])
+    (one,) = path([changed(row, p90_ms=None, points=lacking)])
     assert (one.p90_ms, one.low_ms, one.high_ms, one.joined) == (None, None, None, False)
 
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from made_rows import made_row
 from weighbridge.results.analysis.steps.spreads import show_spread, shown
-from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.metrics import Spread
+from weighbridge.results.metrics import MetricFigure
 
 
 @pytest.mark.parametrize(
@@ -19,18 +19,18 @@ from weighbridge.results.metrics import Spread
 def test_a_figure_has_half_of_its_interval_beside_it_or_the_ends_where_it_is_lopsided(
     value: float, low: float, high: float | None, told: str
 ) -> None:
-    assert show_spread(value, Spread(metric="throughput", low=low, high=high)) == told
+    assert show_spread(MetricFigure(value=value, low=low, high=high)) == told
 
 
 def test_one_repeat_has_no_spread() -> None:
-    assert show_spread(594.0, None) == "594"
-    assert show_spread(None, None) == "–"
+    assert show_spread(MetricFigure(value=594.0)) == "594"
+    assert show_spread(MetricFigure()) == "–"
 
 
 def test_a_percentile_of_few_samples_has_what_order_statistics_allow_and_a_lower_bound_its_sign() -> None:
-    row = Row(
+    row = made_row(
         layout="a", api="s3", workload="large", operation="write", object_size_bytes=8e6, workers=4, repeats=1, p90_ms=87.0,
-        p50_ms=40.0, max_ms=2000.0, spreads=(Spread(metric="p50", low=35, high=70), Spread(metric="p90", low=61, high=140)),
+        p50_ms=40.0, max_ms=2000.0, intervals={"p50": (35, 70), "p90": (61, 140)},
         at_least=("p50", "max"), valid=True,
     )  # fmt: skip
     assert shown(row, "p90") == "87.0 [61.0–140]"

@@ -6,12 +6,11 @@ import math
 
 import pytest
 
+from made_rows import changed, csv_of, made_row
 from made_up import fake_measurement
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.analysis.steps.use import StepUse
 from weighbridge.results.doubt import Doubt
-from weighbridge.results.export.summary_csv import COLUMNS, summary_csv
-from weighbridge.results.metrics import Spread
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import Pass, StepKey, StepResult
@@ -51,14 +50,14 @@ def test_over_repeats_percentiles_are_geometric_means_max_the_largest_and_mean_o
     ]
     assert row.repeats == len(tallies) == 2
     p90s = [Histogram.decode(tally.latency or "").percentile_us(90) / 1000 for tally, _ in tallies]
-    assert row.p90_ms == pytest.approx(math.prod(p90s) ** 0.5)
-    assert row.max_ms == max(tally.max_us or 0 for tally, _ in tallies) / 1000
-    assert row.mean_ms == pytest.approx(
+    assert row.value("p90") == pytest.approx(math.prod(p90s) ** 0.5)
+    assert row.value("max") == max(tally.max_us or 0 for tally, _ in tallies) / 1000
+    assert row.value("mean") == pytest.approx(
         sum(tally.sum_us or 0 for tally, _ in tallies) / sum(tally.count for tally, _ in tallies) / 1000
     )
-    assert row.throughput_ops_s == pytest.approx(math.prod(tally.count / window for tally, window in tallies) ** 0.5)
-    assert row.bandwidth_mb_s == pytest.approx(row.throughput_ops_s)
-    assert row.samples == sum(tally.count for tally, _ in tallies)
+    assert row.value("throughput") == pytest.approx(math.prod(tally.count / window for tally, window in tallies) ** 0.5)
+    assert row.value("bandwidth") == pytest.approx(row.value("throughput"))
+    assert row.count("samples") == sum(tally.count for tally, _ in tallies)
 
 
 def test_a_repeat_that_is_not_valid_is_left_out_and_said(run: RunStore) -> None:
@@ -66,7 +65,7 @@ def test_a_repeat_that_is_not_valid_is_left_out_and_said(run: RunStore) -> None:
     assert row.valid
     assert row.repeats == 1
     assert [point.valid for point in row.points] == [False, True]
-    assert row.throughput_ops_s == row.points[1].throughput_ops_s
+    assert row.value("throughput") == row.points[1].value("throughput")
     assert row.notes[0] == "1 of 2 repeats left out as not valid"
     assert any("http-503: 40" in note and note.startswith("repeat 1: ") for note in row.notes)
 
@@ -85,7 +84,7 @@ def test_what_was_not_measured_has_empty_cells_and_is_not_valid(run: RunStore) -
     row = rows_by(run)["swift", "large-read", 8]
     assert not row.valid
     assert row.notes == ("not measured",)
-    assert {row.throughput_ops_s, row.p50_ms, row.max_ms, row.samples, row.errors} == {None}
+    assert {row.value("throughput"), row.value("p50"), row.value("max"), row.count("samples"), row.count("errors")} == {None}
 
 
 def test_where_no_repeat_is_valid_figures_stay_but_the_row_is_not_valid() -> None:
@@ -94,7 +93,7 @@ def test_where_no_repeat_is_valid_figures_stay_but_the_row_is_not_valid() -> Non
     step = StepResult(key=key, measurement=fake_measurement(workload="w", window_s=2), valid=False, notes=("driver busy",), order=0)
     (row,) = summarize(plan_of(workload), [step])
     assert not row.valid
-    assert row.throughput_ops_s == 400
+    assert row.value("throughput") == 400
     assert row.notes == ("not valid", "driver busy")
 
 
@@ -110,11 +109,11 @@ def test_percentiles_of_too_few_samples_are_unknown_in_one_repeat_and_so_in_the_
         for repeat, window_s in enumerate((2.0, 0.2))
     ]
     (row,) = summarize(plan_of(workload, repeats=2), steps)
-    assert [point.samples for point in row.points] == [800, 80]
-    assert row.points[0].p99_ms is not None
-    assert row.points[1].p99_ms is None
-    assert row.p99_ms is None
-    assert row.p90_ms is not None
+    assert [point.count("samples") for point in row.points] == [800, 80]
+    assert row.points[0].value("p99") is not None
+    assert row.points[1].value("p99") is None
+    assert row.value("p99") is None
+    assert row.value("p90") is not None
 
 
 def test_a_percentile_of_few_samples_has_an_interval_beside_it_and_one_of_many_has_none() -> None:
@@ -122,23 +121,22 @@ def test_a_percentile_of_few_samples_has_an_interval_beside_it_and_one_of_many_h
     key = StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=0)
     measured = fake_measurement(workload="w", window_s=0.15)
     (row,) = summarize(plan_of(workload), [StepResult(key=key, measurement=measured, valid=True, order=0)])
-    assert (row.samples, row.p99_ms) == (60, None)
-    spread = row.spread("p90")
-    assert spread is not None
-    assert row.p90_ms is not None
-    assert spread.high is not None
-    assert spread.low < row.p90_ms < spread.high
+    assert (row.count("samples"), row.value("p99")) == (60, None)
+    found = row.figure("p90")
+    assert None not in (found.low, found.value, found.high)
+    assert (found.low or 0) < (found.value or 0) < (found.high or 0)
     many = fake_measurement(workload="w", window_s=2.0)
     (row,) = summarize(plan_of(workload), [StepResult(key=key, measurement=many, valid=True, order=0)])
-    assert row.p90_ms is not None
-    assert row.spread("p90") is None
+    assert row.value("p90") is not None
+    assert row.figure("p90").low is None
 
 
 def test_a_percentile_is_never_above_the_exact_maximum(run: RunStore) -> None:
     for row in rows_by(run).values():
         for point in row.points:
-            assert point.max_ms is not None
-            assert max(value for value in (point.p50_ms, point.p90_ms, point.p99_ms, 0.0) if value is not None) <= point.max_ms
+            assert point.value("max") is not None
+            known = [value for one in ("p50", "p90", "p99") if (value := point.value(one)) is not None]
+            assert max(known, default=0.0) <= point.value("max")
 
 
 def test_of_mixed_operations_each_has_a_row_and_only_bodies_have_bandwidth() -> None:
@@ -160,33 +158,31 @@ def test_cpu_seconds_are_for_1000_operations_of_all_kinds_that_succeeded_and_the
     steps = [StepResult(key=key, measurement=measured, valid=True, order=key.repeat) for key in keys]
     uses = {key: StepUse(gateway_cpu_s=cpu_s, storage_cpu_s=4.0) for key, cpu_s in zip(keys, (1.0, 2.0, 9.0), strict=True)}
     for row in summarize(plan_of(workload, repeats=3), steps, uses):
-        assert (row.gateway_cpu_s_per_1000_ops, row.storage_cpu_s_per_1000_ops) == pytest.approx(
-            (18 ** (1 / 3) / 2, 2.0)
-        )  # of 2000 operations
+        assert (row.value("gateway-cpu"), row.value("storage-cpu")) == pytest.approx((18 ** (1 / 3) / 2, 2.0))  # of 2000 operations
     for row in summarize(plan_of(workload, repeats=3), steps, {keys[0]: uses[keys[0]]}):
-        assert row.gateway_cpu_s_per_1000_ops is None
+        assert row.value("gateway-cpu") is None
         assert row.saturated is None
 
 
 def test_the_csv_names_lower_bounds_also_of_rows_that_are_not_ranked(run: RunStore) -> None:
-    row = summarize(run.plan(), run.steps())[0].model_copy(update={"steady": False, "at_least": ("p90", "max")})
-    (line,) = csv.DictReader(io.StringIO(summary_csv([row])))
+    row = changed(summarize(run.plan(), run.steps())[0], steady=False, at_least=("p90", "max"))
+    (line,) = csv.DictReader(io.StringIO(csv_of([row])))
     assert (line["ranked"], line["lower_bounds"]) == ("no", "p90; max")
 
 
 def test_the_csv_has_exactly_the_columns_of_the_study_and_empty_cells_for_unknown(run: RunStore) -> None:
-    text = summary_csv(summarize(run.plan(), run.steps()))
+    text = csv_of(summarize(run.plan(), run.steps()))
     lines = list(csv.DictReader(io.StringIO(text)))
     assert text.splitlines()[0] == (
-        "layout,api,driver,workload,operation,object_size_bytes,workers,repeats,throughput_ops_s,bandwidth_mb_s,"
-        "p50_ms,p90_ms,p99_ms,max_ms,first_byte_ms,mean_ms,"
-        "p50_low_ms,p50_high_ms,p90_low_ms,p90_high_ms,p99_low_ms,p99_high_ms,max_low_ms,max_high_ms,"
-        "samples,errors,gateway_cpu_s_per_1000_ops,storage_cpu_s_per_1000_ops,saturated,steady,valid,ranked,provisional,lower_bounds,"
+        "run,layout,twin_of,api,driver,layer,workload,operation,object_size_bytes,workers,repeats,throughput_ops_s,bandwidth_mb_s,"
+        "p50_ms,p90_ms,p99_ms,p99_9_ms,max_ms,first_byte_p50_ms,first_byte_ms,mean_ms,"
+        "samples,errors,gateway_cpu_s_per_1000_ops,storage_cpu_s_per_1000_ops,"
         "throughput_over_repeats_low_ops_s,throughput_over_repeats_high_ops_s,p90_over_repeats_low_ms,p90_over_repeats_high_ms,"
         "p99_over_repeats_low_ms,p99_over_repeats_high_ms,max_over_repeats_low_ms,max_over_repeats_high_ms,"
-        "first_byte_over_repeats_low_ms,first_byte_over_repeats_high_ms,doubts,notes"
+        "first_byte_over_repeats_low_ms,first_byte_over_repeats_high_ms,"
+        "p50_low_ms,p50_high_ms,p90_low_ms,p90_high_ms,p99_low_ms,p99_high_ms,p99_9_low_ms,p99_9_high_ms,max_low_ms,max_high_ms,"
+        "saturated,valid,steady,ranked,lower_bounds,provisional,doubts,notes"
     )
-    assert tuple(lines[0]) == COLUMNS
     absent = next(
         line for line in lines if line["workload"] == "large-read" and line["workers"] == "8" and line["layout"] == "swift"
     )
@@ -216,15 +212,15 @@ def binned_plan(repeats: int) -> ResolvedPlan:
 
 def test_percentiles_of_bins_are_intervals_and_no_figures() -> None:
     (row,) = summarize(binned_plan(1), binned_steps(14.5))
-    assert (row.p50_ms, row.p90_ms, row.p99_ms, row.max_ms) == (None, None, None, None)
-    assert [str(one) for one in (row.p50_in, row.p90_in, row.max_in)] == ["(10, 20]"] * 3
-    assert row.p99_in is None  # of 1379 samples: it needs 2000
-    assert row.mean_ms == 14.0
+    assert (row.value("p50"), row.value("p90"), row.value("p99"), row.value("max")) == (None, None, None, None)
+    assert [str(one) for one in (row.within("p50"), row.within("p90"), row.within("max"))] == ["(10, 20]"] * 3
+    assert row.within("p99") is None  # of 1379 samples: it needs 2000
+    assert row.value("mean") == 14.0
 
 
 def test_over_repeats_the_interval_is_of_the_median_and_that_of_the_max_the_highest() -> None:
     (row,) = summarize(binned_plan(3), binned_steps(14.5, 44.5, 24.5))
-    assert (str(row.p50_in), str(row.max_in)) == ("(20, 30]", "(40, 50]")
+    assert (str(row.within("p50")), str(row.within("max"))) == ("(20, 30]", "(40, 50]")
     (two,) = summarize(binned_plan(2), binned_steps(14.5, 24.5))
     assert str(two.p50_in) == "(15, 25]"
 
@@ -232,13 +228,13 @@ def test_over_repeats_the_interval_is_of_the_median_and_that_of_the_max_the_high
 def test_of_too_few_samples_in_one_repeat_there_is_no_interval_over_repeats() -> None:
     steps = [*binned_steps(14.5), *(step for step in binned_steps(14.5, 14.5, window_s=0.4) if step.key.repeat)]
     (row,) = summarize(binned_plan(2), steps)
-    assert [point.p90_in is None for point in row.points] == [False, True]
-    assert row.p90_in is None
-    assert str(row.max_in) == "(10, 20]"
+    assert [point.within("p90") is None for point in row.points] == [False, True]
+    assert row.within("p90") is None
+    assert str(row.within("max")) == "(10, 20]"
 
 
 def test_the_csv_has_the_ends_of_intervals_in_columns_of_their_own() -> None:
-    (line,) = csv.DictReader(io.StringIO(summary_csv(summarize(binned_plan(1), binned_steps(14.5)))))
+    (line,) = csv.DictReader(io.StringIO(csv_of(summarize(binned_plan(1), binned_steps(14.5)))))
     assert (line["p90_ms"], line["p90_low_ms"], line["p90_high_ms"]) == ("", "10", "20")
     assert (line["p99_low_ms"], line["max_low_ms"], line["max_high_ms"]) == ("", "10", "20")
     assert line["driver"] == "cosbench"
@@ -254,7 +250,7 @@ def test_intervals_stand_where_figures_do_in_the_table_and_are_sorted_by_their_u
 
 
 def test_the_csv_tells_first_bytes_intervals_over_repeats_and_what_is_in_doubt() -> None:
-    row = Row(
+    row = made_row(
         layout="a",
         api="s3",
         workload="small",
@@ -263,12 +259,12 @@ def test_the_csv_tells_first_bytes_intervals_over_repeats_and_what_is_in_doubt()
         workers=4,
         repeats=5,
         first_byte_ms=12.5,
-        spreads=(Spread(metric="first-byte", low=11, high=14),),
+        intervals={"first-byte": (11, 14)},
         doubts=(Doubt(what="set by the CPU limit", grade="grave", words="the quota ran out", metrics=("p90",)),),
         valid=True,
         steady=True,
     )
-    (line,) = csv.DictReader(io.StringIO(summary_csv([row])))
+    (line,) = csv.DictReader(io.StringIO(csv_of([row])))
     assert (line["first_byte_ms"], line["first_byte_over_repeats_low_ms"], line["first_byte_over_repeats_high_ms"]) == (
         "12.500",
         "11",

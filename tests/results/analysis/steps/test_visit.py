@@ -58,8 +58,8 @@ def test_what_was_not_valid_when_it_was_measured_is_not_judged_for_steadiness() 
 def test_a_histogram_that_cannot_be_read_spoils_its_own_step_and_leaves_no_percentile() -> None:
     found = visit(step_of(unreadable(fake_measurement())), place="steps.jsonl:7")
     point = found.points["read"]
-    assert (found.valid, point.valid, point.p50_ms, point.p90_ms) == (False, False, None, None)
-    assert point.throughput_ops_s == 400
+    assert (found.valid, point.valid, point.value("p50"), point.value("p90")) == (False, False, None, None)
+    assert point.value("throughput") == 400
     assert found.notes[0].startswith("steps.jsonl:7: latencies of read: a histogram cannot be decoded: ")
 
 
@@ -113,7 +113,7 @@ def test_of_a_step_that_was_measured_again_the_last_counts(runs: Path) -> None:
     run = fake_run(runs, workloads=ONE, repeats=1, telemetry=False)
     again = fake_measurement(mean_ms=40, window_s=3.0)
     run.append(step_of(again))
-    assert by_layout(run)["swift", 0].points["read"].throughput_ops_s == 100
+    assert by_layout(run)["swift", 0].points["read"].value("throughput") == 100
 
 
 def moving(measurement: Measurement) -> Measurement:
@@ -128,10 +128,10 @@ def test_repeats_that_were_not_steady_are_left_out_where_others_were_and_the_row
     plan = fake_run(runs, layouts=("swift",), workloads=ONE, repeats=2, telemetry=False).plan()
     steady, unsteady = fake_measurement(mean_ms=10), moving(fake_measurement(mean_ms=20))
     (mixed,) = summarize(plan, [step_of(unsteady), step_of(steady, repeat=1)])
-    assert (mixed.repeats, mixed.steady, mixed.ranked, mixed.throughput_ops_s) == (1, True, True, 400)
+    assert (mixed.repeats, mixed.steady, mixed.ranked, mixed.value("throughput")) == (1, True, True, 400)
     assert mixed.notes[0] == "1 of 2 repeats left out as not steady"
     (none,) = summarize(plan, [step_of(unsteady), step_of(unsteady, repeat=1)])
-    assert (none.repeats, none.valid, none.steady, none.ranked, none.throughput_ops_s) == (2, True, False, False, 200)
+    assert (none.repeats, none.valid, none.steady, none.ranked, none.value("throughput")) == (2, True, False, False, 200)
     assert none.notes[0] == "not steady"
     assert any(note.startswith("not steady: throughput falls by ") for note in none.notes)
     (unknown,) = summarize(plan, [step_of(steady), step_of(fake_measurement(window_s=3.0), repeat=1)])
@@ -149,12 +149,12 @@ def test_what_is_in_flight_at_the_end_is_a_lower_bound_of_the_maximum_and_of_per
 
     usual = visit(step_of(whole)).points["read"]
     late = visit(step_of(stalled(4, 500_000))).points["read"]
-    assert (usual.at_least, late.at_least) == ((), ("max",))
-    assert (late.max_ms, late.p90_ms) == (500, pytest.approx(usual.p90_ms, rel=0.01))
+    assert (usual.lower_bounds, late.lower_bounds) == ((), ("max",))
+    assert (late.value("max"), late.value("p90")) == (500, pytest.approx(usual.value("p90"), rel=0.01))
     # A fifth of all requests never ended: the 90th percentile is beyond all that did.
     most = visit(step_of(stalled(tally.count // 4, 500_000))).points["read"]
-    assert set(most.at_least) == {"p90", "p99", "max"}
-    assert most.p90_ms == pytest.approx(500, rel=0.002)
+    assert set(most.lower_bounds) == {"p90", "p99", "max"}
+    assert most.value("p90") == pytest.approx(500, rel=0.002)
     (row,) = summarize(plan, [step_of(stalled(4, 500_000))])
     assert [(one.what, one.metrics) for one in row.doubts if one.metrics] == [("lower bound", ("max",))]
 
@@ -174,16 +174,16 @@ def stalling(share: float) -> Measurement:
 def test_the_time_to_first_byte_is_a_lower_bound_where_requests_in_flight_could_move_it(share: float, bound: bool) -> None:
     measured = stalling(share)
     point = visit(step_of(measured)).points["read"]
-    assert ("first-byte" in point.at_least) == bound
+    assert (point.figure("first-byte").at_least) == bound
     usual_ms = Histogram.decode(measured.tallies[0].first_byte or "").percentile_us(90) / 1000
-    assert point.first_byte_ms is not None
+    assert point.value("first-byte") is not None
     # What is in flight may have had its first byte: its age is no lower bound of that.
-    assert point.first_byte_ms < usual_ms if bound else point.first_byte_ms == usual_ms
+    assert point.value("first-byte") < usual_ms if bound else point.value("first-byte") == usual_ms
 
 
 def test_where_far_more_are_in_flight_than_ended_nothing_is_known_of_the_time_to_first_byte() -> None:
     point = visit(step_of(stalling(10.0))).points["read"]
-    assert (point.first_byte_ms, "first-byte" in point.at_least) == (None, False)
+    assert (point.value("first-byte"), point.figure("first-byte").at_least) == (None, False)
 
 
 def test_a_gateway_that_stalls_leaves_the_time_to_first_byte_of_its_row_in_doubt(runs: Path) -> None:

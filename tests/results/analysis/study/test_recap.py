@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from weighbridge.results.analysis.steps.summary import Point, Row
+from made_rows import made_point, made_row
+from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.study.recap import Recap, change, recap_csv, recaps
 from weighbridge.results.charts.change_map import study_maps
 from weighbridge.results.charts.chart_theme import LIGHT, contrast
@@ -52,10 +53,9 @@ def row(layout: str, workload: str, values: list[float], *, workers: int = 16, v
     (one,) = (known for known in WORKLOADS if known.name == workload)
     (operation,) = one.operations
     points = tuple(
-        Point(repeat=number, valid=valid, throughput_ops_s=value, total_ms=1.0, samples=100, errors=0)
-        for number, value in enumerate(values)
+        made_point(repeat=number, valid=valid, throughput_ops_s=value, samples=100, errors=0) for number, value in enumerate(values)
     )
-    return Row(
+    return made_row(
         layout=layout,
         api="rados",
         driver="rados",

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from fake_run import fake_run
+from made_rows import made_point, made_row
 from weighbridge.common.errors import UsageError
 from weighbridge.results import derive
-from weighbridge.results.analysis.steps.summary import Point, Row
+from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.study.study import FILE, NOT_REPLAYED, StudyOutcome, StudyRun, outcome, published_lines, study_of
 from weighbridge.results.record.resolved import PlannedHardware, PlannedLayout, ResolvedPlan
 from weighbridge.results.record.store import write_whole
@@ -36,9 +37,9 @@ def rows_of(study: Study, plan: ResolvedPlan) -> list[Row]:
             for operation in workload.operations:
                 for workers in workload.workers:
                     value = 1000.0 * number + workers
-                    point = Point(repeat=0, valid=True, throughput_ops_s=value, total_ms=1.0, samples=100, errors=0)
+                    point = made_point(repeat=0, valid=True, throughput_ops_s=value, samples=100, errors=0)
                     found.append(
-                        Row(
+                        made_row(
                             layout=variant.name,
                             api="rados",
                             driver="rados",

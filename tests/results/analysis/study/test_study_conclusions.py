@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from made_rows import made_point, made_row
 from weighbridge.results.analysis.comparison import Comparison
-from weighbridge.results.analysis.steps.summary import Point, Row
+from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.study import study_conclusions
 from weighbridge.results.analysis.study.study_conclusions import Held, conclusions
 from weighbridge.results.doubt import Doubt, PairDoubt
@@ -27,7 +28,7 @@ def row(variant: str, workload: str, workers: int, throughput: float, **changed:
     scatter = changed.pop("scatter", SCATTER)
     size = changed.pop("size", 1e6)
     points = tuple(
-        Point(
+        made_point(
             repeat=number,
             valid=True,
             steady=True,
@@ -35,7 +36,6 @@ def row(variant: str, workload: str, workers: int, throughput: float, **changed:
             bandwidth_mb_s=throughput * part * size / 1e6,
             p90_ms=1000 * workers / (throughput * part),
             max_ms=3000 * workers / throughput,
-            total_ms=1.0,
             samples=1000,
             errors=0,
         )
@@ -57,7 +57,7 @@ def row(variant: str, workload: str, workers: int, throughput: float, **changed:
         "steady": True,
         "points": points,
     }
-    return Row(**{**known, **changed})
+    return made_row(**{**known, **changed})
 
 
 def study(*checks: dict[str, Any]) -> Study:

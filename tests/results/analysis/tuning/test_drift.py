@@ -36,7 +36,7 @@ def test_a_baseline_that_falls_by_3_percent_an_hour_is_told_so() -> None:
 def test_the_line_is_that_of_least_squares_with_students_p() -> None:
     rig = baselines(Rig(tuning_run(), level=lambda at_s: 1000 * 1.1 ** (at_s / 3600), scatter=0.03), 20)
     found = drift(rig)
-    logs = [math.log(visit.points["read"].throughput_ops_s) for visit in rig.visits.values()]
+    logs = [math.log(visit.points["read"].ops_s) for visit in rig.visits.values()]
     line = linregress([trial.started_s / 3600 for trial in rig.trials], logs)
     assert found.per_hour == pytest.approx(math.exp(line.slope))
     assert found.p == pytest.approx(line.pvalue)

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from fake_trials import THREADS, TRIAL_S, Rig, arm, tuning_run
+from made_rows import changed
 from weighbridge.results.analysis.tuning.ledger import Ledger, LedgerEntry, ledger
 from weighbridge.results.analysis.tuning.readings import NO_BASELINE
 from weighbridge.results.record.trial import Arm, TuningRun
@@ -328,7 +329,7 @@ def test_nothing_is_claimed_of_a_setting_of_which_one_objective_is_not_known() -
     rig = rounds(Rig(tuning_run(READ, P90), scatter=0.01), (FEW, 1.3))
     own = {key for key in rig.visits if key.layout == FEW.name}
     for key in own:
-        point = rig.visits[key].points["read"].model_copy(update={"p90_ms": None})
+        point = changed(rig.visits[key].points["read"], p90_ms=None)
         rig.visits[key] = rig.visits[key].model_copy(update={"points": {"read": point}})
     found = entry(rig)
     assert [effect.verdict for effect in found.effects] == ["better", "not comparable"]
@@ -508,3 +509,17 @@ def test_a_setting_that_does_20_percent_more_is_found_beside_fourteen_that_do_no
 def test_a_test_rig_gives_the_same_ledger_for_the_same_seed() -> None:
     assert screen(3, [1.0, 1.2], 0.04, 0.01)[0] == screen(3, [1.0, 1.2], 0.04, 0.01)[0]
     assert THREADS in screen(3, [1.0], 0.04, 0.01)[0].entries[0].name
+
+
+def test_any_metric_that_is_compared_can_be_an_objective_with_its_own_bound_and_words() -> None:
+    rig = Rig(tuning_run(Objective(of="max", workload="small-read")))
+    for number in range(6):
+        rig.visit(rig.baseline, round=number, max_ms=100.0)
+        rig.visit(FEW, round=number, max_ms=70.0)
+        rig.visit(MANY, round=number, max_ms=85.0)
+        rig.visit(rig.baseline, round=number, max_ms=100.0)
+    (few,), (many,) = entry(rig).effects, entry(rig, MANY).effects
+    assert (few.metric, few.verdict, few.subject_value, few.ratio and few.ratio.value) == ("max", "better", 70, pytest.approx(0.7))
+    assert "max of 64 kB reads at 16 workers 30 % shorter" in few.text
+    # 18 % less is within the 25 % that matter of a maximum.
+    assert many.verdict == "too small to matter"

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from made_up import BEYOND_US, BIN_US, binned
 from weighbridge.common.errors import InvalidMeasurement
-from weighbridge.results.analysis.steps.interval import Interval, highest, middle, percentile, show_latency, summed
+from weighbridge.results.interval import Interval, highest, middle, percentile, show_latency, summed
 from weighbridge.results.record.measurement import Bins
 from weighbridge.results.report.reference import study_2014
 

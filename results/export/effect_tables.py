@@ -1,18 +1,40 @@
-"""A tuning as data: its ledger, a line for each setting and objective, and its trials, a line for each trial and objective."""
+"""What was compared as data: a line for each effect of a comparison; of a tuning its ledger and its trials, by objective."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.tuning.ledger import LedgerEntry, Reading
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
+from weighbridge.results.doubt import doubt_text
 from weighbridge.results.export.data_table import DataColumn, DataTable, Kind, TableSchema, utc
+from weighbridge.results.metrics import compared
 from weighbridge.results.record.trial import Trial
 from weighbridge.results.statistics import Ratio
+
+
+class HasEffect(Protocol):
+    """What a line about an effect is made from."""
+
+    @property
+    def data(self) -> RunData:
+        """Its run."""
+
+    @property
+    def effect(self) -> Effect:
+        """The effect."""
+
+
+@dataclass(frozen=True)
+class EffectOfRun:
+    """One effect and its run."""
+
+    data: RunData
+    effect: Effect
 
 
 @dataclass(frozen=True)
@@ -50,12 +72,20 @@ def _entry(name: str, kind: Kind, about: str) -> DataColumn[ObjectiveOfRun]:
     return DataColumn(name, kind, about, lambda one: getattr(one.entry, name))
 
 
-def _effect(name: str, kind: Kind, about: str) -> DataColumn[ObjectiveOfRun]:
+def _effect(name: str, kind: Kind, about: str) -> DataColumn[HasEffect]:
     return DataColumn(name, kind, about, lambda one: getattr(one.effect, name))
 
 
-def _ratio(name: str, kind: Kind, about: str, of: str) -> DataColumn[ObjectiveOfRun]:
+def _ratio(name: str, kind: Kind, about: str, of: str) -> DataColumn[HasEffect]:
     return DataColumn(name, kind, about, lambda one: getattr(one.effect.ratio, of, None))
+
+
+_METRICS: Final = ", ".join(f"{one.key} ({one.better} is better)" for one in compared())
+_RUN: Final[DataColumn[HasEffect]] = DataColumn("run", "text", "Name of the run.", lambda one: one.data.manifest.run_id)
+_ENDS: Final = (
+    _ratio("ratio_low", "number", "Lower end of its 95 % interval, in a tuning over all looks.", "low"),
+    _ratio("ratio_high", "number", "Upper end of it.", "high"),
+)
 
 
 def _cpu(tier: str, end: str, about: str) -> DataColumn[ObjectiveOfRun]:
@@ -83,11 +113,48 @@ def _chosen(one: ObjectiveOfRun) -> bool | None:
     return None if winner is None else one.entry.arm.settings.items() <= winner.arm.settings.items()
 
 
+EFFECTS: Final[TableSchema[EffectOfRun]] = TableSchema(
+    "effects",
+    "A line for each metric, kind of requests and worker count of each layout against the first; workers unknown: over all.",
+    (
+        _RUN,
+        _effect("workload", "text", "Name of the workload in the suite."),
+        _effect("operation", "text", "What was done to objects."),
+        _effect("api", "text", "The interface that requests used."),
+        _effect("driver", "text", "What made the load."),
+        _effect("about", "text", "What the requests are called."),
+        _effect("workers", "whole", "Worker count; unknown for all of them together."),
+        _effect("metric", "text", f"{_METRICS}."),
+        _effect("baseline", "text", "The layout that is compared with."),
+        _effect("subject", "text", "The layout that is compared."),
+        _effect("baseline_value", "number", "Geometric mean of the baseline's repeats, in the metric’s unit."),
+        _effect("subject_value", "number", "The same of the subject."),
+        _ratio("ratio", "number", "How many times the baseline's the subject's figure is: of geometric means.", "value"),
+        *_ENDS,
+        _ratio("repeats", "whole", "Repeats of the side that has fewer.", "repeats"),
+        _effect("p", "number", "Of Welch's test on logarithms, two-sided."),
+        _effect("q", "number", "The same, corrected over all cells (Benjamini and Hochberg)."),
+        _effect("rank_p", "number", "Of the Mann-Whitney test, two-sided."),
+        _effect("delta", "number", "Cliff's delta, from -1 to 1."),
+        _effect("smallest", "number", "The smallest ratio above 1 that so many repeats would show 8 times in 10."),
+        _effect("noise", "number", "The noise floor of this machine, a ratio above 1; unknown without an A/A control."),
+        _effect("verdict", "text", "better, worse, too small to matter, not shown, provisional or not comparable."),
+        DataColumn(
+            "doubts",
+            "texts",
+            "What is in doubt of either side, the grade before it: grave (not comparable) or mild (provisional).",
+            lambda one: tuple(doubt_text(doubt) for doubt in one.effect.doubts),
+        ),
+        _effect("text", "text", "The verdict in one sentence."),
+    ),
+)
+
+
 LEDGER: Final[TableSchema[ObjectiveOfRun]] = TableSchema(
     "ledger",
     "Of a tuning: a line for each setting that was tried and each objective, the largest gain first; of other runs nothing.",
     (
-        DataColumn("run", "text", "Name of the run.", lambda one: one.data.manifest.run_id),
+        _RUN,
         DataColumn("tuning", "text", "Name of the tuning.", lambda one: one.result.run.tuning.name),
         DataColumn("arm", "text", "Name of the layout with the setting.", lambda one: one.entry.arm.name),
         _entry("name", "text", "The setting in words."),
@@ -96,13 +163,12 @@ LEDGER: Final[TableSchema[ObjectiveOfRun]] = TableSchema(
             "scope", "text", "What must be started anew: nothing, reload, restart, buckets or cluster.", lambda one: one.scope
         ),
         DataColumn("objective", "text", "What is to be better.", lambda one: one.result.called(one.number)),
-        DataColumn("metric", "text", "throughput (more is better) or p90 (less is better).", lambda one: one.effect.metric),
+        _effect("metric", "text", f"{_METRICS}."),
         _entry("trials", "whole", "Trials of the setting that count."),
-        _effect("baseline_value", "number", "Geometric mean of the baseline beside the trials: op/s of throughput, ms of p90."),
+        _effect("baseline_value", "number", "Geometric mean of the baseline beside the trials, in the metric’s unit."),
         _effect("subject_value", "number", "Geometric mean of the setting's trials."),
         _ratio("ratio", "number", "How many times the baseline beside it the setting's figure is: a geometric mean.", "value"),
-        _ratio("ratio_low", "number", "Lower end of its interval, 95 % over all looks.", "low"),
-        _ratio("ratio_high", "number", "Upper end of it.", "high"),
+        *_ENDS,
         _ratio("pairs", "whole", "Trials with a figure and a baseline beside it.", "repeats"),
         _effect("p", "number", "Of Student's t on logarithms, two-sided, times the number of looks."),
         _effect("q", "number", "The same, corrected over all tests of the ledger (Benjamini and Hochberg)."),
@@ -146,7 +212,7 @@ TRIALS: Final[TableSchema[TrialLine]] = TableSchema(
         DataColumn(
             "value",
             "number",
-            "The objective's figure: op/s of throughput, ms of p90.",
+            "The objective's figure, in its metric’s unit.",
             _of_reading("value"),
         ),
         DataColumn(
@@ -163,6 +229,11 @@ TRIALS: Final[TableSchema[TrialLine]] = TableSchema(
         ),
     ),
 )
+
+
+def effects_table(runs: Sequence[RunData]) -> DataTable:
+    """What was compared in these runs."""
+    return EFFECTS.fill(EffectOfRun(data, effect) for data in runs for effect in data.comparison.effects)
 
 
 def ledger_table(runs: Sequence[RunData]) -> DataTable:

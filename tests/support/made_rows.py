@@ -1,0 +1,49 @@
+"""Rows and points made up by the names of columns: `p90_ms=12.0`; `p90_in` is the bin that a metric lies in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.analysis.steps.visit import Point
+from weighbridge.results.export.csv_format import rounded_csv
+from weighbridge.results.export.run_tables import rows_table
+from weighbridge.results.metrics import METRICS, Figures, MetricFigure
+
+Of = TypeVar("Of", bound=Figures)
+
+
+def made_point(**given: Any) -> Point:
+    """A repeat of one sample without errors, unless they are given."""
+    return Point.model_validate(_by_metric({"samples": 1, "errors": 0, **given}))
+
+
+def made_row(**given: Any) -> Row:
+    """A row. `at_least` are the keys of the metrics that are lower bounds, `intervals` their 95 % intervals by key."""
+    return Row.model_validate(_by_metric(given))
+
+
+def changed(one: Of, **given: Any) -> Of:
+    """The same with some figures, or whatever else, changed; None: not known."""
+    fields = _by_metric(given, one.figures)
+    return type(one).model_validate({**dict(one), **fields})
+
+
+def _by_metric(given: Mapping[str, Any], before: Mapping[str, MetricFigure] | None = None) -> dict[str, Any]:
+    rest, found = dict(given), {key: one.model_dump() for key, one in (before or {}).items()}
+    for metric in METRICS.values():
+        for name, field in ((metric.column, "value"), (f"{metric.stem}_in", "within")):
+            if name in rest:
+                found[metric.key] = {**found.get(metric.key, {}), field: rest.pop(name)}
+    for key, (low, high) in rest.pop("intervals", {}).items():
+        found[key] = {**found.get(key, {}), "low": low, "high": high}
+    for key in rest.pop("at_least", ()):
+        found[key] = {**found.get(key, {}), "at_least": True}
+    figures = {key: MetricFigure.model_validate(one) for key, one in found.items()}
+    return {**rest, "figures": {key: one for key, one in figures.items() if one.known}}
+
+
+def csv_of(rows: Iterable[Row]) -> str:
+    """`summary.csv` of these rows."""
+    return rounded_csv(rows_table(rows, "run"))
