@@ -42,9 +42,23 @@ class Daemon:
 
 def start(daemons: Sequence[Daemon]) -> None:
     """Start daemons, all of one host in one go and the hosts at once. Raises CommandFailed."""
+    together([partial(group[0].host.start, [daemon.service for daemon in group]) for group in by_host(daemons)])
+
+
+def stop(daemons: Sequence[Daemon], *, timeout_s: float = 10) -> None:
+    """Stop daemons, those of one host in their order and the hosts at once; each is killed when it is there after `timeout_s`."""
+
+    def end(some: Sequence[Daemon]) -> None:
+        for one in some:
+            one.host.stop(one.service.name, timeout_s=timeout_s)
+
+    together([partial(end, group) for group in by_host(daemons)])
+
+
+def by_host(daemons: Sequence[Daemon]) -> list[list[Daemon]]:
+    """Daemons of each host, in their order; the hosts by name."""
     ordered = sorted(daemons, key=lambda daemon: daemon.host.name)
-    groups = [list(group) for _, group in groupby(ordered, key=lambda daemon: daemon.host.name)]
-    together([partial(group[0].host.start, [daemon.service for daemon in group]) for group in groups])
+    return [list(group) for _, group in groupby(ordered, key=lambda daemon: daemon.host.name)]
 
 
 @contextlib.contextmanager

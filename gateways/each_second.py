@@ -25,7 +25,7 @@ def tell(look: Callable[[], Mapping[str, float]], about: str, errors: tuple[type
             sys.stdout.write(json.dumps(look()) + "\n")
             sys.stdout.flush()
         except errors as error:
-            sys.stderr.write(f"{about}: {error!r}\n")
+            sys.stderr.write(f"{about}: {str(error) or repr(error)}\n")
             sys.stderr.flush()
         # Seconds that were missed are not made up for.
         due = max(due + EVERY_S, time.monotonic())

@@ -17,7 +17,7 @@ from weighbridge.topologies import attestation, ceilings
 from weighbridge.topologies.attestation import HostDisk, at_once, limited
 from weighbridge.topologies.ceilings import DiskRequest, HostCeiling
 from weighbridge.topologies.deployment import StatePlace
-from weighbridge.topologies.hardware import Disk, Hardware
+from weighbridge.topologies.hardware import Disk, Hardware, HostsRequest
 from weighbridge.topologies.hosts import Hosts
 
 Group = Literal["cpu", "disk", "disks", "network", "fabric"]
@@ -55,7 +55,8 @@ def bare(hardware: Hardware, place: StatePlace, say: Say) -> Iterator[Hosts]:
     # No gateway's programs are wanted: their root is this machine's own, or they are real.
     bare_image = RootImage(name="bare", suite="", packages=())
     names = list(hardware.hosts)
-    raise_hosts = hardware.of.prepared(hardware, bare_image, names, say, images=place.images, state=place.state, tools=True)
+    asked = HostsRequest(hardware, names, bare_image, images=place.images, state=place.state, tools=True)
+    raise_hosts = hardware.of.prepared(asked, say)
     label = f"baseline-{secrets.token_hex(3)}"
     folder = place.deployments / label
     with ExitStack() as stack:

@@ -27,7 +27,7 @@ from weighbridge.gateways.gateway import Gateway, Say, Standing
 from weighbridge.topologies.attestation import Attestation, AttestOptions
 from weighbridge.topologies.attestation import attest as attestation_of
 from weighbridge.topologies.conducting import Conducted, conduct, conducted_below
-from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.hardware import Hardware, HostsRequest
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.kept_logs import keep
 from weighbridge.topologies.loader import Planned
@@ -310,7 +310,8 @@ def _hosts_of(
 ) -> Callable[[str, Path], Hosts]:
     """What brings up the hosts; images are built here, so that this is not counted as time to come up."""
     image = gateway.releases[gateway.release]
-    return hardware.of.prepared(hardware, image, names, say, images=place.images, state=place.state, tools=tools)
+    asked = HostsRequest(hardware, names, image, images=place.images, state=place.state, tools=tools)
+    return hardware.of.prepared(asked, say)
 
 
 def conducted(place: StatePlace) -> tuple[Conducted, ...]:

@@ -16,8 +16,8 @@ from typing import ClassVar
 
 from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import Completed, Counters, Host, Service
-from weighbridge.gateways.gateway import RootImage, Say
-from weighbridge.topologies.hardware import Hardware, HostKind, HostSite
+from weighbridge.gateways.gateway import Say
+from weighbridge.topologies.hardware import Hardware, HostKind, HostSite, HostsRequest
 from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
 
 # A process that outlives the conductor would be a leftover: the kernel ends it with its parent.
@@ -149,19 +149,9 @@ class FakeKind(HostKind):
             for index, (name, spec) in enumerate(hardware.hosts.items())
         }
 
-    def prepared(
-        self,
-        hardware: Hardware,
-        image: RootImage,
-        names: Collection[str],
-        say: Say,
-        *,
-        images: Path,
-        state: Path,
-        tools: bool,
-    ) -> Callable[[str, Path], Hosts]:
+    def prepared(self, asked: HostsRequest, say: Say) -> Callable[[str, Path], Hosts]:
         """See HostKind. They are processes of this machine, which have its files."""
-        return lambda label, folder: self.made(label, hardware, folder, names)
+        return lambda label, folder: self.made(label, asked.hardware, folder, asked.names)
 
 
 FAKE = FakeKind()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -228,6 +228,22 @@ class HostSite:
     disks: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class HostsRequest:
+    """The hosts that a deployment wants of a hardware file."""
+
+    hardware: Hardware
+    names: Sequence[str]
+    image: RootImage
+    """What all but the clients run on; one without packages is this machine's own root."""
+    images: Path
+    """Where images are kept."""
+    state: Path
+    """For what must not survive a reboot."""
+    tools: bool
+    """With the programs that hosts are attested with."""
+
+
 class HostKind(ABC):
     """A kind of hosts: where they are, and how those of a deployment come up. Flags say what sets it apart, never its name."""
 
@@ -252,22 +268,11 @@ class HostKind(ABC):
         """Where the hosts would be, by name, for showing configuration files of a layout that is not up."""
 
     @abstractmethod
-    def prepared(
-        self,
-        hardware: Hardware,
-        image: RootImage,
-        names: Collection[str],
-        say: Say,
-        *,
-        images: Path,
-        state: Path,
-        tools: bool,
-    ) -> Callable[[str, Path], Hosts]:
-        """What brings up the hosts `names` of a deployment, given its label and a folder of its own.
+    def prepared(self, asked: HostsRequest, say: Say) -> Callable[[str, Path], Hosts]:
+        """What brings up the hosts of a deployment, given its label and a folder of its own.
 
-        `image` is what all but the clients run on; one without packages is this machine's own root. Images are kept in `images`
-        and built before this returns: that is no part of the time that hosts take. `state` is for what must not survive a reboot;
-        `tools`: with the programs that hosts are attested with. Both raise UsageError, MissingMeans, CommandFailed or TargetError.
+        Images are built before this returns: that is no part of the time that hosts take. Both raise UsageError, MissingMeans,
+        CommandFailed or TargetError.
         """
 
 

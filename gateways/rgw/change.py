@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
-from itertools import groupby
+from collections.abc import Iterator, Mapping, Sequence
 
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host
-from weighbridge.common.scope import Scope
+from weighbridge.common.scope import Scope, differing
 from weighbridge.gateways import daemon
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import Front
@@ -23,7 +21,6 @@ from weighbridge.gateways.rgw.effective import effective, read_as
 from weighbridge.gateways.rgw.files import Files
 from weighbridge.gateways.rgw.monitor import Ceph
 from weighbridge.gateways.rgw.running import RunningCluster, conf_of, front_files_of
-from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import OperationCheck, verify
 
 _STOP_WITHIN_S = 60.0
@@ -39,7 +36,7 @@ class CephChange:
     def __init__(self, running: RunningCluster, cluster: CephCluster, scope: Scope, say: Say) -> None:
         """Touches nothing. Raises UsageError when the gateway cannot become that one while it stands, or not in this scope."""
         _refuse_others(running.cluster, cluster)
-        scopes.refuse(scopes.differing(running.cluster.settings, cluster.settings), scope)
+        scopes.refuse(differing(running.cluster.settings, cluster.settings), scope)
         self.running = running
         self.cluster = cluster
         self.say = say
@@ -176,7 +173,7 @@ class CephChange:
         self._touched.update(self.stale)
         if self.front_stale and not self.front_reloads:
             self._stop_front()
-        _stop(daemons)
+        daemon.stop(daemons, timeout_s=_STOP_WITHIN_S)
         self._write(CONF)
         daemon.start(daemons)
         await_ports(self.running.client, daemons, self.say)
@@ -239,18 +236,6 @@ class CephChange:
 def _refuse_others(before: CephCluster, after: CephCluster) -> None:
     if (before.release, before.place) != (after.release, after.place):
         raise UsageError("a gateway that stands keeps its kind, release and placement; for others a new one is stood up")
-
-
-def _stop(daemons: Sequence[Daemon]) -> None:
-    """Stop daemons, the hosts at once."""
-
-    def stop(some: Sequence[Daemon]) -> None:
-        for one in some:
-            one.host.stop(one.service.name, timeout_s=_STOP_WITHIN_S)
-
-    ordered = sorted(daemons, key=lambda one: one.host.name)
-    calls: list[Callable[[], None]] = [partial(stop, list(some)) for _, some in groupby(ordered, key=lambda one: one.host.name)]
-    together(calls)
 
 
 def _alive(daemons: Sequence[Daemon]) -> bool:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from weighbridge.common.errors import UsageError
 from weighbridge.common.scope import SCOPES, Scope, widest
 from weighbridge.gateways.front import FRONTS
-
-if TYPE_CHECKING:
-    from weighbridge.gateways.rgw.settings import RgwSettings
 
 _RADOSGW: Final[Mapping[str, Scope]] = {
     "daemons": "cluster",
@@ -42,13 +39,6 @@ def scope(key: str) -> Scope:
     return "cluster"
 
 
-def differing(before: RgwSettings, after: RgwSettings) -> tuple[str, ...]:
-    """Dotted keys of the settings that differ, those that one of them lacks included."""
-    flat = [dict(_flat(one.model_dump(), "")) for one in (before, after)]
-    keys = dict.fromkeys((*flat[0], *flat[1]))
-    return tuple(key for key in keys if key not in flat[0] or key not in flat[1] or flat[0][key] != flat[1][key])
-
-
 def refuse(keys: Sequence[str], asked: Scope) -> None:
     """Raise UsageError when settings that differ need more than the scope that is asked for, or than anything that stands can do.
 
@@ -72,11 +62,3 @@ def _lies_below(one: Scope, other: Scope) -> bool:
 
 def _of_radosgw(key: str) -> bool:
     return key.startswith(("radosgw.", "options.client.")) and scope(key) != "buckets"
-
-
-def _flat(value: object, key: str) -> Iterator[tuple[str, object]]:
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _flat(inner, f"{key}.{name}" if key else str(name))
-    else:
-        yield key, value

@@ -7,13 +7,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
 from typing import TypedDict
 
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host
-from weighbridge.common.scope import SCOPES, Scope, widest
+from weighbridge.common.scope import SCOPES, Scope, differing, widest
 from weighbridge.gateways import daemon, program
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import Front
@@ -123,7 +122,7 @@ class SwiftChange:
         proxies = [one for one in self.affected if _is_proxy(one)]
         others = [one for one in self.affected if one not in fronts and one not in proxies]
         for some in (fronts, proxies, others):
-            together([partial(_stop, group) for group in _by_host(some)])
+            daemon.stop(some)
 
     def _write(self) -> None:
         """Give every affected daemon its file, also one that is there already: a change that failed may have left any."""
@@ -167,7 +166,7 @@ class SwiftChange:
 
     def _confirm(self) -> None:
         """Raise ServiceFailed when a daemon's file is not what was wanted, or a process that reads it is older than it."""
-        groups = _by_host(self.affected)
+        groups = daemon.by_host(self.affected)
         answers = together([partial(_processes, group[0].host, self._paths(group)) for group in groups])
         for group, answer in zip(groups, answers, strict=True):
             for one in group:
@@ -190,7 +189,7 @@ def fitting(stood: SwiftDeployment, gateway: Gateway, scope: Scope) -> SwiftClus
     now, cluster = stood.cluster, gateway.cluster
     if not isinstance(cluster, SwiftCluster) or (cluster.release, cluster.place) != (now.release, now.place):
         raise UsageError("what stands can have other settings, not another kind, release or placement", advice=_ANEW)
-    wanted = {key: scopes.scope(key) for key in scopes.changed(now.settings, cluster.settings)}
+    wanted = {key: scopes.scope(key) for key in differing(now.settings, cluster.settings)}
     beyond = [key for key, one in wanted.items() if one == "cluster"]
     if beyond:
         raise UsageError(f"Swift: {', '.join(beyond)} cannot be changed while it stands", advice=_ANEW)
@@ -229,16 +228,6 @@ def _key(one: Daemon) -> tuple[str, str]:
 
 def _is_proxy(one: Daemon) -> bool:
     return one.service.name.startswith("proxy-server")
-
-
-def _stop(daemons: Sequence[Daemon]) -> None:
-    for one in daemons:
-        one.host.stop(one.service.name)
-
-
-def _by_host(daemons: Sequence[Daemon]) -> list[list[Daemon]]:
-    ordered = sorted(daemons, key=lambda one: one.host.name)
-    return [list(group) for _, group in groupby(ordered, key=lambda one: one.host.name)]
 
 
 def _listed(daemons: Sequence[Daemon]) -> list[str]:

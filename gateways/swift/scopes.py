@@ -41,16 +41,3 @@ def scope(key: str) -> Scope:
     model = SwiftSettings.model_fields[head].annotation
     fields: Mapping[str, Any] = getattr(model, "model_fields", {})
     return "restart" if not rest or rest.partition(".")[0] in fields else "cluster"
-
-
-def changed(before: SwiftSettings, after: SwiftSettings) -> tuple[str, ...]:
-    """Dotted keys of the settings in which these differ."""
-    one, two = _flat(before.model_dump(), ""), _flat(after.model_dump(), "")
-    missing = object()
-    return tuple(key for key in {**one, **two} if one.get(key, missing) != two.get(key, missing))
-
-
-def _flat(value: object, key: str) -> dict[str, object]:
-    if not isinstance(value, dict):
-        return {key: value}
-    return {at: one for name, inner in value.items() for at, one in _flat(inner, f"{key}.{name}" if key else str(name)).items()}

@@ -64,14 +64,14 @@ def test_fastcgi_goes_to_the_responder_without_nocanon_and_with_authorization_an
     assert f'ProxyPass "/" "{socket}" retry=0 timeout=600 enablereuse=on flushpackets=on' in lines
     assert lines[lines.index("CGIPassAuth On") - 1] == '<Location "/">'
     assert "SetEnv ap_trust_cgilike_cl 1" in lines
-    responder = Apache(settings).files("10.0.0.2", TWO)[RESPONDER_CONF]
+    responder = Apache(settings, Behind()).files("10.0.0.2", TWO)[RESPONDER_CONF]
     assert "listen /run/weighbridge-responder.sock\norigin 10.0.0.2:8000\norigin 10.0.0.2:8001\nstats 10.0.0.2:9980\n" in responder
 
 
 def test_a_responder_on_a_port_is_found_there() -> None:
     settings = ApacheSettings.model_validate({"path": "fastcgi", "responder": {"socket": "tcp", "port": 9001}})
     assert any('"fcgi://127.0.0.1:9001/"' in line for line in text(settings))
-    assert Apache(settings).files("10.0.0.2", ONE)[RESPONDER_CONF].startswith("listen 127.0.0.1:9001\n")
+    assert Apache(settings, Behind()).files("10.0.0.2", ONE)[RESPONDER_CONF].startswith("listen 127.0.0.1:9001\n")
 
 
 def test_radosgw_with_fastcgi_is_asked_directly_and_no_responder_is_started(tmp_path: Path) -> None:

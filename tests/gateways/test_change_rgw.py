@@ -16,11 +16,10 @@ from test_bring_up import MON, NAMES, STORES
 
 from weighbridge.common.errors import ServiceFailed, UsageError, VerificationFailed
 from weighbridge.common.host import Host, Service
-from weighbridge.common.scope import Scope
+from weighbridge.common.scope import Scope, differing
 from weighbridge.gateways.gateway import Standing
 from weighbridge.gateways.null.null import Null, NullSettings
 from weighbridge.gateways.null.null import NullPlacement as NullPlace
-from weighbridge.gateways.rgw import scopes
 from weighbridge.gateways.rgw.effective import effective, read_as
 from weighbridge.gateways.rgw.rgw import Rgw
 from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
@@ -394,4 +393,4 @@ def test_each_setting_has_the_least_that_it_needs(key: str, scope: Scope) -> Non
 
 def test_settings_that_differ_are_told_by_their_keys_those_that_are_missing_too() -> None:
     one = RgwSettings.model_validate({"options": {"client": {"rgw_x": 1}}, "radosgw": {"threads": 3}})
-    assert scopes.differing(one, RgwSettings()) == ("radosgw.threads", "options.client.rgw_x")
+    assert differing(one, RgwSettings()) == ("radosgw.threads", "options.client.rgw_x")

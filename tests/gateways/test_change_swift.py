@@ -17,11 +17,10 @@ from stub_host import PORTS, StubHost
 
 from weighbridge.common.errors import ServiceFailed, UsageError, VerificationFailed
 from weighbridge.common.host import Host, Service
-from weighbridge.common.scope import SCOPES, Scope
+from weighbridge.common.scope import SCOPES, Scope, differing
 from weighbridge.gateways.gateway import Standing
 from weighbridge.gateways.null.null import Null, NullSettings
 from weighbridge.gateways.null.null import NullPlacement as NullPlace
-from weighbridge.gateways.swift import scopes
 from weighbridge.gateways.swift.ask_servers import silent
 from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
@@ -290,7 +289,7 @@ def test_the_scope_of_a_setting_is_what_hangs_on_it(key: str, scope: Scope) -> N
 
 def test_every_setting_has_a_scope_within_which_it_can_be_changed_or_is_of_the_cluster() -> None:
     other: Mapping[str, Any] = {"object": {"workers": 2, "tpool_threads": 4}, "options": {"proxy": {"app:x": {"a": 1}}}}
-    keys = scopes.changed(SwiftSettings(), SwiftSettings.model_validate(other))
+    keys = differing(SwiftSettings(), SwiftSettings.model_validate(other))
     assert keys == ("object.workers", "object.tpool_threads", "options.proxy.app:x.a")
     assert all(Swift.scope(key) in SCOPES for key in keys)
 

@@ -130,3 +130,12 @@ def test_quotas_have_a_short_period_unless_the_file_says_otherwise(tmp_path: Pat
 def test_hardware_goes_through_json_and_comes_back_the_same() -> None:
     hardware = loader.load_hardware(loader.shipped_hardware()["lab-small"])
     assert Hardware.model_validate_json(hardware.model_dump_json()) == hardware
+
+
+def test_a_kind_of_host_that_is_misspelt_is_told_where_it_is_with_what_was_meant(tmp_path: Path) -> None:
+    (tmp_path / "h.yaml").write_text("name: h\nkind: fakee\nhosts: {client-1: {}}\n")
+    with pytest.raises(DocumentError) as error:
+        loader.load_hardware(tmp_path / "h.yaml")
+    (fault,) = error.value.faults
+    assert (fault.line, fault.column) == (2, 7)
+    assert fault.message == "kind: no kind of host 'fakee' (did you mean 'fake'?)"

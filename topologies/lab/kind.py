@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import ClassVar
 
 from weighbridge.common.errors import CommandFailed
-from weighbridge.gateways.gateway import RootImage, Say
+from weighbridge.gateways.gateway import Say
 from weighbridge.topologies.attestation import IMAGE
-from weighbridge.topologies.hardware import Hardware, HostKind, HostSite
+from weighbridge.topologies.hardware import Hardware, HostKind, HostSite, HostsRequest
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab import network
@@ -28,22 +28,14 @@ class LabKind(HostKind):
             for index, (name, spec) in enumerate(hardware.hosts.items())
         }
 
-    def prepared(
-        self,
-        hardware: Hardware,
-        image: RootImage,
-        names: Collection[str],
-        say: Say,
-        *,
-        images: Path,
-        state: Path,
-        tools: bool,
-    ) -> Callable[[str, Path], Hosts]:
+    def prepared(self, asked: HostsRequest, say: Say) -> Callable[[str, Path], Hosts]:
         """See HostKind, and `lab.raise_lab`."""
-        root = ensure(image, say, store=images) if image.packages else Path("/")
-        roots = {name: root for name in names if name not in hardware.clients}
-        box = toolbox(images, say) if tools else None
-        return lambda label, folder: raise_lab(label, hardware, roots, say, folder=folder, names=names, state=state, tools=box)
+        root = ensure(asked.image, say, store=asked.images) if asked.image.packages else Path("/")
+        roots = {name: root for name in asked.names if name not in asked.hardware.clients}
+        box = toolbox(asked.images, say) if asked.tools else None
+        return lambda label, folder: raise_lab(
+            label, asked.hardware, roots, say, folder=folder, names=asked.names, state=asked.state, tools=box
+        )
 
 
 def toolbox(images: Path, say: Say) -> Path:

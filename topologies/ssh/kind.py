@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from weighbridge.gateways.gateway import RootImage, Say
-from weighbridge.topologies.hardware import Hardware, HostKind, HostSite
+from weighbridge.gateways.gateway import Say
+from weighbridge.topologies.hardware import Hardware, HostKind, HostSite, HostsRequest
 from weighbridge.topologies.hosts import Hosts
 
 
@@ -23,21 +23,13 @@ class SshKind(HostKind):
             for name, spec in hardware.hosts.items()
         }
 
-    def prepared(
-        self,
-        hardware: Hardware,
-        image: RootImage,
-        names: Collection[str],
-        say: Say,
-        *,
-        images: Path,
-        state: Path,
-        tools: bool,
-    ) -> Callable[[str, Path], Hosts]:
+    def prepared(self, asked: HostsRequest, say: Say) -> Callable[[str, Path], Hosts]:
         """See HostKind, and `raising.raise_ssh`."""
         from weighbridge.topologies.ssh.raising import raise_ssh  # noqa: PLC0415 - reading a hardware file wants no asyncssh
 
-        return lambda label, folder: raise_ssh(label, hardware, image, say, folder=folder, names=names, tools=tools)
+        return lambda label, folder: raise_ssh(
+            label, asked.hardware, asked.image, say, folder=folder, names=asked.names, tools=asked.tools
+        )
 
 
 SSH = SshKind()
