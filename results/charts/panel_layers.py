@@ -65,7 +65,9 @@ class PanelLayers:
             mark = {"type": "text", "align": "right", "baseline": "bottom", "dx": 70, "fontSize": NOTE_PX}
             encoding = {"x": {"value": "width"}, "y": {"value": -7}, "text": {"field": "text"}}
             drawn.append(_layer([row], {**mark, "color": self.look.muted}, encoding))
-        return drawn or [_layer([], {"type": "point"}, self._places("xy"))]
+        if not any("field" in layer["encoding"].get("x", {}) for layer in drawn):
+            drawn.append(_layer([], {"type": "point"}, self._places("xy")))  # axes are those of layers
+        return drawn
 
     def _mark(self, mark: Mark) -> list[dict[str, Any]]:
         kind = mark.kind
