@@ -5,10 +5,10 @@ blocks, two workloads at three worker counts, throughput and p90. Half of the sc
 cells share; p90 rises where throughput falls. What a machine may do besides is in REGIMES.
 
 The rule of a claim (`results.statistics`), which this holds against each: the interval lies beyond the practical bound, as
-a p-value `Welch.p_beyond(bound)`; all that a run tests is corrected together by Benjamini and Hochberg, of every metric and also
+a p-value `TTest.p_beyond(bound)`; all that a run tests is corrected together by Benjamini and Hochberg, of every metric and also
 what is over all worker counts; a claim has q <= 5 %. Correcting each metric by itself, with the point beyond the bound, makes 10 to
 14 % of runs claim something where one layout scatters by 3 % and the other by 20 %. Where the sides go up and down together from
-block to block (`results.analysis.blocks.together` >= 0.5 over all cells of the two) each block is compared by itself.
+block to block (`results.analysis.contrast.together` >= 0.5 over all cells of the two) each block is compared by itself.
 
 Columns, in per cent: runs of a layout against itself that claim any difference (at most 5 wanted); 95 % intervals of cells that
 hold the truth; where one cell differs by what another run said that it would show 8 times in 10, runs that show it (80 wanted), and
@@ -34,10 +34,8 @@ from typing import Final
 
 import numpy as np
 
-from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
-from weighbridge.results.analysis.across_runs.guard import Guarded
-from weighbridge.results.analysis.across_runs.run_scatter import RUNS
-from weighbridge.results.analysis.across_runs.runs_comparison import compare_runs, regressions
+from weighbridge.results.analysis.across_runs.guard import ComparedRun, Guarded
+from weighbridge.results.analysis.across_runs.runs_comparison import RUNS, compare_runs, regressions
 from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.steps.summary import Point, Row

@@ -22,8 +22,8 @@ from weighbridge.results.export.csv_format import csv_file, rounded_csv
 from weighbridge.results.export.effect_tables import ledger_table, trials_table
 from weighbridge.results.export.effects import effects_csv
 from weighbridge.results.export.run_tables import rows_table
+from weighbridge.results.record import write_whole
 from weighbridge.results.record.profile import read_profiles
-from weighbridge.results.record.store import write_whole
 from weighbridge.results.report.agreement_table import agreement_csv
 from weighbridge.results.report.profile_page import shown as profiles_shown
 from weighbridge.results.report.report import report

@@ -1,8 +1,9 @@
-"""Figures as people read them: three significant digits, thousands apart, a dash where nothing is known."""
+"""Figures and lists as people read them: three significant digits, thousands apart, a dash where nothing is known."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 UNKNOWN = "–"
 
@@ -36,3 +37,18 @@ def show_p(value: float | None) -> str:
     if value is None:
         return UNKNOWN
     return "< 0.0001" if value < 0.0001 else show_figure(value, 2)
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 worker`, `4 workers`."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def listed(words: Sequence[str], last: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
+
+
+def upper(text: str) -> str:
+    """The same with a capital letter at its beginning."""
+    return f"{text[:1].upper()}{text[1:]}"

@@ -18,8 +18,7 @@ from pydantic import NonNegativeFloat, model_validator
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.common.record import Record
 from weighbridge.results.figures import show_ms
-from weighbridge.results.record.histogram import rank_of
-from weighbridge.results.record.measurement import Bins
+from weighbridge.results.record import Bins, rank_of
 
 
 class Interval(Record):

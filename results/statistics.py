@@ -4,7 +4,7 @@ Throughputs and latencies of repeats differ by factors, not by sums, so they are
 Welch, Biometrika 34, 1947) keeps its coverage at 2 to 10 repeats, where bootstrap intervals of so few values are too narrow.
 
 The rule of a claim is one of intervals: a difference is claimed where the interval lies beyond the practical threshold on one
-side. `Welch.p_beyond` says the same as a p-value, so that all that a run tests is corrected together by `corrected`: a claim has
+side. `TTest.p_beyond` says the same as a p-value, so that all that a run tests is corrected together by `corrected`: a claim has
 q <= LEVEL. That is Benjamini and Yekutieli's interval at confidence 1 - LEVEL * claims / tests (J. Am. Stat. Assoc. 100, 2005)
 beyond the threshold. Two sides are equivalent where the 95 % interval lies within it, which is D. J. Schuirmann's two one-sided
 tests (J. Pharmacokinet. Biopharm. 15, 1987) at 2.5 %. How often either is said of what is not so: benchmarks/claims.py, table in
@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from statistics import fmean
 from typing import Annotated, Final
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
@@ -67,8 +68,13 @@ class Ratio(Record):
         return Ratio(value=1 / self.value, low=low, high=high, repeats=self.repeats)
 
 
-class Welch(Record):
-    """Two sets of logarithms: the difference of their means, its standard error, and Welch's degrees of freedom."""
+class TTest(Record):
+    """Student's test of logarithms: a difference, its standard error, and the degrees of freedom of that error.
+
+    Of two sets by `welch`, of one set of ratios by `one_sample`: p-values and intervals are those of
+    scipy.stats.ttest_ind(equal_var=False) and ttest_1samp. These tell no standard error, by which differences beyond a bound, the
+    common middle of worker counts and the scatter from run to run are tested.
+    """
 
     difference: float
     error: NonNegativeFloat
@@ -79,11 +85,7 @@ class Welch(Record):
     @property
     def p(self) -> float:
         """How often chance alone would make a difference at least as large, two-sided. Of sets without any spread 0 or 1."""
-        from scipy.special import stdtr  # noqa: PLC0415 - as the head of the file says
-
-        if self.error == 0:
-            return float(self.difference == 0)
-        return min(1.0, 2 * float(stdtr(self.freedom, -abs(self.difference) / self.error)))
+        return self.p_beyond()
 
     def p_beyond(self, bound: float = 1.0) -> float:
         """How often chance alone would put two sides that are `bound` apart at least so far beyond it, two-sided.
@@ -91,7 +93,7 @@ class Welch(Record):
         `bound` is a ratio from 1 up. At most a level exactly where the interval with confidence 1 - level lies beyond the bound, on
         one side of it; p where the bound is 1. Of sets without any spread 0 or 1. Raises ValueError for a bound below 1.
         """
-        from scipy.special import stdtr  # noqa: PLC0415 - as above
+        from scipy.special import stdtr  # noqa: PLC0415 - as the head of the file says
 
         beyond = abs(self.difference) - _log_bound(bound)
         if beyond <= 0 or self.error == 0:
@@ -106,8 +108,7 @@ class Welch(Record):
     def ratio_at(self, confidence: float) -> Ratio:
         """The difference as a ratio, with its interval at this confidence, which is above 0 and below 1."""
         reach = min(t_quantile((1 + confidence) / 2, self.freedom) * self.error if self.error else 0.0, FARTHEST)
-        ends = (math.exp(self.difference + way * reach) for way in (0, -1, 1))
-        value, low, high = ends
+        value, low, high = (math.exp(self.difference + way * reach) for way in (0, -1, 1))
         return Ratio(value=value, low=low, high=high, repeats=self.repeats)
 
     def smallest(self, level: float = LEVEL, bound: float = 1.0) -> float:
@@ -117,52 +118,26 @@ class Welch(Record):
         another run will find another: unlike in `smallest_ratio` both are in the figure, else it were true 6 to 7 times in 10.
         Raises ValueError for a level that is not above 0 and up to 1, or a bound below 1.
         """
-        if not 0 < level <= 1:
-            raise ValueError(f"no test at a level of {level}")
-        apart = _seen_again(round(self.freedom, 1), level) * self.error if self.error else 0.0
+        known = _level(level)
+        apart = _seen_again(round(self.freedom, 1), known) * self.error if self.error else 0.0
         return math.exp(min(_log_bound(bound) + apart, FARTHEST))
 
-
-class OneSample(Record):
-    """Logarithms of ratios that were each made by itself (of a trial to what is beside it): their mean and its standard error.
-
-    Student's test of one sample (Biometrika 6, 1908), with one degree of freedom less than there are values.
-    """
-
-    mean: float
-    error: NonNegativeFloat
-    repeats: Annotated[int, Field(ge=2)]
-
-    @property
-    def p(self) -> float:
-        """How often chance alone would make a mean at least as far from 0, two-sided. Of values without any spread 0 or 1."""
-        from scipy.special import stdtr  # noqa: PLC0415 - as the head of the file says
-
-        if self.error == 0:
-            return float(self.mean == 0)
-        return min(1.0, 2 * float(stdtr(self.repeats - 1, -abs(self.mean) / self.error)))
-
-    def ratio(self, confidence: float = CONFIDENCE) -> Ratio:
-        """The geometric mean of the ratios, with the interval that leaves 1 out where p is below 1 - confidence."""
-        reach = min(t_quantile((1 + confidence) / 2, self.repeats - 1) * self.error if self.error else 0.0, FARTHEST)
-        value, low, high = (math.exp(self.mean + way * reach) for way in (0, -1, 1))
-        return Ratio(value=value, low=low, high=high, repeats=self.repeats)
-
-    def smallest(self, level: float = LEVEL) -> float:
-        """The smallest ratio above 1 that so many values of such a spread show 8 times in 10, two-sided at this level.
+    def smallest_seen(self, level: float = LEVEL) -> float:
+        """The smallest ratio above 1 that is shown 8 times in 10, two-sided at this level, where the error is this for sure.
 
         By the noncentral t, as `smallest_ratio`. Raises ValueError for a level that is not above 0 and up to 1.
         """
-        if not 0 < level <= 1:
-            raise ValueError(f"no test at a level of {level}")
-        return math.exp(min(_beyond_chance(self.repeats - 1.0, level) * self.error, FARTHEST))
+        return math.exp(min(_beyond_chance(self.freedom, _level(level)) * self.error, FARTHEST))
 
 
-def one_sample(logs: Sequence[float]) -> OneSample:
-    """Student's test of logarithms of at least 2 ratios. Raises ValueError of fewer."""
+def one_sample(logs: Sequence[float]) -> TTest:
+    """Student's test (Biometrika 6, 1908) of logarithms of at least 2 ratios that were each made by itself, of a trial to what is
+    beside it: with one degree of freedom less than there are values. Raises ValueError of fewer than 2.
+    """
     if len(logs) < 2:
         raise ValueError("a set of one value has no spread")
-    return OneSample(mean=_mean(logs), error=math.sqrt(_variance(logs) / len(logs)), repeats=len(logs))
+    error = math.sqrt(_variance(logs) / len(logs))
+    return TTest(difference=fmean(logs), error=error, freedom=len(logs) - 1, repeats=len(logs))
 
 
 @lru_cache(maxsize=1024)
@@ -187,6 +162,12 @@ def _seen_again(freedom: float, level: float) -> float:
     return _least(lambda apart: float(nctdtr(freedom, apart * estimates, reach).mean()))
 
 
+def _level(level: float) -> float:
+    if not 0 < level <= 1:
+        raise ValueError(f"no test at a level of {level}")
+    return level
+
+
 def _log_bound(bound: float) -> float:
     if not 1 <= bound < math.inf:
         raise ValueError(f"{bound} is no practical threshold: a ratio from 1 up is wanted")
@@ -200,23 +181,15 @@ def signed_rank_p(logs: Sequence[float]) -> float:
     """
     if not logs:
         raise ValueError("at least one value is wanted")
-    apart = sorted((value for value in logs if value), key=abs)
+    apart = [value for value in logs if value]
     if not apart:
         return 1.0
-    if len({abs(value) for value in apart}) < len(apart):
-        return _signed_rank_p(tuple(apart))
-    # Only their order counts: by ranks, few patterns are asked for again and again.
-    return _signed_rank_p(tuple(math.copysign(rank, value) for rank, value in enumerate(apart, start=1)))
-
-
-@lru_cache(maxsize=4096)
-def _signed_rank_p(values: tuple[float, ...]) -> float:
     from scipy.stats import wilcoxon  # noqa: PLC0415 - as above
 
-    return min(1.0, float(wilcoxon(values).pvalue))
+    return min(1.0, float(wilcoxon(apart).pvalue))
 
 
-def welch(a: Sequence[float], b: Sequence[float]) -> Welch:
+def welch(a: Sequence[float], b: Sequence[float]) -> TTest:
     """Welch's comparison of two sets of at least 2 values, all above 0. Raises ValueError on others."""
     logs_a, logs_b = _logs(a), _logs(b)
     if min(len(a), len(b)) < 2:
@@ -227,8 +200,8 @@ def welch(a: Sequence[float], b: Sequence[float]) -> Welch:
         # As shares of their sum, so that tiny variances do not vanish when they are squared.
         share_a, share_b = part_a / (part_a + part_b), part_b / (part_a + part_b)
         freedom = 1 / (share_a**2 / (len(a) - 1) + share_b**2 / (len(b) - 1))
-    return Welch(
-        difference=_mean(logs_a) - _mean(logs_b),
+    return TTest(
+        difference=fmean(logs_a) - fmean(logs_b),
         error=math.sqrt(part_a + part_b),
         freedom=freedom,
         repeats=min(len(a), len(b)),
@@ -239,13 +212,13 @@ def ratio(a: Sequence[float], b: Sequence[float]) -> Ratio:
     """The ratio of two sets of repeats, all above 0. Raises ValueError on an empty one or one with values not above 0."""
     if min(len(a), len(b)) >= 2:
         return welch(a, b).ratio
-    return Ratio(value=math.exp(_mean(_logs(a)) - _mean(_logs(b))), repeats=max(1, min(len(a), len(b))))
+    return Ratio(value=math.exp(fmean(_logs(a)) - fmean(_logs(b))), repeats=max(1, min(len(a), len(b))))
 
 
 def geometric_mean(values: Sequence[float]) -> float:
     """The geometric mean, the only fair mean of ratios. Raises ValueError on an empty set or a value not above 0."""
     logs = _logs(values)
-    return values[0] if min(values) == max(values) else math.exp(_mean(logs))
+    return values[0] if min(values) == max(values) else math.exp(fmean(logs))
 
 
 @lru_cache(maxsize=1024)
@@ -261,16 +234,14 @@ def t_quantile(share: float, freedom: float) -> float:
 def smallest_ratio(spread: float, repeats: int, *, level: float = LEVEL, bound: float = 1.0) -> float:
     """The smallest ratio above 1 that is claimed 8 times in 10 where logarithms of repeats have this standard deviation for sure.
 
-    For planning; of a run that was made `Welch.smallest` tells it. By Welch's test of two sides with so many repeats and an equal
+    For planning; of a run that was made `TTest.smallest` tells it. By Welch's test of two sides with so many repeats and an equal
     spread. A claim takes the interval at confidence 1 - `level` beyond `bound`, the practical threshold as a ratio; where m
     comparisons are corrected together, the level of the first claim is LEVEL / m (`next_level`).
     Raises ValueError for fewer than 2 repeats, a spread below 0, a level that is not above 0 and up to 1, or a bound below 1.
     """
     if repeats < 2 or not 0 <= spread < math.inf:
         raise ValueError(f"no smallest ratio for {repeats} repeats with a spread of {spread}")
-    if not 0 < level <= 1:
-        raise ValueError(f"no test at a level of {level}")
-    return math.exp(min(_log_bound(bound) + _planned(repeats, level) * spread * math.sqrt(2 / repeats), FARTHEST))
+    return math.exp(min(_log_bound(bound) + _planned(repeats, _level(level)) * spread * math.sqrt(2 / repeats), FARTHEST))
 
 
 @lru_cache(maxsize=1024)
@@ -320,22 +291,12 @@ def rank_p_of(wins: int, of_a: int, of_b: int) -> float:
     """The same, exact, from the number of pairs in which a value of the first side is the higher, none being equal."""
     if not 0 <= wins <= of_a * of_b:
         raise ValueError(f"{wins} pairs of {of_a * of_b}")
-    ways = _ways(of_a, of_b)
-    tail = sum(ways[: min(wins, of_a * of_b - wins) + 1])
-    return min(1.0, 2 * tail / sum(ways))
+    from scipy.stats import mannwhitneyu  # noqa: PLC0415 - as above
 
-
-@lru_cache(maxsize=256)
-def _ways(of_a: int, of_b: int) -> tuple[int, ...]:
-    """In how many orders of two sides' values the first wins 0, 1, 2 ... pairs (H. B. Mann and D. R. Whitney 1947)."""
-    if of_a == 0 or of_b == 0:
-        return (1,)
-    counts = [0] * (of_a * of_b + 1)
-    # The highest of all is either of the first side, and wins against all of the second, or of the second, and wins none.
-    for shift, rest in ((of_b, _ways(of_a - 1, of_b)), (0, _ways(of_a, of_b - 1))):
-        for number, ways in enumerate(rest):
-            counts[number + shift] += ways
-    return tuple(counts)
+    # Any values with so many wins will do: some of the first side above all of the second, one within them, the others below.
+    above, within = divmod(wins, of_b)
+    first = [*[of_b] * above, within - 0.5, *[-1] * of_a][:of_a]
+    return float(mannwhitneyu(first, range(of_b), method="exact").pvalue)
 
 
 def cliffs_delta(a: Sequence[float], b: Sequence[float]) -> float:
@@ -355,11 +316,11 @@ def corrected(p_values: Sequence[float]) -> tuple[float, ...]:
     difference at most 5 % make a claim. Cells of a map share the machine and its drift, so they lean the same way if at all; for
     such the procedure holds as well (Benjamini and Yekutieli 2001).
     """
-    found, least = [1.0] * len(p_values), 1.0
-    for rank, number in sorted(enumerate(sorted(range(len(p_values)), key=p_values.__getitem__), start=1), reverse=True):
-        least = min(least, p_values[number] * len(p_values) / rank)
-        found[number] = least
-    return tuple(found)
+    if not p_values:
+        return ()
+    from scipy.stats import false_discovery_control  # noqa: PLC0415 - as above
+
+    return tuple(false_discovery_control(p_values).tolist())
 
 
 def next_level(tests: int, claims: int = 0) -> float:
@@ -378,10 +339,6 @@ def _logs(values: Sequence[float]) -> list[float]:
     return [math.log(value) for value in values]
 
 
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
 def _variance(values: Sequence[float]) -> float:
-    middle = _mean(values)
+    middle = fmean(values)
     return math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1)

@@ -15,7 +15,7 @@ from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.sameness import BOUNDS, FREE_BOUND, show
 from weighbridge.results.figures import UNKNOWN
-from weighbridge.results.record.attestation import Kind, Unit
+from weighbridge.results.record import Kind, Unit
 
 Group = Literal["cpu", "disk", "disks", "network", "fabric"]
 

@@ -15,15 +15,13 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import Final
 
-from weighbridge.results.analysis.blocks import TOGETHER, together
 from weighbridge.results.analysis.comparison import Comparison, Effect, NoiseFloor, Verdict
-from weighbridge.results.analysis.contrast import ALWAYS, Contrast, Pair, at_workers, comparable, figures, over_all
-from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
+from weighbridge.results.analysis.contrast import contrasts
 from weighbridge.results.analysis.noise import floor_of, floors, unused
-from weighbridge.results.analysis.sentence import Judged, sentence
+from weighbridge.results.analysis.sentence import sentence
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import PairDoubt, graves
-from weighbridge.results.metrics import compared
+from weighbridge.results.metrics import METRICS
 from weighbridge.results.statistics import LEVEL, corrected, next_level
 from weighbridge.suites import Bounds
 
@@ -49,10 +47,9 @@ def compare(
     sides = [(layouts[0], other) for other in layouts[1:]]
     made = contrasts(own, sides, between, in_blocks=True)
     rivals = contrasts(own, list(combinations(layouts[1:], 2)), between, in_blocks=True)
-    rivals = [one for one in rivals if one.workers is None and one.metric.key == "throughput"]
+    rivals = [one for one in rivals if one.workers is None and one.metric == "throughput"]
     judged, tests = judge([*made, *rivals], bounds or Bounds(), found)
-    names = subjects(own)
-    effects = tuple(effect(names[kind_of(one.contrast.baseline)], one) for one in judged)
+    effects = worded(judged)
     return Comparison(
         baseline=layouts[0],
         subjects=layouts[1:],
@@ -64,60 +61,16 @@ def compare(
     )
 
 
-def contrasts(
-    rows: Sequence[Row], sides: Sequence[tuple[str, str]], between: Sequence[PairDoubt] = (), *, in_blocks: bool = False
-) -> list[Contrast]:
-    """What is to be compared: of each kind of requests each two sides (baseline, subject) that have it, metric by metric.
-
-    `in_blocks`: repeats of the same number were measured in one block. Where two sides went up and down together from block to
-    block, each block is then compared by itself (`results.analysis.blocks`).
+def judge(found: Sequence[Effect], bounds: Bounds, noise: Sequence[NoiseFloor] = ()) -> tuple[tuple[Effect, ...], int]:
+    """The effects with their verdicts, in order, and of how many tests of cells. All cells are corrected together, whatever their
+    metric, and all that goes over all worker counts is, by itself.
     """
-    made = []
-    alike = _together(rows, sides) if in_blocks else frozenset()
-    kinds: dict[Kind, list[Row]] = {}
-    for row in rows:
-        kinds.setdefault(kind_of(row), []).append(row)
-    for cells in kinds.values():
-        by_layout = {name: {row.workers: row for row in cells if row.layout == name} for name in {row.layout for row in cells}}
-        for baseline, subject in sides:
-            base, sub = (by_layout.get(name, {}) for name in (baseline, subject))
-            pairs: list[Pair] = [(row, sub[workers]) for workers, row in base.items() if workers in sub]
-            by_block = (baseline, subject) in alike
-            for metric in compared() if pairs else ():
-                if metric.key not in ALWAYS and not any(row.value(metric.key) is not None for pair in pairs for row in pair):
-                    continue
-                each = [at_workers(metric, *pair, between, in_blocks=by_block) for pair in pairs]
-                made += [over_all(each, in_blocks=by_block), *each]
-    return made
-
-
-def _together(rows: Sequence[Row], sides: Sequence[tuple[str, str]]) -> frozenset[tuple[str, str]]:
-    """Which two sides go up and down together from block to block, over all their cells and metrics."""
-    by_name: dict[str, dict[tuple[Kind, int], Row]] = {}
-    for row in rows:
-        if comparable(row):
-            by_name.setdefault(row.layout, {})[kind_of(row), row.workers] = row
-    found = set()
-    for baseline, subject in sides:
-        base, sub = by_name.get(baseline, {}), by_name.get(subject, {})
-        cells = []
-        for one, other in ((sub[place], row) for place, row in base.items() if place in sub):
-            for metric in compared():
-                of_sub, of_base = figures(one, metric), figures(other, metric)
-                both = [repeat for repeat in of_sub if repeat in of_base]
-                cells.append(([of_sub[repeat] for repeat in both], [of_base[repeat] for repeat in both]))
-        if together(cells) >= TOGETHER:
-            found.add((baseline, subject))
-    return frozenset(found)
-
-
-def judge(found: Sequence[Contrast], bounds: Bounds, noise: Sequence[NoiseFloor] = ()) -> tuple[tuple[Judged, ...], int]:
-    """The verdicts, in order, and of how many tests of cells. All cells are corrected together, whatever their metric, and all that
-    goes over all worker counts is, by itself.
-    """
-    beyond = [_beyond(one, one.metric.bound_of(bounds)) for one in found]
+    bounded = [
+        one.model_copy(update={"bound": METRICS[one.metric].bound_of(bounds), "noise": floor_of(noise, one)}) for one in found
+    ]
+    beyond = [_beyond(one) for one in bounded]
     families: dict[bool, list[int]] = {True: [], False: []}
-    for number, (one, p) in enumerate(zip(found, beyond, strict=True)):
+    for number, (one, p) in enumerate(zip(bounded, beyond, strict=True)):
         if p is not None:
             families[one.workers is None].append(number)
     q_of: dict[int, float] = {}
@@ -127,66 +80,35 @@ def judge(found: Sequence[Contrast], bounds: Bounds, noise: Sequence[NoiseFloor]
         q_of |= zip(members, q_values, strict=True)
         levels[family] = next_level(len(members), sum(q <= LEVEL for q in q_values)) if members else LEVEL
     judged = []
-    for number, one in enumerate(found):
-        bound, floor, q = one.metric.bound_of(bounds), floor_of(noise, one), q_of.get(number)
-        judged.append(
-            Judged(
-                contrast=one,
-                q=q,
-                bound=bound,
-                noise=floor,
-                tests=len(families[one.workers is None]),
-                verdict=verdict(one, q, bound, floor),
-                smallest=None if one.welch is None else one.welch.smallest(levels[one.workers is None], bound * one.drift),
-            )
-        )
+    for number, one in enumerate(bounded):
+        family, tested = one.workers is None, one.tested
+        smallest = None if tested is None else tested.smallest(levels[family], one.bound * one.drift)
+        made = one.model_copy(update={"q": q_of.get(number), "tests": len(families[family]), "smallest": smallest})
+        judged.append(made.model_copy(update={"verdict": verdict(made)}))
     return tuple(judged), len(families[False])
 
 
-def _beyond(one: Contrast, bound: float) -> float | None:
-    """How often chance would put a contrast so far beyond the threshold; of latencies in bins, so far from being equal."""
-    return one.p if one.welch is None else one.welch.p_beyond(bound * one.drift)
+def worded(effects: Sequence[Effect]) -> tuple[Effect, ...]:
+    """Judged effects of two rows each, with their sentences."""
+    return tuple(one.model_copy(update={"text": sentence(one)}) for one in effects)
 
 
-def verdict(one: Contrast, q: float | None, bound: float, noise: float | None) -> Verdict:
-    """What may be said of a contrast with its corrected p-value, the practical threshold and the noise floor, both as ratios."""
+def _beyond(one: Effect) -> float | None:
+    """How often chance would put an effect so far beyond the threshold; of latencies in bins, so far from being equal."""
+    return one.p if one.tested is None else one.tested.p_beyond(one.bound * one.drift)
+
+
+def verdict(one: Effect) -> Verdict:
+    """What may be said of an effect with its corrected p-value, the practical threshold and the noise floor."""
     if one.ratio is None or graves(one.doubts):
         return "not comparable"
     if one.doubts:
         return "provisional"
-    if one.bins is not None and (one.bins[0].touches(one.bins[1]) or one.least < bound):
+    if one.bins is not None and (one.bins[0].touches(one.bins[1]) or one.least < one.bound):
         return "not shown"
-    if q is not None and q <= LEVEL and (noise is None or one.least > noise):
-        return "better" if one.metric.better_at(one.ratio.value) else "worse"
+    if one.q is not None and one.q <= LEVEL and (one.noise is None or one.least > one.noise):
+        return "better" if METRICS[one.metric].better_at(one.ratio.value) else "worse"
     low, high = one.ratio.low, one.ratio.high
-    if one.bins is None and low is not None and high is not None and one.drift / bound < low and high < bound / one.drift:
+    if one.bins is None and low is not None and high is not None and one.drift / one.bound < low and high < one.bound / one.drift:
         return "too small to matter"
     return "not shown"
-
-
-def effect(about: str, judged: Judged) -> Effect:
-    """The record of a verdict."""
-    one = judged.contrast
-    return Effect(
-        workload=one.baseline.workload,
-        operation=one.baseline.operation,
-        api=one.baseline.api,
-        driver=one.baseline.driver,
-        about=about,
-        workers=one.workers,
-        metric=one.metric.key,
-        baseline=one.baseline.layout,
-        subject=one.subject.layout,
-        baseline_value=one.values[0],
-        subject_value=one.values[1],
-        ratio=one.ratio,
-        p=one.p,
-        q=judged.q,
-        rank_p=one.rank_p,
-        delta=one.delta,
-        smallest=judged.smallest,
-        noise=judged.noise,
-        verdict=judged.verdict,
-        doubts=one.doubts,
-        text=sentence(about, judged),
-    )

@@ -1,6 +1,7 @@
 """The records of a comparison: one cell for each metric, kind of requests and worker count, of one side against a baseline.
 
-`results.analysis.comparing` makes them of the tables of one run or of two; tables, maps, slides and exports read them.
+`results.analysis.contrast` measures them, of the tables of one run or of two, and `results.analysis.comparing` judges them; tables,
+maps, slides and exports read them.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from typing import Annotated, Literal
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from weighbridge.common.record import Record
+from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt
 from weighbridge.results.figures import show_ratio
+from weighbridge.results.interval import Interval
 from weighbridge.results.metrics import METRICS, MetricKey
-from weighbridge.results.statistics import Ratio
+from weighbridge.results.statistics import Ratio, TTest
 from weighbridge.suites import DEFAULT_DRIVER, Api, DriverName, Operation
 
 Verdict = Literal["better", "worse", "too small to matter", "not shown", "provisional", "not comparable"]
@@ -61,11 +64,54 @@ class Effect(Record):
     """The smallest ratio above 1 that so many repeats of such a spread show 8 times in 10; None where no spread is known."""
     noise: PositiveFloat | None = None
     """The rig's noise floor for this metric, as a ratio above 1; None where no A/A trial was made."""
-    verdict: Verdict
+    verdict: Verdict = "not shown"
+    """Until it is judged (`results.analysis.comparing.judge`) no difference is."""
     doubts: tuple[Doubt, ...] = ()
     """What there is to doubt of either side, the grave first."""
-    text: str
+    text: str = ""
     """The verdict in one sentence of plain words."""
+
+    # What it was judged and worded by, which is no part of what is exported.
+    sides: tuple[Row, Row] | None = Field(default=None, exclude=True, repr=False)
+    """Baseline and subject; over all worker counts, those of the highest that can be compared. None of a tuning's."""
+    tested: TTest | None = Field(default=None, exclude=True)
+    """None of latencies in bins, and where a side has one repeat."""
+    by_count: tuple[tuple[int, float], ...] = Field(default=(), exclude=True)
+    """Over all worker counts: each that could be compared, and its ratio."""
+    lacking: tuple[int, ...] = Field(default=(), exclude=True)
+    """Over all worker counts: those that could not be compared."""
+    reasons: str = Field(default="", exclude=True)
+    """Why there is no ratio."""
+    drift: float = Field(default=1.0, exclude=True)
+    """By how much at most the ratio may be off for drifts within windows that are not ruled out, as a ratio from 1 up."""
+    bound: float = Field(default=1.0, exclude=True)
+    """The practical threshold, as a ratio."""
+    tests: NonNegativeInt = Field(default=0, exclude=True)
+    """How many were corrected together with it."""
+
+    @property
+    def rows(self) -> tuple[Row, Row]:
+        """Its sides. Raises ValueError of one that has none."""
+        if self.sides is None:
+            raise ValueError(f"{self.subject} beside {self.baseline}: of no rows")
+        return self.sides
+
+    @property
+    def bins(self) -> tuple[Interval, Interval] | None:
+        """What the latencies of baseline and subject lie in, where they are told in bins."""
+        if self.sides is None:
+            return None
+        base, sub = (row.within(self.metric) for row in self.sides)
+        return (base, sub) if base is not None and sub is not None else None
+
+    @property
+    def least(self) -> float:
+        """How far the two are apart, as a ratio above 1; of latencies in bins at the very least. 1 where nothing is known."""
+        if self.ratio is None:
+            return 1.0
+        if self.bins is None:
+            return self.ratio.either_way
+        return max(1.0, self.ratio.low or 0.0, 1 / self.ratio.high if self.ratio.high is not None else 0.0)
 
     @property
     def claimed(self) -> bool:

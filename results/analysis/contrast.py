@@ -6,71 +6,48 @@ the counts, of the repeats that are whole at every count.
 
 Of latencies that a driver told in bins nothing is known within a bin. The sides are then compared pair by pair: one is the higher
 where the bins do not touch. The p-value is the largest that the rank test could come to, whatever the latencies within the bins.
+
+In each block every layout is measured once, so that what the machine did in a block both sides of a comparison felt alike. Where
+that is most of what repeats scatter by, each block is compared by itself (`paired`, Student's test of the differences): the same
+claim then takes a much smaller difference. Where it is not, that would halve the degrees of freedom for nothing, and Welch's test
+of all repeats is the better one. One rule decides for all cells of two sides, fixed beforehand: `together`, the correlation within
+blocks over all cells and metrics, from TOGETHER up. It is the machine's, not a cell's; chosen for each cell by itself it would make
+intervals too narrow. Chosen over the run it does not: see docs/statistics.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from weighbridge.results.analysis.blocks import paired
+from weighbridge.results.analysis.comparison import Effect
+from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.steps.summary import NOT_STEADY, NOT_VALID, Row
 from weighbridge.results.doubt import Doubt, PairDoubt, doubt_words, few, graves, touching
+from weighbridge.results.figures import counted
 from weighbridge.results.interval import Interval
-from weighbridge.results.metrics import Metric
-from weighbridge.results.statistics import Ratio, Welch, cliffs_delta, geometric_mean, rank_p, rank_p_of, ratio, welch
+from weighbridge.results.metrics import METRICS, Metric, compared
+from weighbridge.results.statistics import (
+    Ratio,
+    TTest,
+    cliffs_delta,
+    geometric_mean,
+    one_sample,
+    rank_p,
+    rank_p_of,
+    ratio,
+    welch,
+)
 
-Pair = tuple[Row, Row]
-"""Baseline and subject."""
-
-
-@dataclass(frozen=True)
-class Contrast:
-    """One metric of two sides. `ratio` is how many times the baseline's the subject's is; None where they cannot be compared."""
-
-    metric: Metric
-    baseline: Row
-    subject: Row
-    """Of a contrast over all worker counts, those of the highest that can be compared."""
-    workers: int | None
-    ratio: Ratio | None = None
-    doubts: tuple[Doubt, ...] = ()
-    """What touches either side, the grave first."""
-    p: float | None = None
-    welch: Welch | None = None
-    """What the verdict is made from; None of latencies in bins, and where a side has one repeat."""
-    rank_p: float | None = None
-    delta: float | None = None
-    values: tuple[float | None, float | None] = (None, None)
-    by_count: tuple[tuple[int, float], ...] = ()
-    """Over all worker counts: each that could be compared, and its ratio."""
-    lacking: tuple[int, ...] = ()
-    """Over all worker counts: those that could not be compared."""
-    reasons: str = ""
-    """Why there is no ratio."""
-    drift: float = 1.0
-    """By how much at most the ratio may be off for drifts within windows that are not ruled out, as a ratio from 1 up."""
-
-    @property
-    def bins(self) -> tuple[Interval, Interval] | None:
-        """What the two latencies lie in, where they are told in bins."""
-        base, sub = (_bin(row, self.metric) for row in (self.baseline, self.subject))
-        return (base, sub) if base is not None and sub is not None else None
-
-    @property
-    def least(self) -> float:
-        """How far the two are apart, as a ratio above 1; of latencies in bins at the very least. 1 where nothing is known."""
-        if self.ratio is None:
-            return 1.0
-        if self.bins is None:
-            return self.ratio.either_way
-        return max(1.0, self.ratio.low or 0.0, 1 / self.ratio.high if self.ratio.high is not None else 0.0)
-
-
+TOGETHER: Final = 0.5
+"""From this correlation on differences of pairs scatter so much less that the freedom lost is worth it at 5 blocks."""
 ALWAYS: Final = ("throughput", "p90")
 """Metrics that are compared, or said not to be comparable, everywhere; others only where a side has them."""
+
+
+Sides = tuple[Sequence[float], Sequence[float]]
+"""Figures above 0 of two sides in the same blocks, in the blocks' order: as many of each."""
 
 
 def comparable(*rows: Row) -> bool:
@@ -88,74 +65,144 @@ def reason(row: Row) -> str:
     return note.splitlines()[0]
 
 
+def contrasts(
+    rows: Sequence[Row], sides: Sequence[tuple[str, str]], between: Sequence[PairDoubt] = (), *, in_blocks: bool = False
+) -> list[Effect]:
+    """What is to be compared: of each kind of requests each two sides (baseline, subject) that have it, metric by metric.
+
+    `in_blocks`: repeats of the same number were measured in one block. Where two sides went up and down together from block to
+    block, each block is then compared by itself (`paired`).
+    """
+    made = []
+    # What the baseline calls them.
+    names = subjects(rows[::-1])
+    alike = _together(rows, sides) if in_blocks else frozenset()
+    kinds: dict[Kind, list[Row]] = {}
+    for row in rows:
+        kinds.setdefault(kind_of(row), []).append(row)
+    for kind, cells in kinds.items():
+        by_layout = {name: {row.workers: row for row in cells if row.layout == name} for name in {row.layout for row in cells}}
+        for baseline, subject in sides:
+            base, sub = (by_layout.get(name, {}) for name in (baseline, subject))
+            pairs = [(row, sub[workers]) for workers, row in base.items() if workers in sub]
+            by_block = (baseline, subject) in alike
+            for metric in compared() if pairs else ():
+                if metric.key not in ALWAYS and not any(row.value(metric.key) is not None for pair in pairs for row in pair):
+                    continue
+                each = [at_workers(metric, *pair, between, in_blocks=by_block, about=names[kind]) for pair in pairs]
+                made += [over_all(each, in_blocks=by_block), *each]
+    return made
+
+
+def _together(rows: Sequence[Row], sides: Sequence[tuple[str, str]]) -> frozenset[tuple[str, str]]:
+    """Which two sides go up and down together from block to block, over all their cells and metrics."""
+    by_name: dict[str, dict[tuple[Kind, int], Row]] = {}
+    for row in rows:
+        if comparable(row):
+            by_name.setdefault(row.layout, {})[kind_of(row), row.workers] = row
+    found = set()
+    for baseline, subject in sides:
+        base, sub = by_name.get(baseline, {}), by_name.get(subject, {})
+        cells = []
+        for one, other in ((sub[place], row) for place, row in base.items() if place in sub):
+            for metric in compared():
+                of_sub, of_base = figures(one, metric), figures(other, metric)
+                both = [repeat for repeat in of_sub if repeat in of_base]
+                cells.append(([of_sub[repeat] for repeat in both], [of_base[repeat] for repeat in both]))
+        if together(cells) >= TOGETHER:
+            found.add((baseline, subject))
+    return frozenset(found)
+
+
 def at_workers(
-    metric: Metric, baseline: Row, subject: Row, between: Sequence[PairDoubt] = (), *, in_blocks: bool = False
-) -> Contrast:
+    metric: Metric, baseline: Row, subject: Row, between: Sequence[PairDoubt] = (), *, in_blocks: bool = False, about: str = ""
+) -> Effect:
     """Two sides at one worker count; `between` is what there is to doubt of layouts beside each other.
 
-    `in_blocks`: each repeat of the one is compared with that of the other in its block (`results.analysis.blocks`).
+    `in_blocks`: each repeat of the one is compared with that of the other in its block. `about` is what the requests are called.
     """
     doubts = _doubts(metric, baseline, subject, between)
-    head = Contrast(
-        metric=metric,
-        baseline=baseline,
-        subject=subject,
-        workers=subject.workers,
-        doubts=doubts,
-        values=(_middle(baseline, metric), _middle(subject, metric)),
-        drift=_drift(baseline.drift or 0.0, subject.drift or 0.0),
+    head = effect_of(metric, baseline, subject, about).model_copy(
+        update={
+            "workers": subject.workers,
+            "doubts": doubts,
+            "baseline_value": _middle(baseline, metric),
+            "subject_value": _middle(subject, metric),
+            "drift": _drift(baseline.drift or 0.0, subject.drift or 0.0),
+        }
     )
     if not comparable(baseline, subject):
-        reasons = "; ".join(f"{row.layout}: {reason(row)}" for row in (baseline, subject) if not comparable(row))
-        return replace(head, reasons=reasons)
+        return _without(head, "; ".join(f"{row.layout}: {reason(row)}" for row in (baseline, subject) if not comparable(row)))
     if graves(doubts):
-        return replace(head, reasons=doubt_words(graves(doubts)))
+        return _without(head, doubt_words(graves(doubts)))
     if head.bins is not None:
-        return _in_bins(head)
+        return _in_bins(head, metric, baseline, subject, head.bins)
     base, sub = (figures(row, metric) for row in (baseline, subject))
     if not base or not sub:
         lack = "; ".join(f"{row.layout}: too few samples" for row, values in ((baseline, base), (subject, sub)) if not values)
-        return replace(head, reasons=lack)
+        return _without(head, lack)
     return _tested(head, sub, base, in_blocks=in_blocks)
 
 
-def over_all(cells: Sequence[Contrast], *, in_blocks: bool = False) -> Contrast:
-    """Two sides over all worker counts, of their contrasts at each count: at least one. `in_blocks` as of `at_workers`."""
-    metric = cells[0].metric
+def over_all(cells: Sequence[Effect], *, in_blocks: bool = False) -> Effect:
+    """Two sides over all worker counts, of their effects at each count: at least one. `in_blocks` as of `at_workers`."""
+    metric, about = METRICS[cells[0].metric], cells[0].about
     usable = [cell for cell in cells if cell.ratio is not None and cell.bins is None]
+    baseline, subject = (usable or cells)[-1].rows
+    head = effect_of(metric, baseline, subject, about)
     if not usable:
-        last = cells[-1]
-        if any(cell.bins is not None for cell in cells):
-            reasons = "told in bins: compared at each worker count alone"
-        else:
-            told = [row for row in (last.baseline, last.subject) if not comparable(row)]
-            reasons = "; ".join(f"{row.layout} at {workers_words(row.workers)}: {reason(row)}" for row in told) or last.reasons
         doubts = tuple(dict.fromkeys(doubt for cell in cells for doubt in cell.doubts))
-        return Contrast(metric=metric, baseline=last.baseline, subject=last.subject, workers=None, doubts=doubts, reasons=reasons)
-    by_count = tuple((cell.subject.workers, cell.ratio.value) for cell in usable if cell.ratio is not None)
-    sub, base = (_by_repeat(rows, metric) for rows in ([cell.subject for cell in usable], [cell.baseline for cell in usable]))
-    lacking = tuple(cell.subject.workers for cell in cells if cell not in usable)
+        return _without(head, _why_nowhere(cells, baseline, subject)).model_copy(update={"doubts": doubts})
+    by_count = tuple((cell.workers, cell.ratio.value) for cell in usable if cell.workers is not None and cell.ratio is not None)
+    base, sub = (_by_repeat([cell.rows[side] for cell in usable], metric) for side in (0, 1))
+    lacking = tuple(cell.workers for cell in cells if cell.workers not in dict(by_count) and cell.workers is not None)
     worries = [doubt for cell in usable for doubt in cell.doubts]
     if lacking:
         counts = f"{', '.join(map(str, lacking))} worker{'s' * (lacking != (1,))}"
         worries.append(Doubt(what="not whole", grade="mild", words=f"not comparable at {counts}"))
     lone = few(min(len(sub), len(base)))
     worries += [lone] if lone is not None else []
-    head = Contrast(
-        metric=metric,
-        baseline=usable[-1].baseline,
-        subject=usable[-1].subject,
-        workers=None,
-        doubts=touching(worries, metric.key),
-        by_count=by_count,
-        drift=max(cell.drift for cell in usable),
-        lacking=lacking,
+    head = head.model_copy(
+        update={
+            "doubts": touching(worries, metric.key),
+            "by_count": by_count,
+            "drift": max(cell.drift for cell in usable),
+            "lacking": lacking,
+        }
     )
     middle = geometric_mean([value for _, value in by_count])
     if not sub or not base:
-        return replace(head, ratio=Ratio(value=middle, repeats=1))
+        return head.model_copy(update={"ratio": Ratio(value=middle, repeats=1)})
     # The value is of all valid repeats, the tests of those that are whole: keep both about the same middle.
     return _tested(head, sub, base, middle=middle, in_blocks=in_blocks)
+
+
+def effect_of(metric: Metric, baseline: Row, subject: Row, about: str) -> Effect:
+    """Two sides over all worker counts, of which nothing is known yet."""
+    return Effect(
+        workload=baseline.workload,
+        operation=baseline.operation,
+        api=baseline.api,
+        driver=baseline.driver,
+        about=about,
+        workers=None,
+        metric=metric.key,
+        baseline=baseline.layout,
+        subject=subject.layout,
+        sides=(baseline, subject),
+    )
+
+
+def _without(head: Effect, reasons: str) -> Effect:
+    return head.model_copy(update={"reasons": reasons})
+
+
+def _why_nowhere(cells: Sequence[Effect], baseline: Row, subject: Row) -> str:
+    """Why two sides can be compared at no worker count; the rows are those of the last."""
+    if any(cell.bins is not None for cell in cells):
+        return "told in bins: compared at each worker count alone"
+    told = [row for row in (baseline, subject) if not comparable(row)]
+    return "; ".join(f"{row.layout} at {counted(row.workers, 'worker')}: {reason(row)}" for row in told) or cells[-1].reasons
 
 
 def _middle(row: Row, metric: Metric) -> float | None:
@@ -167,11 +214,6 @@ def _middle(row: Row, metric: Metric) -> float | None:
 def _drift(one: float, other: float) -> float:
     """By how much at most a ratio is off where windows moved by such shares of their means from end to end, either way."""
     return max((1 + a / 2) / (1 - min(b, 1.0) / 2) for a, b in ((one, other), (other, one)))
-
-
-def workers_words(count: int) -> str:
-    """`1 worker`, `8 workers`."""
-    return "1 worker" if count == 1 else f"{count} workers"
 
 
 def _by_repeat(rows: Sequence[Row], metric: Metric) -> dict[int, float]:
@@ -188,27 +230,32 @@ def figures(row: Row, metric: Metric) -> dict[int, float]:
 
 
 def _tested(
-    head: Contrast,
+    head: Effect,
     of_subject: Mapping[int, float],
     of_baseline: Mapping[int, float],
     *,
     middle: float | None = None,
     in_blocks: bool,
-) -> Contrast:
-    """The contrast with its tests. `middle`: what the ratio is, where it is not that of these values alone."""
+) -> Effect:
+    """The effect with its tests. `middle`: what the ratio is, where it is not that of these values alone."""
     subject, baseline = list(of_subject.values()), list(of_baseline.values())
-    head = replace(head, rank_p=rank_p(subject, baseline), delta=cliffs_delta(subject, baseline))
+    head = head.model_copy(update={"rank_p": rank_p(subject, baseline), "delta": cliffs_delta(subject, baseline)})
     if min(len(subject), len(baseline)) < 2:
         found = ratio(subject, baseline)
-        return replace(head, ratio=found if middle is None else Ratio(value=middle, repeats=found.repeats))
+        return head.model_copy(update={"ratio": found if middle is None else Ratio(value=middle, repeats=found.repeats)})
     both = [repeat for repeat in of_subject if repeat in of_baseline]
     if in_blocks and len(both) == len(subject) == len(baseline):
         tested = paired([of_subject[repeat] for repeat in both], [of_baseline[repeat] for repeat in both])
     else:
         tested = welch(subject, baseline)
     if middle is not None:
-        tested = Welch.model_validate({**tested.model_dump(), "difference": math.log(middle)})
-    return replace(head, ratio=tested.ratio, p=tested.p, welch=tested)
+        tested = tested.model_copy(update={"difference": math.log(middle)})
+    return with_test(head, tested)
+
+
+def with_test(head: Effect, tested: TTest) -> Effect:
+    """The effect with what a test says of it."""
+    return head.model_copy(update={"ratio": tested.ratio, "p": tested.p, "tested": tested})
 
 
 def _doubts(metric: Metric, baseline: Row, subject: Row, between: Sequence[PairDoubt]) -> tuple[Doubt, ...]:
@@ -223,47 +270,58 @@ def _doubts(metric: Metric, baseline: Row, subject: Row, between: Sequence[PairD
     return touching([*own, *(one.doubt for one in between if one.about(*names)), *([lone] if lone else [])], metric.key)
 
 
-def _bin(row: Row, metric: Metric) -> Interval | None:
-    """What a figure lies in, where the driver tells it in bins."""
-    return row.within(metric.key)
-
-
-def _bins(row: Row, metric: Metric) -> list[Interval]:
-    """The same of each repeat that has it."""
-    return [one for point in row.used if (one := point.within(metric.key)) is not None]
-
-
-def _in_bins(head: Contrast) -> Contrast:
+def _in_bins(head: Effect, metric: Metric, baseline: Row, subject: Row, bins: tuple[Interval, Interval]) -> Effect:
     """Two sides of which each repeat's percentile is known to lie in a bin."""
-    sub, base = (_bins(row, head.metric) for row in (head.subject, head.baseline))
-    if len(sub) < len(head.subject.used) or len(base) < len(head.baseline.used):
-        return replace(head, reasons="too few samples in a repeat")
+    sub, base = ([one for point in row.used if (one := point.within(metric.key)) is not None] for row in (subject, baseline))
+    if len(sub) < len(subject.used) or len(base) < len(baseline.used):
+        return _without(head, "too few samples in a repeat")
     pairs = [(one, other) for one in sub for other in base if not one.touches(other)]
     won = sum(one.low_ms > other.low_ms for one, other in pairs)
     lost, untold = len(pairs) - won, len(sub) * len(base) - len(pairs)
     # Whatever the pairs that touch come to, the test comes to no more than with those that bring it nearest to half.
     nearest = min(range(won, won + untold + 1), key=lambda wins: abs(2 * wins - len(sub) * len(base)))
     p = rank_p_of(nearest, len(sub), len(base)) if min(len(sub), len(base)) >= 2 else None
-    allowed = _allowed(head, min(len(sub), len(base)))
+    allowed = _allowed(*bins, min(len(sub), len(base)))
     if allowed is None:
-        return replace(head, reasons="beyond the last bin")
-    return replace(
-        head,
-        ratio=allowed,
-        p=p,
-        rank_p=p,
-        delta=(won - lost) / (len(sub) * len(base)),
-    )
+        return _without(head, "beyond the last bin")
+    delta = (won - lost) / (len(sub) * len(base))
+    return head.model_copy(update={"ratio": allowed, "p": p, "rank_p": p, "delta": delta})
 
 
-def _allowed(head: Contrast, repeats: int) -> Ratio | None:
+def _allowed(base: Interval, sub: Interval, repeats: int) -> Ratio | None:
     """What the ratio of the medians may be; its middle is that of the bins' middles. None where a bin has no end."""
-    if head.bins is None:
-        return None
-    base, sub = head.bins
     if base.high_ms is None or sub.high_ms is None:
         return None
     middle = (sub.low_ms + sub.high_ms) / (base.low_ms + base.high_ms)
     if sub.low_ms == 0 or base.low_ms == 0:
         return Ratio(value=middle, repeats=repeats)
     return Ratio(value=middle, low=sub.low_ms / base.high_ms, high=sub.high_ms / base.low_ms, repeats=repeats)
+
+
+def together(cells: Iterable[Sides]) -> float:
+    """How far two sides' logarithms go up and down together from block to block, over all cells of both: from -1 to 1.
+
+    Cells of less than 2 blocks count for nothing; 0 where nothing scatters. Raises ValueError for a figure that is not above 0, and
+    where the sides of a cell are not of the same length.
+    """
+    both, one, other = 0.0, 0.0, 0.0
+    for subject, baseline in cells:
+        sub, base = _scatter(subject), _scatter(baseline)
+        both += math.fsum(a * b for a, b in zip(sub, base, strict=True))
+        one += math.fsum(a * a for a in sub)
+        other += math.fsum(b * b for b in base)
+    return both / math.sqrt(one * other) if one and other else 0.0
+
+
+def paired(subject: Sequence[float], baseline: Sequence[float]) -> TTest:
+    """Two sides compared block by block, with n - 1 degrees of freedom.
+
+    Raises ValueError for less than 2 blocks, a figure that is not above 0, or sides of different lengths.
+    """
+    return one_sample([math.log(a) - math.log(b) for a, b in zip(subject, baseline, strict=True)])
+
+
+def _scatter(values: Sequence[float]) -> list[float]:
+    logs = [math.log(value) for value in values]
+    middle = math.fsum(logs) / len(logs) if logs else 0.0
+    return [log - middle for log in logs]

@@ -16,8 +16,8 @@ from itertools import groupby
 from statistics import fmean
 from typing import Final
 
-from weighbridge.results.analysis.comparison import NoiseFloor
-from weighbridge.results.analysis.contrast import Contrast, comparable, reason
+from weighbridge.results.analysis.comparison import Effect, NoiseFloor
+from weighbridge.results.analysis.contrast import comparable, reason
 from weighbridge.results.analysis.kinds import kind_of
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.metrics import Metric, compared
@@ -46,11 +46,11 @@ def _why(rows: Sequence[Row], layout: str, twin: str) -> str:
     return f"The rig’s noise floor is not known: {twin}, the control of {layout}, could not be used ({why})."
 
 
-def floor_of(noise: Sequence[NoiseFloor], one: Contrast) -> float | None:
-    """What a contrast has to be beyond; None where it is not known: without an A/A control, and of latencies told in bins."""
+def floor_of(noise: Sequence[NoiseFloor], one: Effect) -> float | None:
+    """What an effect has to be beyond; None where it is not known: without an A/A control, and of latencies told in bins."""
     if one.bins is not None:
         return None
-    return max((floor.ratio for floor in noise if floor.metric == one.metric.key), default=None)
+    return max((floor.ratio for floor in noise if floor.metric == one.metric), default=None)
 
 
 def _floor(rows: Sequence[Row], metric: Metric, layout: str, twin: str) -> NoiseFloor | None:

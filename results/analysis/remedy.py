@@ -12,7 +12,7 @@ from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.contrast import ALWAYS
 from weighbridge.results.metrics import METRICS
-from weighbridge.results.record.resolved import ResolvedPlan
+from weighbridge.results.record import ResolvedPlan
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.suites import Bounds
 

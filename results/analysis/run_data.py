@@ -19,15 +19,22 @@ from weighbridge.results.analysis.tuning.confirmation import Confirmation, confi
 from weighbridge.results.analysis.tuning.ledger import Ledger, ledger
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.doubt import Doubt, What
-from weighbridge.results.record.attestation import Attested
-from weighbridge.results.record.gaps import gaps
-from weighbridge.results.record.manifest import BUSY, UNEVEN, RunEvent
-from weighbridge.results.record.resolved import ResolvedPlan
-from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.telemetry import Telemetry
-from weighbridge.results.record.trial import CONFIRMATION, Trial, TuningRun
-from weighbridge.results.record.trial_book import TrialBook
+from weighbridge.results.record import (
+    BUSY,
+    CONFIRMATION,
+    UNEVEN,
+    Attested,
+    ResolvedPlan,
+    RunEvent,
+    RunStore,
+    StepKey,
+    StepResult,
+    Telemetry,
+    Trial,
+    TrialBook,
+    TuningRun,
+    gaps,
+)
 
 _DOUBTED: Final[Mapping[str, What]] = {BUSY: "machine busy", UNEVEN: "reads uneven"}
 """Events of a deployment by their kind, and what is in doubt of what it gives."""

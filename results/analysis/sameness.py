@@ -12,7 +12,7 @@ from pydantic import Field
 from weighbridge.common.record import Record
 from weighbridge.results.doubt import Doubt, PairDoubt
 from weighbridge.results.figures import UNKNOWN, show_figure
-from weighbridge.results.record.attestation import Attested, Kind, Unit
+from weighbridge.results.record import Attested, Kind, Unit
 
 BOUNDS: Final[Mapping[Kind, float]] = {"cpu": 0.30, "disk": 0.10, "network": 0.10, "osd": 0.10}
 """How far figures that a limit holds may be apart, as a part of the highest, and below the limit, as a part of that.

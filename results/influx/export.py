@@ -12,10 +12,10 @@ from pydantic import NonNegativeInt
 
 from weighbridge.common.errors import TargetError
 from weighbridge.common.record import Record
-from weighbridge.results.influx.points import RunPoints, last_results, results_at
+from weighbridge.results.influx.cursor import Cursor, has_all, parts
+from weighbridge.results.influx.points import RunPoints
 from weighbridge.results.influx.server import BATCH, Away, InfluxConnection, InfluxServer, WriteRefused
-from weighbridge.results.influx.spool import clear
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.record import RunStore
 
 TRIES: Final = 5
 FIRST_WAIT_S: Final = 1.0
@@ -40,20 +40,22 @@ class Sent(Record):
 
 
 def send_run(store: RunStore, server: InfluxServer, *, wait: Wait | None = None) -> Sent:
-    """Send every point of a run; what a live run left in its spool is among them, and the spool is then taken away.
+    """Send every point of a run, what a live run could not send among them.
 
     Of a step that was measured again the last result is sent. `wait` waits that many seconds before a server that is away is asked
     again. Raises TargetError when it stays away, will not write, or will not have some of the lines (what it has may be sent again:
-    it takes the place of the first); InvalidMeasurement, UsageError or StoreError when the run cannot be read or the spool not be
-    taken away.
+    it takes the place of the first); InvalidMeasurement, UsageError or StoreError when the run cannot be read, or what was sent not
+    be noted.
     """
-    made, of = RunPoints(store), Counter[bool]()
+    of, after = Counter[bool](), Cursor(server=server.option)
 
     def lines() -> Iterator[str]:
-        yield from made.run()
-        for step in results_at(store, last_results(store)):
-            of[step.measurement is not None] += 1
-            yield from made.step(step)
+        nonlocal after
+        for part in parts(store, RunPoints(store), after):
+            after = part.after
+            if part.step is not None and part.last:
+                of[part.step.measurement is not None] += 1
+            yield from part.lines
 
     points, refused, first = 0, 0, ""
     waiting: Wait = threading.Event().wait if wait is None else wait
@@ -72,7 +74,7 @@ def send_run(store: RunStore, server: InfluxServer, *, wait: Wait | None = None)
                 points += len(batch)
     if refused:
         raise TargetError(f"{first}\n{points} points were sent; of {refused} others the server refused some or all")
-    clear(store.folder)
+    has_all(store.folder, after)
     return Sent(points=points, steps=of[True], unplaced=of[False])
 
 

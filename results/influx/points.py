@@ -28,11 +28,18 @@ from weighbridge.results.analysis.steps.use import StepUse, step_use
 from weighbridge.results.analysis.steps.visit import Point, visit
 from weighbridge.results.influx.line_protocol import InfluxPoint
 from weighbridge.results.metrics import METRICS, Figures, by_column
-from weighbridge.results.record.measurement import Second, Tally
-from weighbridge.results.record.resolved import ResolvedPlan
-from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.telemetry import DiskSecond, HostLimits, HostSecond, Telemetry
+from weighbridge.results.record import (
+    DiskSecond,
+    HostLimits,
+    HostSecond,
+    ResolvedPlan,
+    RunStore,
+    Second,
+    StepKey,
+    StepResult,
+    Tally,
+    Telemetry,
+)
 
 RUN_TAGS: Final = ("run", "suite")
 STEP_TAGS: Final = (*RUN_TAGS, "layout", "api", "driver", "layer", "workload", "workers", "repeat")
@@ -77,19 +84,6 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 """Every measurement with its fields. Counts and bytes are integers, as are `valid`, `steady` and those that end in `at_least`
 (1 or 0; 1: the figure is a lower bound, since requests that were not seen to end took as long or longer); all else is a float.
 `others_share` is what other programs used of the machine's CPUs, 0 to 1."""
-
-
-def last_results(store: RunStore) -> frozenset[int]:
-    """Which of a run's results, counted from 0 as they were appended, are the last of their steps.
-
-    Raises InvalidMeasurement where one cannot be read.
-    """
-    return frozenset({step.key: number for number, step in enumerate(store.each_step())}.values())
-
-
-def results_at(store: RunStore, places: frozenset[int]) -> Iterator[StepResult]:
-    """These results, read one by one: a run of ten thousand steps is larger than it may be in memory."""
-    return (step for number, step in enumerate(store.each_step()) if number in places)
 
 
 class RunPoints:

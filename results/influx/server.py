@@ -35,8 +35,6 @@ TOKEN: Final = ("WEIGHBRIDGE_INFLUX_TOKEN", "INFLUX_TOKEN")
 FROM_FILE: Final = "WEIGHBRIDGE_INFLUX_TOKEN_FILE"
 DEADLINE_S: Final = 5.0
 """What a server may take to answer one write, unless told otherwise."""
-AS_THEY_ARE: Final = "surrogateescape"
-"""How lines are told in text and back: bytes that a broken disk left in one go to the server as they are."""
 BATCH: Final = 5000
 """Lines of one write, as InfluxDB's own documentation advises."""
 _LATER: Final = frozenset({408, 425, 429})
@@ -147,7 +145,7 @@ class InfluxConnection:
 
         try:
             # The precision goes with every write: of lines that are ready the client knows none, and sends them as nanoseconds.
-            data = "\n".join(lines).encode(errors=AS_THEY_ARE)
+            data = "\n".join(lines).encode()
             self._writing.write(self._server.bucket, self._server.org, data, write_precision="ms")  # type: ignore[arg-type]
         except ApiException as error:
             raise self._answered(error) from None

@@ -15,8 +15,7 @@ from weighbridge.results.record.reading import torn, whole_lines
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.trial import TRIALS
-from weighbridge.results.record.trial_book import TrialBook
+from weighbridge.results.record.trial import TRIALS, TrialBook
 
 BUDGET: Final = "budget"
 """The kind of the event that the conductor notes when a run's budget ends it."""

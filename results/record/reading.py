@@ -35,19 +35,32 @@ def read_lines(path: Path, read: Callable[[bytes], Line], *, advice: str = "", f
     Raises InvalidMeasurement with file:line, and this advice, about any other line that cannot be read; UsageError when the file
     cannot be.
     """
+    return (line for line, _ in read_lines_from(path, read, advice=advice, folder=folder))
+
+
+def read_lines_from(
+    path: Path, read: Callable[[bytes], Line], at_bytes: int = 0, *, advice: str = "", folder: Path | None = None
+) -> Iterator[tuple[Line, int]]:
+    """The same, from a place on at which a line begins; each with the place at which it ends, in bytes."""
     try:
         with _opened(path, folder) as file:
+            file.seek(at_bytes)
             lines = iter(lambda: file.readline(LONGEST_LINE_BYTES), b"")
             for number, line in enumerate(lines, start=1):
                 if not line.endswith(b"\n"):
                     if len(line) == LONGEST_LINE_BYTES:
-                        raise InvalidMeasurement(f"{path}:{number}: is longer than {show_bytes(LONGEST_LINE_BYTES)}")
+                        raise InvalidMeasurement(
+                            f"{path}:{number + _lines_before(file, at_bytes)}: is longer than {show_bytes(LONGEST_LINE_BYTES)}"
+                        )
                     return  # torn by a kill or a full disk: it was never acknowledged
                 try:
-                    yield read(line)
+                    found = read(line)
                 except ValidationError as error:
                     words = f"The line is kept as it is; nothing was left out. {advice}".rstrip()
-                    raise InvalidMeasurement(f"{path}:{number}: {why(error)}", advice=words) from None
+                    raise InvalidMeasurement(
+                        f"{path}:{number + _lines_before(file, at_bytes)}: {why(error)}", advice=words
+                    ) from None
+                yield found, file.tell()
     except FileNotFoundError:
         return
     except OSError as error:
@@ -70,10 +83,11 @@ def read_whole(path: Path, *, folder: Path | None = None) -> bytes:
     return inside.read(folder, path.relative_to(folder).as_posix(), largest_bytes=LARGEST_RECORD_BYTES)
 
 
-def whole_lines(path: Path, *, folder: Path | None = None) -> int:
-    """How many whole lines a file has; none where there is no such file. Raises UsageError when it cannot be read."""
+def whole_lines(path: Path, at_bytes: int = 0, *, folder: Path | None = None) -> int:
+    """How many whole lines a file has from a place on; none where there is no file. Raises UsageError when it cannot be read."""
     try:
         with _opened(path, folder) as file:
+            file.seek(at_bytes)
             return sum(piece.count(b"\n") for piece in iter(lambda: file.read(2**20), b""))
     except FileNotFoundError:
         return 0
@@ -92,6 +106,25 @@ def torn(path: Path, *, folder: Path | None = None) -> bool:
         return False
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
+
+
+def line_begins(path: Path, at_bytes: int, *, folder: Path | None = None) -> bool:
+    """Whether a line begins at this place, or would if one were appended. Raises UsageError when the file cannot be read."""
+    try:
+        with _opened(path, folder) as file:
+            if at_bytes > file.seek(0, os.SEEK_END):
+                return False
+            file.seek(max(0, at_bytes - 1))
+            return not at_bytes or file.read(1) == b"\n"
+    except FileNotFoundError:
+        return not at_bytes
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+
+
+def _lines_before(file: BinaryIO, at_bytes: int) -> int:
+    file.seek(0)
+    return file.read(at_bytes).count(b"\n")
 
 
 def _opened(path: Path, folder: Path | None) -> BinaryIO:

@@ -35,7 +35,7 @@ from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.histogram import Histogram, log_header, log_line
 from weighbridge.results.record.manifest import ConfigFile, Manifest, RunEvent, Sheet, State
 from weighbridge.results.record.measurement import Measurement
-from weighbridge.results.record.reading import read_lines, read_record, read_whole
+from weighbridge.results.record.reading import read_lines, read_lines_from, read_record, read_whole
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.telemetry import LINE, Head, HostSecond, ProbeSecond, Tail, Telemetry, TelemetryLine
@@ -185,7 +185,12 @@ class RunStore:
 
     def each_step(self) -> Iterator[StepResult]:
         """The same one by one, for runs of thousands: no more of them is held than who asks keeps. Raises as `steps` does."""
-        return read_lines(self.folder / "steps.jsonl", StepResult.model_validate_json, advice=_WITHOUT_STEP)
+        return (step for step, _ in self.steps_from(0))
+
+    def steps_from(self, at_bytes: int) -> Iterator[tuple[StepResult, int]]:
+        """Those from a place in `steps.jsonl` on, where 0 or an earlier one ended, each with the place where it ends itself."""
+        path = self.folder / "steps.jsonl"
+        return read_lines_from(path, StepResult.model_validate_json, at_bytes, advice=_WITHOUT_STEP)
 
     def latest(self) -> dict[StepKey, StepResult]:
         """The last result of each step, in the order the steps were first appended."""

@@ -10,9 +10,8 @@ from typing import Final
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.agreement import Agreement
-from weighbridge.results.analysis.card import FigureCard, card_words, foremost
 from weighbridge.results.analysis.comparison import Comparison
-from weighbridge.results.analysis.findings import Finding, headline, overall, subjects
+from weighbridge.results.analysis.findings import FigureCard, Finding, card_words, foremost, headline, overall, subjects
 from weighbridge.results.analysis.reasons import Reason
 from weighbridge.results.analysis.remedy import Remedy
 from weighbridge.results.analysis.sameness import sameness
@@ -21,18 +20,14 @@ from weighbridge.results.charts.chart_theme import styles
 from weighbridge.results.charts.gallery import Gallery
 from weighbridge.results.charts.resource_strips import resource_finding, strips
 from weighbridge.results.figures import show_ratio
-from weighbridge.results.record.attestation import Attested
+from weighbridge.results.record import Attested, Manifest, ResolvedPlan, RunEvent, Sheet
 from weighbridge.results.record.driver_traits import driver_label
-from weighbridge.results.record.manifest import Manifest, RunEvent, Sheet
-from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.report.agreement_table import agreement_table
-from weighbridge.results.report.certainty import HEAD, NUMBERS, effect_lines
 from weighbridge.results.report.page import render, specs_of
 from weighbridge.results.report.profile_page import ProfileShown
-from weighbridge.results.report.reference import STUDY_2014, study_2014
 from weighbridge.results.report.staircase_page import StaircasePage
-from weighbridge.results.report.study_page import StudyPage
-from weighbridge.results.report.tables import table
+from weighbridge.results.report.study_page import STUDY_2014, StudyPage, study_2014
+from weighbridge.results.report.tables import HEAD, NUMBERS, effect_lines, table
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
 _NUMBER: Final = re.compile(r"\d+")

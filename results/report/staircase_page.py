@@ -15,8 +15,8 @@ from weighbridge.results.analysis.steps.use import limit_brief
 from weighbridge.results.export.csv_format import rounded_csv
 from weighbridge.results.export.run_tables import rows_table
 from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.record import write_whole
 from weighbridge.results.record.driver_traits import driver_label
-from weighbridge.results.record.store import write_whole
 
 _BESIDE: Final = {"rbd": "RBD", "cephfs": "CephFS"}
 

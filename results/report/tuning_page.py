@@ -16,11 +16,11 @@ from weighbridge.results.analysis.tuning.tuning_cards import cards
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult, change_words, could_be_shown, interval_words
 from weighbridge.results.charts.chart_theme import styles
 from weighbridge.results.charts.gallery import Gallery
-from weighbridge.results.figures import UNKNOWN, show_ratio
+from weighbridge.results.figures import UNKNOWN, counted, show_ratio, upper
 from weighbridge.results.percent import show_percent
-from weighbridge.results.report.certainty import HEAD, NUMBERS, effect_lines
 from weighbridge.results.report.page import render, specs_of
 from weighbridge.results.report.report import TURNS
+from weighbridge.results.report.tables import HEAD, NUMBERS, effect_lines
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.suites.tuning import Parameter, show_setting
 
@@ -109,8 +109,8 @@ def _lead(result: TuningResult) -> str:
     release = f" at {run.release}" if run.release else ""
     trials = result.ledger.trials
     return (
-        f"{tuning.about.rstrip('.')}: {tuning.layout}{release}, {_counted(len(tuning.parameters), 'parameter')} {how}; "
-        f"{_counted(len(result.ledger.entries), 'setting')} in {_counted(trials, 'trial')} and {_counted(result.rounds, 'round')}."
+        f"{tuning.about.rstrip('.')}: {tuning.layout}{release}, {counted(len(tuning.parameters), 'parameter')} {how}; "
+        f"{counted(len(result.ledger.entries), 'setting')} in {counted(trials, 'trial')} and {counted(result.rounds, 'round')}."
     )
 
 
@@ -131,7 +131,7 @@ def _sentences(result: TuningResult) -> Iterator[str]:
     if result.without_effect_words:
         yield result.without_effect_words
     for one in result.ledger.drift:
-        yield f"{_upper(one.words.rstrip('.'))}."
+        yield f"{upper(one.words.rstrip('.'))}."
 
 
 def _unmoved(entry: LedgerEntry) -> Unmoved:
@@ -203,7 +203,7 @@ def _limits(data: RunData, baseline: str) -> Iterator[tuple[str, str]]:
     """What the baseline was limited by, step by step, where that was recorded."""
     for row in data.rows:
         if row.layout == baseline and row.saturated:
-            yield f"{row.workload}: {row.operation} at {_counted(row.workers, 'worker')}", row.saturated
+            yield f"{row.workload}: {row.operation} at {counted(row.workers, 'worker')}", row.saturated
 
 
 def _differing(data: RunData, baseline: str) -> Iterator[tuple[str, str, str, str]]:
@@ -220,11 +220,3 @@ def _differing(data: RunData, baseline: str) -> Iterator[tuple[str, str, str, st
 def _brief(notes: tuple[str, ...]) -> tuple[tuple[str, ...], int]:
     """The first notes, and how many more there are."""
     return notes[:NOTES], max(0, len(notes) - NOTES)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
-
-
-def _upper(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from weighbridge.results.record.store import RunStore
+    from weighbridge.results.record import RunStore
 
 __all__ = ["deck"]
 

@@ -9,9 +9,9 @@ from typing import Final
 
 from weighbridge.results.analysis.kinds import kind_of
 from weighbridge.results.analysis.sameness import verdict, warnings
-from weighbridge.results.slides.evidence import Evidence
+from weighbridge.results.figures import counted, listed, upper
+from weighbridge.results.slides.evidence import Evidence, rests_on
 from weighbridge.results.slides.slide import Slide
-from weighbridge.results.slides.words import counted, listed, rests_on, upper
 
 LINES: Final = 5
 """Faults that are told on the slide; the notes have all."""

@@ -7,19 +7,20 @@ from itertools import groupby
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparison import Comparison
+from weighbridge.results.analysis.contrast import reason
 from weighbridge.results.analysis.findings import Finding, findings_of, overall
 from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.layers.staircase import Staircase
 from weighbridge.results.analysis.reasons import Reason, reasons
 from weighbridge.results.analysis.remedy import Remedy, remedy
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.analysis.steps.summary import NOT_STEADY, Row
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.charts.chart_theme import Look, Style, styles
-from weighbridge.results.record.attestation import Attested
-from weighbridge.results.record.manifest import Manifest
-from weighbridge.results.record.resolved import ResolvedPlan
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.doubt import doubt_words
+from weighbridge.results.figures import counted
+from weighbridge.results.record import Attested, Manifest, ResolvedPlan, RunStore
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
 
 class Evidence(Record):
@@ -107,3 +108,24 @@ def repeats(rows: Sequence[Row]) -> tuple[int, int]:
     """The fewest and the most repeats that rows were made of, of those that were measured; 0 where none was."""
     known = [row.repeats for row in rows if row.repeats]
     return min(known, default=0), max(known, default=0)
+
+
+def rests_on(fewest: int, most: int | None = None) -> str:
+    """What may be said with so many repeats: `n = 5`, `n = 1: provisional`, `n = 2 to 5: provisional below 5`."""
+    if fewest == 0:
+        return "nothing was measured"
+    if most is not None and most != fewest:
+        return f"n = {fewest} to {most}" + (f": provisional below {REPEATS_FOR_A_CLAIM}" if fewest < REPEATS_FOR_A_CLAIM else "")
+    return f"n = {fewest}" + ("" if fewest >= REPEATS_FOR_A_CLAIM else ": provisional")
+
+
+def spanned(counts: Sequence[int]) -> str:
+    """`1 worker`, `1 to 32 workers`."""
+    return counted(counts[0], "worker") if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]} workers"
+
+
+def why_not(row: Row) -> str:
+    """Why a row is not ranked, as short as it can be said."""
+    if not row.valid:
+        return reason(row)
+    return doubt_words(row.condemned) or (NOT_STEADY if row.steady is False else "nothing succeeded")

@@ -1,4 +1,5 @@
-"""Whether a text fits a box before anything draws it: the largest of a few sizes at which it does.
+"""Whether a text or a table fits its room before anything draws it: the largest of a few sizes at which it does; and the page that
+slides are laid out on: 16:9, 13.333 by 7.5 inches, in points of 1/72 inch.
 
 Decks are set in Arial, which every machine that shows slides has (or Liberation Sans, of the same widths). Texts are measured in
 Inter, which ships with us and is 2 to 8 % wider: what fits here fits there.
@@ -10,8 +11,11 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from importlib import resources
+from typing import Final
 
 from PIL import ImageFont
+
+from weighbridge.results.slides.slide import SlideTable, TableCell
 
 LINE = 1.2
 """Height of a line, by the size of its type."""
@@ -84,3 +88,79 @@ def largest(text: str, room_pt: float, sizes: Sequence[tuple[int, int]], *, bold
         if len(wrapped(text, room_pt, size, bold=bold)) <= lines:
             return size
     return sizes[-1][0]
+
+
+SMALLEST_PT: Final = 14
+"""Smaller type cannot be read from the last row."""
+SIDE_PT: Final = 7.0
+EDGE_PT: Final = 3.0
+"""Margins of a cell: left and right, above and below."""
+_SIZES: Final = (22, 20, 18, 16, 15, 14)
+
+
+def columns_pt(grid: SlideTable, room_pt: float) -> tuple[float, ...]:
+    """How wide each column is."""
+    whole = sum(grid.widths)
+    return tuple(width / whole * room_pt for width in grid.widths)
+
+
+def lines_pt(grid: SlideTable, room_pt: float, size_pt: float) -> tuple[float, ...]:
+    """How high each line is at this size. A cell over several lines takes room of them all in equal parts."""
+    columns = columns_pt(grid, room_pt)
+    found = []
+    for number in range(len(grid.lines)):
+        lowest = size_pt * 1.2 + 2 * EDGE_PT
+        for above in range(number + 1):
+            for column, cell in enumerate(grid.lines[above]):
+                if not cell.covered and above + cell.down > number:
+                    lowest = max(lowest, _cell_pt(cell, sum(columns[column : column + cell.across]), size_pt) / cell.down)
+        found.append(lowest)
+    return tuple(found)
+
+
+def _cell_pt(cell: TableCell, room_pt: float, size_pt: float) -> float:
+    return height_pt(bound(cell.text), room_pt - 2 * SIDE_PT, size_pt, bold=cell.bold) + 2 * EDGE_PT
+
+
+def size_for(grid: SlideTable, room_pt: float, height_room_pt: float) -> int | None:
+    """The largest size at which a table is no higher than this, best one that breaks no word; None where even the smallest is."""
+    fitting = [size for size in _SIZES if size <= grid.largest_pt and sum(lines_pt(grid, room_pt, size)) <= height_room_pt]
+    return next((size for size in fitting if not _breaks_words(grid, room_pt, size)), fitting[-1] if fitting else None)
+
+
+def _breaks_words(grid: SlideTable, room_pt: float, size_pt: float) -> bool:
+    columns = columns_pt(grid, room_pt)
+    return any(
+        breaks_words(bound(cell.text), sum(columns[place : place + cell.across]) - 2 * SIDE_PT, size_pt, bold=cell.bold)
+        for line in grid.lines
+        for place, cell in enumerate(line)
+        if not cell.covered
+    )
+
+
+def body_pt(title: str, lead: str = "", foot: str = "") -> float:
+    """The height of what is left, in points."""
+    room = BODY_PT - TOP_PT - _height(title, TITLE_SIZES, bold=True) - (GAP_PT / 2 if lead else GAP_PT)
+    for text, sizes in ((lead, LEAD_SIZES), (foot, FOOT_SIZES)):
+        room -= _height(text, sizes) + GAP_PT if text else 0.0
+    return room
+
+
+def _height(text: str, sizes: tuple[tuple[int, int], ...], *, bold: bool = False) -> float:
+    told = bound(text)
+    return height_pt(told, ROOM_PT, largest(told, ROOM_PT, sizes, bold=bold), bold=bold)
+
+
+WIDTH_PT: Final = 960.0
+HEIGHT_PT: Final = 540.0
+LEFT_PT: Final = 44.0
+ROOM_PT: Final = WIDTH_PT - 2 * LEFT_PT
+TOP_PT: Final = 28.0
+BODY_PT: Final = 498.0
+"""Where the body of a slide ends at the latest; below is the line with the run's name and the number of the slide."""
+GAP_PT: Final = 12.0
+
+TITLE_SIZES: Final = ((32, 1), (30, 1), (28, 1), (30, 2), (28, 2), (26, 2), (24, 2), (24, 3), (20, 4))
+"""Sizes of titles, each with the lines that it may take: title and lead never change places with the body."""
+LEAD_SIZES: Final = ((24, 1), (22, 1), (20, 1), (20, 2), (18, 2), (16, 3))
+FOOT_SIZES: Final = ((16, 1), (16, 2), (14, 3))

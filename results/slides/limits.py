@@ -12,13 +12,11 @@ from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import limit_brief, limit_words, saturated
 from weighbridge.results.charts.chart_theme import Look
 from weighbridge.results.charts.resource_strips import resource_finding
-from weighbridge.results.figures import show_figure
+from weighbridge.results.figures import counted, show_figure, upper
 from weighbridge.results.slides.evidence import Evidence
-from weighbridge.results.slides.grid_fitting import size_for
-from weighbridge.results.slides.page import ROOM_PT, body_pt
+from weighbridge.results.slides.fitting import ROOM_PT, body_pt, size_for
 from weighbridge.results.slides.setup import shade
 from weighbridge.results.slides.slide import Slide, SlideTable, TableCell
-from weighbridge.results.slides.words import counted, upper
 
 ABREAST: Final = 6
 """Layouts side by side; more go on slides of their own."""

@@ -13,7 +13,7 @@ from typing import Final
 
 from weighbridge.common.errors import UsageError
 from weighbridge.common.inert import inert
-from weighbridge.results.record.store import write_whole
+from weighbridge.results.record import write_whole
 from weighbridge.results.slides.picture import picture
 from weighbridge.results.slides.slide import Deck, Slide, SlideTable
 

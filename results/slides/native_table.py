@@ -9,9 +9,7 @@ from pptx.oxml.ns import qn
 from pptx.util import Pt
 
 from weighbridge.results.charts.chart_theme import Look
-from weighbridge.results.slides.fitting import bound
-from weighbridge.results.slides.grid_fitting import EDGE_PT, SIDE_PT, columns_pt, lines_pt, size_for
-from weighbridge.results.slides.page import LEFT_PT, ROOM_PT
+from weighbridge.results.slides.fitting import EDGE_PT, LEFT_PT, ROOM_PT, SIDE_PT, bound, columns_pt, lines_pt, size_for
 from weighbridge.results.slides.paint import bare, made, rgb
 from weighbridge.results.slides.slide import SlideTable, TableCell
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from weighbridge.results.analysis.card import card_words, foremost
 from weighbridge.results.analysis.comparison import NoiseFloor
-from weighbridge.results.analysis.findings import Finding, headline
+from weighbridge.results.analysis.findings import Finding, card_words, foremost, headline
 from weighbridge.results.charts.chart_theme import Look
-from weighbridge.results.figures import show_ratio
+from weighbridge.results.figures import counted, listed, show_ratio, upper
 from weighbridge.results.metrics import METRICS
-from weighbridge.results.slides.evidence import Evidence
+from weighbridge.results.slides.evidence import Evidence, rests_on
 from weighbridge.results.slides.slide import Slide, SlideCard
-from weighbridge.results.slides.words import counted, listed, rests_on, upper
 
 CARDS: Final = 8
 """As many as can be read; of more kinds of requests the map tells."""

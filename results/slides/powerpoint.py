@@ -19,20 +19,24 @@ from pptx.util import Pt
 
 from weighbridge.common.inert import inert_all
 from weighbridge.results.charts.chart_theme import Look
-from weighbridge.results.slides.fitting import LINE, bound, height_pt, largest, width_pt
-from weighbridge.results.slides.native_chart import GLYPHS, add_chart
-from weighbridge.results.slides.native_table import add_table
-from weighbridge.results.slides.page import (
+from weighbridge.results.slides.fitting import (
     BODY_PT,
     FOOT_SIZES,
     GAP_PT,
     HEIGHT_PT,
     LEAD_SIZES,
     LEFT_PT,
+    LINE,
     ROOM_PT,
     TITLE_SIZES,
     TOP_PT,
+    bound,
+    height_pt,
+    largest,
+    width_pt,
 )
+from weighbridge.results.slides.native_chart import GLYPHS, add_chart
+from weighbridge.results.slides.native_table import add_table
 from weighbridge.results.slides.paint import made, rgb
 from weighbridge.results.slides.slide import Deck, LineChart, ScatterChart, Series, Slide, SlideCard
 from weighbridge.results.slides.template import blank

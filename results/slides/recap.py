@@ -16,13 +16,11 @@ from weighbridge.results.analysis.contrast import ALWAYS
 from weighbridge.results.analysis.kinds import Kind, kind_of
 from weighbridge.results.charts.chart_theme import Look, colour_at, diverging, ink_on, neutral
 from weighbridge.results.doubt import graves
-from weighbridge.results.figures import show_figure, show_ratio
+from weighbridge.results.figures import counted, listed, show_figure, show_ratio, upper
 from weighbridge.results.metrics import METRICS, MetricKey
-from weighbridge.results.slides.evidence import Evidence
-from weighbridge.results.slides.grid_fitting import size_for
-from weighbridge.results.slides.page import ROOM_PT, body_pt
+from weighbridge.results.slides.evidence import Evidence, rests_on
+from weighbridge.results.slides.fitting import ROOM_PT, body_pt, size_for
 from weighbridge.results.slides.slide import Slide, SlideTable, TableCell
-from weighbridge.results.slides.words import counted, listed, rests_on, upper
 
 ABREAST: Final = 5
 """Layouts against the first side by side, with two figures each; more go on slides of their own."""

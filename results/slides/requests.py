@@ -18,11 +18,10 @@ from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.charts.chart_theme import Look, Style
 from weighbridge.results.charts.placing import log_ticks, nice_top
 from weighbridge.results.doubt import graves, touching
-from weighbridge.results.figures import show_figure, show_ms, show_ratio
-from weighbridge.results.slides.evidence import Evidence, repeats
+from weighbridge.results.figures import counted, listed, show_figure, show_ms, show_ratio, upper
+from weighbridge.results.slides.evidence import Evidence, repeats, rests_on, spanned, why_not
 from weighbridge.results.slides.label_sides import sided
 from weighbridge.results.slides.slide import Axis, BarChart, ChartPoint, LineChart, ScatterChart, Series, Slide, SlideBar
-from weighbridge.results.slides.words import counted, listed, rests_on, spanned, upper, why_not
 
 ABREAST: Final = 6
 """Layouts in a chart; of more the first stands beside five others on slides of their own."""

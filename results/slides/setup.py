@@ -10,14 +10,12 @@ from weighbridge.common.quantities import show_bytes
 from weighbridge.common.structure import Structure
 from weighbridge.results.analysis.sameness import between, verdict
 from weighbridge.results.charts.chart_theme import Look
-from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.figures import UNKNOWN, counted, listed, show_figure
+from weighbridge.results.record import PlannedHost
 from weighbridge.results.record.driver_traits import driver_label
-from weighbridge.results.record.resolved import PlannedHost
-from weighbridge.results.slides.evidence import Evidence
-from weighbridge.results.slides.grid_fitting import SMALLEST_PT, lines_pt
-from weighbridge.results.slides.page import ROOM_PT, body_pt
+from weighbridge.results.slides.evidence import Evidence, spanned
+from weighbridge.results.slides.fitting import ROOM_PT, SMALLEST_PT, body_pt, lines_pt
 from weighbridge.results.slides.slide import Slide, SlideTable, TableCell
-from weighbridge.results.slides.words import counted, listed, spanned
 from weighbridge.suites import DEFAULT_DRIVER, Suite
 
 ABREAST: Final = 6

@@ -9,11 +9,11 @@ from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.kinds import kind_of
 from weighbridge.results.charts.chart_theme import Look, diverging, neutral
 from weighbridge.results.charts.placing import nice_top
-from weighbridge.results.record.resolved import PlannedLayout
-from weighbridge.results.slides.evidence import Evidence
+from weighbridge.results.figures import upper
+from weighbridge.results.record import PlannedLayout
+from weighbridge.results.slides.evidence import Evidence, rests_on
 from weighbridge.results.slides.recap import change_text
 from weighbridge.results.slides.slide import Axis, BarChart, Slide, SlideBar
-from weighbridge.results.slides.words import rests_on, upper
 
 BARS: Final = 10
 """As many as can be read."""

@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from weighbridge.results.analysis import card
 from weighbridge.results.analysis.comparison import Effect
+from weighbridge.results.analysis.findings import FigureCard
 from weighbridge.results.analysis.sameness import verdict
-from weighbridge.results.analysis.tuning import tuning_cards
 from weighbridge.results.analysis.tuning.ledger import LedgerEntry
 from weighbridge.results.analysis.tuning.ledger_table import RESTARTED, LedgerLine, change_figure, ledger_lines, short_names
+from weighbridge.results.analysis.tuning.tuning_cards import cards
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult, could_be_shown, gain_words, interval_words
 from weighbridge.results.charts.chart_theme import Look, diverging
 from weighbridge.results.charts.placing import nice_top
-from weighbridge.results.figures import UNKNOWN
+from weighbridge.results.figures import UNKNOWN, counted, upper
 from weighbridge.results.percent import percent, show_percent
 from weighbridge.results.slides.closing import loop_words, repeat
 from weighbridge.results.slides.evidence import Evidence
-from weighbridge.results.slides.grid_fitting import size_for
-from weighbridge.results.slides.page import ROOM_PT, body_pt
+from weighbridge.results.slides.fitting import ROOM_PT, body_pt, size_for
 from weighbridge.results.slides.setup import setup
 from weighbridge.results.slides.slide import Axis, BarChart, Deck, Slide, SlideBar, SlideCard, SlideTable, TableCell
-from weighbridge.results.slides.words import counted, upper
 from weighbridge.suites.tuning import show_setting
 
 BARS: Final = 12
@@ -79,7 +77,7 @@ def _answer(evidence: Evidence, result: TuningResult) -> Slide:
         key="answer",
         title=result.headline,
         lead=f"Which of {counted(len(entries), 'setting')} of {run.tuning.layout} help {objectives}?",
-        cards=tuple(_card(one) for one in tuning_cards.cards(result)),
+        cards=tuple(_card(one) for one in cards(result)),
         lines=tuple(lines) if len(" ".join(lines)) < 260 else tuple(lines[:1]),
         notes=(
             *(f"{effect.text}." for entry in result.better for effect in entry.effects),
@@ -91,7 +89,7 @@ def _answer(evidence: Evidence, result: TuningResult) -> Slide:
     )
 
 
-def _card(one: card.FigureCard) -> SlideCard:
+def _card(one: FigureCard) -> SlideCard:
     """The card with the setting's short name: there is no room for a long one."""
     return SlideCard(
         figure=one.figure, about=one.about, text=short_names([one.text])[one.text], detail=one.detail, colour=one.colour

@@ -18,7 +18,7 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.charts.gallery import gallery_of
 from weighbridge.results.charts.pictures import write_charts
 from weighbridge.results.export.export import export
-from weighbridge.results.influx.spool import REFUSED, SPOOL, Spool, clear
+from weighbridge.results.influx.cursor import CURSOR, REFUSED, Cursor, has_all, set_aside
 from weighbridge.results.record import reading
 from weighbridge.results.record.hold import holding
 from weighbridge.results.record.profile import FOLDER
@@ -215,17 +215,15 @@ def test_a_run_is_not_gone_on_with_in_a_folder_that_leads_elsewhere(store: RunSt
 
 
 def test_nothing_is_appended_through_a_link(store: RunStore, secret: Path) -> None:
-    for name in ("events.jsonl", SPOOL, REFUSED):
+    for name in ("events.jsonl", CURSOR, REFUSED):
         instead(store.folder / name, lambda path: path.symlink_to(secret))
     with pytest.raises(StoreError, match=r"events\.jsonl: cannot be written \(is a link"):
         store.event("up", "x")
-    with pytest.raises(StoreError, match=SPOOL):
-        Spool(store.folder)
-    with pytest.raises(StoreError, match=SPOOL):
-        clear(store.folder)
-    (store.folder / SPOOL).unlink()
-    with Spool(store.folder) as spool:
-        spool.append(["a"])
-        with pytest.raises(StoreError, match=REFUSED):
-            spool.set_aside(spool.head(), "no")
+    with pytest.raises(StoreError, match=CURSOR):
+        Cursor.of(store.folder, "http://host")
+    with pytest.raises(StoreError, match=REFUSED):
+        set_aside(store.folder, ["a"], "no")
+    assert untouched(secret)
+    with pytest.raises(StoreError, match=CURSOR):
+        has_all(store.folder, Cursor(server="http://host", run=True))
     assert untouched(secret)

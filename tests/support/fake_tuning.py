@@ -23,8 +23,7 @@ from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import Head, HostLimits, HostSecond, Tail
-from weighbridge.results.record.trial import CONFIRMATION, Arm, Fragment, Trial, TuningRun, Winner
-from weighbridge.results.record.trial_book import TrialBook
+from weighbridge.results.record.trial import CONFIRMATION, Arm, Fragment, Trial, TrialBook, TuningRun, Winner
 from weighbridge.suites import Bounds, Objects, Workload
 from weighbridge.suites.tuning import Level, Objective, Parameter, Setting, Trials, Tuning
 

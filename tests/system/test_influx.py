@@ -17,10 +17,10 @@ import pytest
 from fake_run import WORKLOADS, Spoilt, fake_run
 from weighbridge.common.errors import TargetError
 from weighbridge.conductor.influx_writer import InfluxWriter
+from weighbridge.results.influx.cursor import Cursor
 from weighbridge.results.influx.export import send_run
 from weighbridge.results.influx.points import RunPoints
 from weighbridge.results.influx.server import InfluxServer, WriteRefused
-from weighbridge.results.influx.spool import SPOOL
 from weighbridge.results.record.store import RunStore
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -140,22 +140,25 @@ def test_a_server_that_is_killed_in_mid_run_and_started_again_lacks_nothing(tmp_
     first, second, *others = store.steps()
     (store.folder / "steps.jsonl").unlink()  # they are yet to be measured
     with InfluxWriter(store, server(f"{database.url}?bucket=killed"), said.append, first_wait_s=0.05, close_s=60) as writer:
-        writer.step(first)
+        store.append(first)
+        writer.step()
         database.database.end(signal.SIGKILL)
         try:
-            writer.step(second)
+            store.append(second)
+            writer.step()
             end = time.monotonic() + 60
             # It is said once, with what came first: 503, or 502 where it was killed in the middle of a write.
             while not any(re.search("answered 50[23].*; points are kept in", text) for text in said):
                 assert time.monotonic() < end, said
                 time.sleep(0.01)
             for step in others:
-                writer.step(step)
+                store.append(step)
+                writer.step()
         finally:
             database.database.start()  # also for the tests that follow
     assert said[-1].startswith(f"influx: {len(points)} points sent")
     assert database.points("killed") == points
-    assert not (store.folder / SPOOL).exists()
+    assert Cursor.of(store.folder, server(f"{database.url}?bucket=killed").option).waiting(store.folder) == 0
 
 
 def test_every_query_of_the_dashboard_is_answered_with_what_was_sent(store: RunStore, database: Influx) -> None:

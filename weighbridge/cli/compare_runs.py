@@ -15,8 +15,7 @@ from weighbridge.common.errors import EXIT_DIFFERENCE, EXIT_FINE, EXIT_INVALID
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
-    from weighbridge.results.analysis.across_runs.guard import Guarded
+    from weighbridge.results.analysis.across_runs.guard import ComparedRun, Guarded
     from weighbridge.results.analysis.comparison import Comparison
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -59,8 +58,7 @@ def command(
     machine, hosts, limits, workloads, replicas, driver ... Ends with 0; with --fail-on regression 1 where B is worse; 4 where
     nothing could be compared, or where A has a throughput or a p90 of which nothing could be said of B.
     """
-    from weighbridge.results.analysis.across_runs.compared_run import weighed  # noqa: PLC0415
-    from weighbridge.results.analysis.across_runs.guard import guard  # noqa: PLC0415 - heavy rooms are imported by what needs them
+    from weighbridge.results.analysis.across_runs.guard import guard, weighed  # noqa: PLC0415 - as above
     from weighbridge.results.analysis.across_runs.runs_comparison import compare_runs, hold_history, lost, match  # noqa: PLC0415
     from weighbridge.screen.comparison_outcome import print_comparison  # noqa: PLC0415
     from weighbridge.screen.terminal import console  # noqa: PLC0415
@@ -83,8 +81,12 @@ def command(
 
 def _exit_code(comparison: Comparison, a: ComparedRun, earlier: int, *, fail_on: bool, screen: Console) -> int:
     """0, 1 of a regression that was asked about, 4 where there is nothing to go by: what could not fail has not passed."""
-    from weighbridge.results.analysis.across_runs.run_scatter import RUNS  # noqa: PLC0415 - as above
-    from weighbridge.results.analysis.across_runs.runs_comparison import claims, regressions, unjudged  # noqa: PLC0415
+    from weighbridge.results.analysis.across_runs.runs_comparison import (  # noqa: PLC0415
+        RUNS,
+        claims,
+        regressions,
+        unjudged,
+    )
     from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM  # noqa: PLC0415
 
     def say(text: str) -> None:

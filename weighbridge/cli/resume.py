@@ -72,7 +72,7 @@ def resume(
     from weighbridge.cli import tune  # noqa: PLC0415
     from weighbridge.cli.compare import exit_code  # noqa: PLC0415
     from weighbridge.conclusion import conclude  # noqa: PLC0415
-    from weighbridge.results.record.trial_book import TrialBook  # noqa: PLC0415 - heavy rooms are imported by what needs them
+    from weighbridge.results.record.trial import TrialBook  # noqa: PLC0415 - heavy rooms are imported by what needs them
     from weighbridge.run import Doing  # noqa: PLC0415
     from weighbridge.run import resume as go_on  # noqa: PLC0415
     from weighbridge.screen.terminal import console  # noqa: PLC0415

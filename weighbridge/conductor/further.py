@@ -18,7 +18,7 @@ from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.contrast import ALWAYS
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.trial_book import TrialBook
+from weighbridge.results.record.trial import TrialBook
 
 STRICT: Final = 0.001
 """How small the corrected p-value of every cell must be for a run to end before its last look."""

@@ -18,10 +18,8 @@ from weighbridge.conductor.pace import show_duration
 from weighbridge.drivers.order import Progress as DriverProgress
 from weighbridge.results.analysis.steps.validity import enough_samples
 from weighbridge.results.interval import percentile, summed
+from weighbridge.results.record import Histogram, StepKey, StepResult, Tally
 from weighbridge.results.record.driver_traits import driver_label
-from weighbridge.results.record.histogram import Histogram
-from weighbridge.results.record.measurement import Tally
-from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.suites import DEFAULT_DRIVER
 
 

@@ -9,8 +9,7 @@ from weighbridge.conductor.influx_writer import InfluxWriter
 from weighbridge.conductor.measuring import Display
 from weighbridge.drivers.order import Progress
 from weighbridge.results.influx.server import InfluxServer
-from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.record import RunStore, StepKey, StepResult
 
 
 class InfluxDisplay:
@@ -40,7 +39,7 @@ class InfluxDisplay:
         """The conductor has written the step down, so that what is sent of it can be made again from the run folder."""
         self._key = None
         self._shown.ended(result)
-        self._writer.step(result)
+        self._writer.step()
 
 
 @contextmanager

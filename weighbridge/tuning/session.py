@@ -32,8 +32,7 @@ from weighbridge.results.record.hold import holding
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.trial import CONFIRMATION, Winner
-from weighbridge.results.record.trial_book import TrialBook
+from weighbridge.results.record.trial import CONFIRMATION, TrialBook, Winner
 from weighbridge.run import Doing, alone
 from weighbridge.screen.display import display_for
 from weighbridge.suites.tuning import Tuning

@@ -19,8 +19,7 @@ from weighbridge.results.analysis.steps.visit import JudgedStep
 from weighbridge.results.analysis.tuning.ledger import Ledger, ledger
 from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.trial import Trial
-from weighbridge.results.record.trial_book import TrialBook
+from weighbridge.results.record.trial import Trial, TrialBook
 from weighbridge.tuning.course import Course
 from weighbridge.tuning.preparation import PreparedTuning
 from weighbridge.tuning.proposals import OptunaSearch

@@ -2,7 +2,7 @@
 
 What is asked is what reviewers of storage figures ask for (Traeger, Zadok and others 2008) and pyperf checks before it compares two
 files. A fact that is known of one run only differs; one that is known of neither is said to be unknown. What two runs are compared
-for, releases and settings, is no guard fact: it is listed beside the result.
+for, releases and settings, is no guard fact: it is listed beside the result. `ComparedRun` is what is known of a run for this.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -21,8 +22,10 @@ from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import UsageError
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.record import Attested, Manifest, PlannedLayout, ResolvedPlan
 
 ALL: Final = "all"
 NOT_KNOWN: Final = "not known"
@@ -306,3 +309,30 @@ def _flat(settings: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 def _deployed(run: ComparedRun, name: str) -> Facts:
     facts = run.facts(name).items()
     return {fact: text for fact, text in facts if fact not in _GUARDED_BELOW and not fact.startswith(("limits ", "image "))}
+
+
+class ComparedRun(Record):
+    """A run that was read. `rows` are those of the gateways as the report has them, twins with them."""
+
+    folder: Path
+    manifest: Manifest
+    plan: ResolvedPlan
+    rows: tuple[Row, ...]
+    attested: tuple[Attested, ...] = ()
+    """Empty where the hosts were not attested."""
+
+    @property
+    def layouts(self) -> dict[str, PlannedLayout]:
+        """The layouts by name, without twins."""
+        return {layout.name: layout for layout in self.plan.layouts if layout.name not in self.plan.twins}
+
+    def facts(self, layout: str | None = None, title: str | None = None) -> dict[str, str]:
+        """What is known of a layout, of all sheets about it, or of none in particular; only of the sheets of this title."""
+        sheets = [sheet for sheet in self.manifest.sheets if sheet.layout == layout and title in (None, sheet.title)]
+        return {name: text for sheet in sheets for name, text in sheet.facts.items()}
+
+
+def weighed(folder: Path) -> ComparedRun:
+    """Read a run, finished or not. Raises UsageError when it is none, InvalidMeasurement when something of it cannot be read."""
+    data = RunData(folder)
+    return ComparedRun(folder=folder, manifest=data.manifest, plan=data.plan, rows=data.rows, attested=data.attested)

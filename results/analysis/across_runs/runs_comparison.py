@@ -3,32 +3,39 @@ gives.
 
 The repeats of one run are interleaved with each other, never with those of another: what changed on the machine between the two
 runs is in every difference, and no test can tell it from the gateways. Guard facts, and what the hosts could do, keep out what is
-known to have changed; by how much runs of the same thing differ besides is known from earlier ones
-(`results.analysis.across_runs.run_scatter`). Without these all is provisional.
+known to have changed; by how much runs of the same thing differ besides is known from earlier ones. Without these all is
+provisional.
+
+Repeats of a run share its start, its files on the disks and the state of the machine; two runs of the same thing therefore differ
+by more than either's repeats say, and their comparison alone calls 17 to 66 % of pairs of such runs different somewhere. With
+earlier runs of the same thing as A, the scatter is known: A and these are values of one kind, B is one more. The standard error of
+A against B is then at least the standard deviation of the runs times the root of two (which has the repeats' own part in it), and
+no more is known of it than so many runs tell: their number less one are its degrees of freedom (`across_runs`). How often B,
+unchanged, is called worse by this: benchmarks/claims.py, table in docs/statistics.md.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from statistics import stdev
 from typing import Final
 
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import UsageError
-from weighbridge.results.analysis.across_runs.compared_run import ComparedRun
-from weighbridge.results.analysis.across_runs.guard import Guarded, planned_differences
+from weighbridge.results.analysis.across_runs.guard import ComparedRun, Guarded, planned_differences
 from weighbridge.results.analysis.across_runs.guard import guard as hold
-from weighbridge.results.analysis.across_runs.run_scatter import RUNS, across_runs
-from weighbridge.results.analysis.comparing import contrasts, effect, judge
+from weighbridge.results.analysis.comparing import judge, worded
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
-from weighbridge.results.analysis.contrast import ALWAYS, Contrast, at_workers, comparable, reason, workers_words
-from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
+from weighbridge.results.analysis.contrast import ALWAYS, at_workers, comparable, contrasts, reason, with_test
+from weighbridge.results.analysis.kinds import Kind, kind_of
 from weighbridge.results.analysis.noise import floors
 from weighbridge.results.analysis.sameness import between
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt, PairDoubt, graves
+from weighbridge.results.figures import counted
 from weighbridge.results.metrics import METRICS
+from weighbridge.results.statistics import TTest
 
 Place = tuple[Kind, str, int | None, str]
 """What runs of the same thing have in common: kind of requests, layout, worker count (None: all), key of the metric."""
@@ -119,12 +126,10 @@ def compare_runs(
     known = _figures(a, history, [one for one, _ in pairs])
     found = [_across(one, known.get(_place(one), ())) for one in contrasts(rows, sides, _hosts(a, b, "B", pairs))]
     judged, tests = judge(found, a.plan.suite.bounds, noise)
-    # What B calls differently it does not measure alike: the guard facts say so.
-    names = subjects(rows[::-1])
     return Comparison(
         baseline="A",
         subjects=tuple(dict.fromkeys(subject for _, subject in sides)),
-        effects=tuple(effect(names[kind_of(one.contrast.baseline)], one) for one in judged),
+        effects=worded(judged),
         noise=noise,
         tests=tests,
         unlike=tuple(one.text for one in guarded.unlike),
@@ -162,19 +167,19 @@ def _figures(a: ComparedRun, history: Sequence[ComparedRun], layouts: Sequence[s
     return found
 
 
-def _place(one: Contrast) -> Place:
-    return kind_of(one.baseline), one.baseline.layout, one.workers, one.metric.key
+def _place(one: Effect) -> Place:
+    return kind_of(one), one.baseline, one.workers, one.metric
 
 
-def _across(one: Contrast, runs: Sequence[float]) -> Contrast:
-    """A contrast of A and B with what runs of the same thing scatter by; where that is not known, in doubt."""
+def _across(one: Effect, runs: Sequence[float]) -> Effect:
+    """An effect of A and B with what runs of the same thing scatter by; where that is not known, in doubt."""
     if one.ratio is None:
         return one
-    if one.welch is None or len(runs) < RUNS:
+    if one.tested is None or len(runs) < RUNS:
         words = f"how far runs of the same thing differ takes {RUNS} of them to know, A among them"
-        return replace(one, doubts=(*one.doubts, Doubt(what="runs apart", grade="mild", words=words)))
-    tested = across_runs(one.welch, runs)
-    return replace(one, welch=tested, p=tested.p, ratio=tested.ratio)
+        doubts = (*one.doubts, Doubt(what="runs apart", grade="mild", words=words))
+        return one.model_copy(update={"doubts": doubts})
+    return with_test(one, across_runs(one.tested, runs))
 
 
 def called(layout: str, side: str) -> str:
@@ -200,7 +205,7 @@ def lost(a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]) -> tu
         for row in a.rows:
             after = of_b.get((other, kind_of(row), row.workers))
             if row.layout == one and comparable(row) and after is not None and not comparable(after):
-                found.append(f"{called(other, 'B')}, {row.workload}, {workers_words(row.workers)}: {reason(after)}")
+                found.append(f"{called(other, 'B')}, {row.workload}, {counted(row.workers, 'worker')}: {reason(after)}")
     return tuple(dict.fromkeys(found))
 
 
@@ -211,3 +216,22 @@ def unjudged(a: ComparedRun, comparison: Comparison) -> tuple[Effect, ...]:
     cells = [(one, rows[one.baseline, kind_of(one), one.workers]) for one in left]
     # Where A cannot even be set against itself, B loses nothing.
     return tuple(one for one, row in cells if at_workers(METRICS[one.metric], row, row).ratio is not None)
+
+
+RUNS: Final = 3
+"""Runs of the same thing, A among them, that tell a scatter from run to run; two tell one difference."""
+
+
+def across_runs(tested: TTest, runs: Sequence[float]) -> TTest:
+    """A comparison of B with A, made wide enough for what differs from run to run.
+
+    `runs` are logarithms of the same figure of at least RUNS runs of the same thing, A among them. Raises ValueError for fewer.
+    """
+    if len(runs) < RUNS:
+        raise ValueError(f"{len(runs)} runs tell no scatter from run to run: {RUNS} are wanted")
+    return TTest(
+        difference=tested.difference,
+        error=max(tested.error, stdev(runs) * math.sqrt(2)),
+        freedom=min(tested.freedom, len(runs) - 1),
+        repeats=tested.repeats,
+    )

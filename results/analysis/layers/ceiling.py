@@ -29,7 +29,7 @@ from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Structure
 from weighbridge.results.analysis.sameness import BOUNDS, FREE_BOUND
-from weighbridge.results.record.attestation import Attested
+from weighbridge.results.record import Attested
 
 HardwareKind = Literal["disk", "osd", "network"]
 Transfer = Literal["read", "write"]

@@ -14,9 +14,7 @@ from weighbridge.results.analysis.layers.staircase import HARDWARE, NAMES, Layer
 from weighbridge.results.analysis.steps.summary import NOT_STEADY, NOT_VALID, WITH_BODIES, Row
 from weighbridge.results.analysis.steps.use import limit_brief
 from weighbridge.results.figures import show_figure
-from weighbridge.results.record import earlier
-from weighbridge.results.record.attestation import Attested
-from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan
+from weighbridge.results.record import Attested, PlannedLayout, ResolvedPlan, earlier
 from weighbridge.suites import Api, Operation
 
 BENCHED: Final[tuple[Level, ...]] = ("rados", "rbd", "cephfs")

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from weighbridge.results.record.histogram import Histogram
+from weighbridge.results.record import Histogram
 
 CLOSE: Final = 1e-9
 """A product of thousands of factors is the share that it stands for but for this."""
@@ -79,21 +79,9 @@ def order_statistic_interval(
     if not at_least.count:
         raise ValueError("an interval of no samples was asked for")
     tail = (1 - confidence) / 2
-    low = _rank(at_least.count, percent / 100, tail)
-    high = _rank(at_least.count, percent / 100, 1 - tail) + 1
+    from scipy.stats import binom  # noqa: PLC0415 - takes its time to load, and drivers have no need of it
+
+    low = int(binom.ppf(tail, at_least.count, percent / 100))
+    high = int(binom.ppf(1 - tail, at_least.count, percent / 100)) + 1
     low_ms = at_least.at_rank_us(low) / 1000 if low else 0.0
     return low_ms, histogram.at_rank_us(high) / 1000 if high <= histogram.count else None
-
-
-def _rank(count: int, share: float, probability: float) -> int:
-    """The smallest k of which P(B <= k) is at least `probability`; B is binomial."""
-    from scipy.special import bdtr  # noqa: PLC0415 - takes its time to load, and drivers have no need of it
-
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) // 2
-        if bdtr(middle, count, share) >= probability:
-            high = middle
-        else:
-            low = middle + 1
-    return low

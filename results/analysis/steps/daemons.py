@@ -13,7 +13,7 @@ from statistics import median
 from weighbridge.common.counters import CounterFigure
 from weighbridge.common.record import Record
 from weighbridge.results.figures import show_figure
-from weighbridge.results.record.telemetry import ProbeSecond, Telemetry
+from weighbridge.results.record import ProbeSecond, Telemetry
 
 
 class DaemonFigure(Record):

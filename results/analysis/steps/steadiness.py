@@ -28,13 +28,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from statistics import fmean, linear_regression
 from typing import Final
 
 from pydantic import NonNegativeFloat
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.steps.stalls import SHARE, period_s, stall_words, stalls
-from weighbridge.results.record.measurement import Measurement
+from weighbridge.results.record import Measurement
 
 UNTOLD: Final = "steadiness is not known"
 """What notes begin with where it cannot be told whether a step was steady."""
@@ -101,8 +102,8 @@ def mser_cut(values: Sequence[float], batch: int) -> int:
     """How many of the first values to leave out by MSER: a multiple of `batch`, at most half of them."""
     size = len(values) // batch
     # About their mean, so that the difference of sums of squares keeps its digits.
-    whole = _mean(values)
-    means = [_mean(values[number * batch : (number + 1) * batch]) - whole for number in range(size)]
+    whole = fmean(values)
+    means = [fmean(values[number * batch : (number + 1) * batch]) - whole for number in range(size)]
     total = squares = 0.0
     errors = []
     for kept, value in enumerate(reversed(means), start=1):
@@ -126,11 +127,11 @@ def _stalled(counts: Sequence[float], workers: int) -> tuple[list[str], list[str
 
 def _warming(counts: Sequence[float], warmup_s: float) -> list[str]:
     """That the step was still warming up, and what warm-up would have done."""
-    length, whole = len(counts), _mean(counts)
+    length, whole = len(counts), fmean(counts)
     cut = mser_cut(counts, max(1, min(BATCH_S, length // BATCHES)))
     if not cut:
         return []
-    after = _mean(counts[cut:])
+    after = fmean(counts[cut:])
     off = after / whole - 1
     chance = SIGMAS * _few(length) * _noise(counts) * math.sqrt(1 / (length - cut) - 1 / length) / whole
     if abs(off) <= max(WARM_BOUND, chance):
@@ -143,9 +144,9 @@ def _warming(counts: Sequence[float], warmup_s: float) -> list[str]:
 
 def _drifting(values: Sequence[float], what: str) -> list[str]:
     """What of the rule of five rounds does not hold, beyond what the scatter explains."""
-    length, whole, noise = len(values), _mean(values), _noise(values)
+    length, whole, noise = len(values), fmean(values), _noise(values)
     ends = [round(number * length / ROUNDS) for number in range(ROUNDS + 1)]
-    rounds = [_mean(values[start:end]) for start, end in pairwise(ends)]
+    rounds = [fmean(values[start:end]) for start, end in pairwise(ends)]
     spread, scatter = (max(rounds) - min(rounds)) / whole, noise / math.sqrt(length / ROUNDS) / whole
     faults = []
     if spread > max(RANGE_BOUND, RANGE_SIGMAS * _few(length) * scatter):
@@ -160,7 +161,7 @@ def _seen(values: Sequence[float]) -> float:
     """The least move of the fitted line from end to end, as a share of the mean, that the scatter does not explain."""
     length = len(values)
     error = _noise(values) / math.sqrt(length * (length**2 - 1) / 12)
-    return SIGMAS * _few(length) * error * (length - 1) / _mean(values)
+    return SIGMAS * _few(length) * error * (length - 1) / fmean(values)
 
 
 def _few(length: int) -> float:
@@ -182,13 +183,7 @@ def _noise(values: Sequence[float]) -> float:
 
 def _slope(values: Sequence[float]) -> float:
     """By how much the line of least squares rises from a value to the next."""
-    middle, whole = (len(values) - 1) / 2, _mean(values)
-    across = sum((place - middle) ** 2 for place in range(len(values)))
-    return sum((place - middle) * (value - whole) for place, value in enumerate(values)) / across
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+    return linear_regression(range(len(values)), values).slope
 
 
 def _percent(share: float) -> str:

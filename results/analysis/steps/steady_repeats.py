@@ -28,8 +28,8 @@ from itertools import pairwise
 from typing import Final
 
 from weighbridge.results.analysis.steps.steadiness import EDGE_S, UNTOLD, Steadiness
-from weighbridge.results.record.measurement import Measurement
-from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, OneSample, one_sample, t_quantile
+from weighbridge.results.record import Measurement
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, TTest, one_sample, t_quantile
 
 MOST: Final = 0.20
 """A drift from end to end that a step that is called steady does not have: its two halves differ by 10 %."""
@@ -87,22 +87,22 @@ def steady_over_repeats(moves: Sequence[float | None], beside: Sequence[float | 
         return Steadiness(steady=None, notes=(why,))
     within = one_sample(known)
     most = _farthest(within)
-    if abs(within.mean) - t_quantile((1 + SURE) / 2, len(known) - 1) * within.error > LEAST + grain:
-        way = "rises" if within.mean > 0 else "falls"
-        fault = f"over {len(known)} repeats it {way} by {_percent(within.mean)} from the start of the window to its end"
+    if abs(within.difference) - t_quantile((1 + SURE) / 2, within.freedom) * within.error > LEAST + grain:
+        way = "rises" if within.difference > 0 else "falls"
+        fault = f"over {len(known)} repeats it {way} by {_percent(within.difference)} from the start of the window to its end"
         return Steadiness(steady=False, notes=(f"not steady: {fault}",), most=most)
     others = [move for move in beside if move is not None]
     if others and most > MOST:
-        most = min(most, max(abs(within.mean), _farthest(one_sample([*known, *others]))))
+        most = min(most, max(abs(within.difference), _farthest(one_sample([*known, *others]))))
     if most <= MOST:
         return Steadiness(steady=True, most=most)
     hidden = f"over {len(known)} repeats a drift of {_percent(most)} from the start of the window to its end is not ruled out"
     return Steadiness(steady=None, notes=(f"{UNTOLD}: {hidden} (steady: less than {_percent(MOST)})",), most=most)
 
 
-def _farthest(told: OneSample) -> float:
+def _farthest(told: TTest) -> float:
     """The far end of the interval at EQUIVALENT, whichever way."""
-    return abs(told.mean) + t_quantile((1 + EQUIVALENT) / 2, told.repeats - 1) * told.error
+    return abs(told.difference) + t_quantile((1 + EQUIVALENT) / 2, told.freedom) * told.error
 
 
 def _move(values: Sequence[float], lengths_s: Sequence[float]) -> float:

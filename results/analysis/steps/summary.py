@@ -21,7 +21,6 @@ from typing import Final
 from pydantic import NonNegativeFloat, NonNegativeInt
 
 from weighbridge.results.analysis.steps.daemons import figure_words
-from weighbridge.results.analysis.steps.outlier import outlier_words
 from weighbridge.results.analysis.steps.steadiness import UNTOLD, Steadiness
 from weighbridge.results.analysis.steps.steady_repeats import steady_over_repeats
 from weighbridge.results.analysis.steps.use import (
@@ -34,11 +33,11 @@ from weighbridge.results.analysis.steps.use import (
     queue_words,
     quota_touches,
 )
+from weighbridge.results.analysis.steps.validity import outlier_words
 from weighbridge.results.analysis.steps.visit import JudgedStep, Point, closed_loops, visit
 from weighbridge.results.doubt import Doubt, Grade, beside, graves
 from weighbridge.results.metrics import METRICS, WITH_BODIES, Figures, Metric, MetricFigure, compared
-from weighbridge.results.record.resolved import ResolvedPlan
-from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.results.record import ResolvedPlan, StepKey, StepResult
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, one_sample
 from weighbridge.suites import DEFAULT_DRIVER, Api, DriverName, Layer, Operation
 
@@ -299,7 +298,7 @@ def _interval(metric: Metric, figures: Sequence[MetricFigure]) -> tuple[float | 
     known = [one.value for one in figures if one.value is not None and one.value > 0]
     if not metric.is_compared or len(known) < len(figures) or len(known) < 2:
         return None, None
-    found = one_sample([math.log(value) for value in known]).ratio()
+    found = one_sample([math.log(value) for value in known]).ratio
     # What took as long or longer has no upper end.
     return found.low, None if any(one.at_least for one in figures) else found.high
 

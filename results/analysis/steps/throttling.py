@@ -22,7 +22,7 @@ from pydantic import Field, NonNegativeFloat
 
 from weighbridge.common.record import Record
 from weighbridge.results.figures import show_figure
-from weighbridge.results.record.telemetry import Tier
+from weighbridge.results.record import Tier
 
 STALL_SHARE: Final = 0.5
 """A stop of so much of a percentile makes it the limit's."""

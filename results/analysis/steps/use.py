@@ -31,7 +31,7 @@ from weighbridge.common.record import Record
 from weighbridge.results.analysis.steps.daemons import DaemonFigure, figures
 from weighbridge.results.analysis.steps.throttling import Throttled, touching
 from weighbridge.results.figures import show_figure
-from weighbridge.results.record.telemetry import DiskLimit, DiskSecond, HostLimits, HostSecond, ProbeSecond, Telemetry, Tier
+from weighbridge.results.record import DiskLimit, DiskSecond, HostLimits, HostSecond, ProbeSecond, Telemetry, Tier
 
 UTILIZED: Final = 0.8
 THROTTLED: Final = 0.5

@@ -21,11 +21,7 @@ from weighbridge.results.analysis.steps.use import StepUse, full_nics, step_use
 from weighbridge.results.analysis.steps.validity import enough_samples, least_samples
 from weighbridge.results.interval import percentile
 from weighbridge.results.metrics import METRICS, Figures, MetricFigure
-from weighbridge.results.record.histogram import Histogram, rank_of
-from weighbridge.results.record.measurement import Tally
-from weighbridge.results.record.resolved import ResolvedPlan
-from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.record import Histogram, ResolvedPlan, RunStore, StepKey, StepResult, Tally, rank_of
 from weighbridge.suites import Operation
 
 MOVED: Final = 1.05

@@ -21,8 +21,7 @@ from weighbridge.results.analysis.study.study_conclusions import Held, conclusio
 from weighbridge.results.doubt import PairDoubt
 from weighbridge.results.figures import UNKNOWN, show_figure
 from weighbridge.results.metrics import METRICS
-from weighbridge.results.record.reading import read_whole
-from weighbridge.results.record.resolved import ResolvedPlan
+from weighbridge.results.record import ResolvedPlan, read_whole
 from weighbridge.suites.studies import Published, PublishedColumn, ScaleName, Study, StudyScale, TableShape
 
 FILE: Final = "study.json"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from pydantic import NonNegativeInt
@@ -10,15 +9,14 @@ from pydantic import NonNegativeInt
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparing import judge
 from weighbridge.results.analysis.comparison import Comparison, Effect
-from weighbridge.results.analysis.contrast import Contrast
+from weighbridge.results.analysis.contrast import effect_of, with_test
 from weighbridge.results.analysis.kinds import kind_of, subjects
 from weighbridge.results.analysis.sentence import strength
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import few
 from weighbridge.results.figures import show_ratio
 from weighbridge.results.metrics import METRICS
-from weighbridge.results.record.manifest import State
-from weighbridge.results.record.trial import TuningRun
+from weighbridge.results.record import State, TuningRun
 from weighbridge.results.statistics import Ratio, geometric_mean, ratio, welch
 from weighbridge.suites import Bounds
 from weighbridge.suites.tuning import Objective
@@ -113,40 +111,24 @@ def _within(objective: Objective, sides: tuple[str, str], rows: tuple[Row, ...],
     bound_ms = (objective.p90_within or 0.0) * 1000
     before, after = (_largest([row for row in mine if row.layout == side], bound_ms) for side in sides)
     about = subjects(rows)[kind_of(base)]
-    contrast = Contrast(metric=METRICS["throughput"], baseline=base, subject=sub, workers=None)
-    text = f"{about}: no visit of {sides[0] if not before else sides[1]} keeps p90 within {bound_ms:g} ms."
-    if before and after:
-        tested = welch(after, before) if min(len(before), len(after)) > 1 else None
-        lone = few(min(len(before), len(after)))
-        contrast = replace(
-            contrast,
-            doubts=() if lone is None else (lone,),
-            ratio=ratio(after, before),
-            p=None if tested is None else tested.p,
-            welch=tested,
-        )
-    (judged,), _ = judge([contrast], bounds)
-    if contrast.ratio is not None:
-        text = f"{sides[1]} serves {show_ratio(contrast.ratio.value)} {sides[0]}’s {about} with p90 within {bound_ms:g} ms; "
-        text += f"{strength(judged)}."
-    return Effect(
-        workload=base.workload,
-        operation=base.operation,
-        api=base.api,
-        driver=base.driver,
-        about=about,
-        workers=None,
-        metric="throughput",
-        baseline=sides[0],
-        subject=sides[1],
-        baseline_value=geometric_mean(before) if before else None,
-        subject_value=geometric_mean(after) if after else None,
-        ratio=contrast.ratio,
-        p=contrast.p,
-        q=contrast.p,
-        verdict=judged.verdict,
-        text=text,
+    made = effect_of(METRICS["throughput"], base, sub, about).model_copy(
+        update={
+            "baseline_value": geometric_mean(before) if before else None,
+            "subject_value": geometric_mean(after) if after else None,
+        }
     )
+    if not before or not after:
+        text = f"{about}: no visit of {sides[0] if not before else sides[1]} keeps p90 within {bound_ms:g} ms."
+        return made.model_copy(update={"verdict": "not comparable", "text": text})
+    measure, lone = ratio(after, before), few(min(len(before), len(after)))
+    made = made.model_copy(update={"ratio": measure, "doubts": () if lone is None else (lone,)})
+    if min(len(before), len(after)) > 1:
+        made = with_test(made, welch(after, before))
+    (judged,), _ = judge([made], bounds)
+    text = (
+        f"{sides[1]} serves {show_ratio(measure.value)} {sides[0]}’s {about} with p90 within {bound_ms:g} ms; {strength(judged)}."
+    )
+    return judged.model_copy(update={"q": judged.p, "text": text, "smallest": None, "doubts": ()})
 
 
 def _largest(rows: list[Row], bound_ms: float) -> list[float]:

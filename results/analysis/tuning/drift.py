@@ -14,7 +14,7 @@ from weighbridge.results.analysis.tuning.readings import Reading
 from weighbridge.results.analysis.tuning.setting_words import objective_words
 from weighbridge.results.figures import show_p
 from weighbridge.results.percent import show_percent
-from weighbridge.results.record.trial import Trial, TuningRun
+from weighbridge.results.record import Trial, TuningRun
 from weighbridge.results.statistics import LEVEL
 
 HOUR_S: Final = 3600.0

@@ -1,4 +1,8 @@
-"""The ledger of a tuning: each setting that was tried, how it differs from the baseline, and whether that is real."""
+"""The ledger of a tuning: each setting that was tried, how it differs from the baseline, and whether that is real.
+
+Beside its effects stand what it costs, as times the baseline's CPU, and whether it keeps to what the tuning demands of every step,
+whatever it gains: failures, and a longest p90.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,20 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final
+from statistics import median
+from typing import Final, Literal
 
 from pydantic import NonNegativeInt
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparison import Effect, Verdict
-from weighbridge.results.analysis.steps.visit import JudgedStep
-from weighbridge.results.analysis.tuning.constraints import breaches
+from weighbridge.results.analysis.steps.visit import JudgedStep, Point
 from weighbridge.results.analysis.tuning.drift import Drift, drifts
-from weighbridge.results.analysis.tuning.readings import Reading, readings
+from weighbridge.results.analysis.tuning.readings import Reading, readings, references, step_of, steps
 from weighbridge.results.analysis.tuning.setting_effects import Pairs, effects, gains, is_clear, pairs
 from weighbridge.results.analysis.tuning.setting_words import arm_words
-from weighbridge.results.analysis.tuning.trial_costs import cost_ratio, costs
-from weighbridge.results.record.step import StepKey
-from weighbridge.results.record.trial import Arm, EntryVerdict, Trial, TuningRun
+from weighbridge.results.figures import counted
+from weighbridge.results.record import Arm, EntryVerdict, StepKey, Trial, TuningRun
 from weighbridge.results.statistics import Ratio, one_sample
 from weighbridge.suites.tuning import Objective
 
@@ -115,7 +118,7 @@ def _entry(
     arm = trials[0].arm
     counted = [trial for trial in trials if not trial.failed]
     better = gains(run, {one.objective: one.found for one in paired})
-    tested = one_sample(better).ratio() if len(better) >= 2 else None
+    tested = one_sample(better).ratio if len(better) >= 2 else None
     failures = [trial.failed for trial in trials if trial.failed]
     notes = [*broken]
     if failures:
@@ -169,3 +172,74 @@ def _verdict(found: Sequence[Verdict], *, counted: bool, allowed: bool) -> Entry
 def _rank(one: LedgerEntry) -> tuple[bool, float]:
     """What may be chosen first, then the largest gain: one objective's loss may be hidden in another's gain."""
     return one.verdict == "better", -math.inf if one.gain is None else one.gain
+
+
+def breaches(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep]) -> tuple[str, ...]:
+    """What an arm breaks by its trials, in words, step by step; empty where it keeps to all. Steps that are not valid count too.
+
+    Of failures the share is that of all operations of a step over all trials; of p90 it is the median over the trials.
+    """
+    found: list[str] = []
+    share = run.tuning.constraints.error_share
+    bound = run.suite.bounds.error_share if share is None else share
+    p90_s = run.tuning.constraints.p90
+    for workload, workers in steps(run):
+        keys = dict.fromkeys(step_of(run, trial, workload, workers) for trial in trials)
+        points = [visits[key].points for key in keys if key in visits]
+        at = f"{workload} at {counted(workers, 'worker')}"
+        found += _failures(at, [point for each in points for point in each.values()], bound)
+        if p90_s is not None:
+            for operation in dict.fromkeys(name for each in points for name in each):
+                found += _slow(f"{operation} of {at}", [each[operation] for each in points if operation in each], p90_s * 1000)
+    return tuple(found)
+
+
+def _failures(at: str, points: Sequence[Point], bound: float) -> list[str]:
+    failed, done = (sum(point.count(one) or 0 for point in points) for one in ("errors", "samples"))
+    if not failed or failed / (failed + done) <= bound:
+        return []
+    return [f"{at}: {failed / (failed + done):.2%} of operations failed, beyond the bound of {bound:.2%}"]
+
+
+def _slow(what: str, points: Sequence[Point], bound_ms: float) -> list[str]:
+    known = [p90_ms for point in points if (p90_ms := point.value("p90")) is not None]
+    if not known or median(known) <= bound_ms:
+        return []
+    return [f"p90 of {what}: {median(known):.3g} ms (median of its trials), beyond the bound of {bound_ms:g} ms"]
+
+
+Tier = Literal["gateway", "storage"]
+
+
+def costs(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep], tier: Tier) -> dict[int, float]:
+    """Logarithm of how many times the baseline's CPU each trial took, by its number: the mean over the objectives' steps.
+
+    Only trials that have it of every step, and a baseline beside each.
+    """
+    wanted = steps(run)
+    logs: dict[int, list[float]] = {}
+    for workload, workers in wanted:
+        figures = {
+            trial.number: figure
+            for trial in trials
+            if not trial.failed and (figure := _figure(visits.get(step_of(run, trial, workload, workers)), tier))
+        }
+        for number, reference in references(trials, figures).items():
+            if number in figures:
+                logs.setdefault(number, []).append(math.log(figures[number] / reference))
+    return {number: math.fsum(each) / len(each) for number, each in logs.items() if len(each) == len(wanted)}
+
+
+def cost_ratio(arm: Arm, trials: Sequence[Trial], found: Mapping[int, float]) -> Ratio | None:
+    """What an arm takes, with the 95 % interval of one look; None where nothing is known."""
+    logs = [found[trial.number] for trial in trials if trial.arm.name == arm.name and trial.number in found]
+    if len(logs) < 2:
+        return Ratio(value=math.exp(logs[0]), repeats=1) if logs else None
+    return one_sample(logs).ratio
+
+
+def _figure(visit: JudgedStep | None, tier: Tier) -> float | None:
+    if visit is None or not visit.ranked:
+        return None
+    known = [figure for point in visit.points.values() if (figure := point.value(f"{tier}-cpu"))]
+    return known[0] if known else None  # of all operations of the step, whichever tells it

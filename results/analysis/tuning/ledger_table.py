@@ -14,7 +14,7 @@ from weighbridge.results.analysis.tuning.tuning_result import TuningResult, inte
 from weighbridge.results.figures import UNKNOWN
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.percent import show_percent
-from weighbridge.results.record.trial import EntryVerdict
+from weighbridge.results.record import EntryVerdict
 from weighbridge.results.statistics import Ratio
 
 SIGNS: Final[dict[EntryVerdict, str]] = {

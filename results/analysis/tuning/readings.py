@@ -14,11 +14,10 @@ from typing import Final
 from pydantic import NonNegativeInt, PositiveFloat
 
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.contrast import workers_words
 from weighbridge.results.analysis.steps.visit import JudgedStep, Point
+from weighbridge.results.figures import counted
 from weighbridge.results.metrics import METRICS
-from weighbridge.results.record.step import StepKey
-from weighbridge.results.record.trial import Trial, TuningRun
+from weighbridge.results.record import StepKey, Trial, TuningRun
 from weighbridge.suites.tuning import Objective
 
 NO_BASELINE: Final = "the baseline has no trial that counts beside it"
@@ -166,4 +165,4 @@ def _point(objective: Objective, workers: int, visit: JudgedStep | None) -> tupl
 
 
 def _at(objective: Objective, workers: int) -> str:
-    return f"{objective.workload} at {workers_words(workers)}"
+    return f"{objective.workload} at {counted(workers, 'worker')}"

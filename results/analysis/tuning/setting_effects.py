@@ -16,14 +16,14 @@ from statistics import median
 
 from weighbridge.results.analysis.comparison import Effect, Verdict
 from weighbridge.results.analysis.tuning.readings import Reading
-from weighbridge.results.analysis.tuning.setting_words import EffectWords, about, arm_words, effect_words
+from weighbridge.results.analysis.tuning.setting_words import about, arm_words, effect_words
 from weighbridge.results.metrics import METRICS, Metric
-from weighbridge.results.record.trial import Arm, Trial, TuningRun
+from weighbridge.results.record import Arm, Trial, TuningRun
 from weighbridge.results.statistics import (
     LEVEL,
     REPEATS_FOR_A_CLAIM,
-    OneSample,
     Ratio,
+    TTest,
     corrected,
     one_sample,
     signed_rank_p,
@@ -51,7 +51,7 @@ class Pairs:
         return [log for one in self.found if (log := one.log_ratio) is not None]
 
     @property
-    def tested(self) -> OneSample | None:
+    def tested(self) -> TTest | None:
         """Their test; None of fewer than 2."""
         return one_sample(self.logs) if len(self.found) >= 2 else None
 
@@ -66,7 +66,7 @@ class Pairs:
         """With the interval that holds at every look."""
         tested = self.tested
         if tested is not None:
-            return tested.ratio(1 - LEVEL / self.looks)
+            return tested.ratio_at(1 - LEVEL / self.looks)
         return Ratio(value=self.found[0].value / self.found[0].reference, repeats=1) if self.found else None  # type: ignore[operator]
 
 
@@ -129,29 +129,15 @@ def _effect(run: TuningRun, one: Pairs, q: float | None, shown: int, tests: int)
     if tested is not None:
         # What it takes to be shown beside those that are: Benjamini and Hochberg's level of the next rank.
         rank = shown if q is not None and q <= LEVEL else min(shown + 1, tests)
-        smallest = tested.smallest(LEVEL * rank / tests / one.looks)
+        smallest = tested.smallest_seen(LEVEL * rank / tests / one.looks)
     q = q if enough else None
-    name = about(run, objective)
-    told = EffectWords(
-        name=arm_words(run, one.arm),
-        about=name,
-        objective=objective,
-        verdict=verdict,
-        ratio=ratio,
-        bound=bound,
-        p=one.p,
-        q=q,
-        tests=tests,
-        smallest=smallest,
-        why=_most(one.lacking or one.failed),
-    )
     if objective.operation is None:
         raise ValueError(f"objective {objective.words}: not resolved")
-    return Effect(
+    made = Effect(
         workload=objective.workload,
         operation=objective.operation,
         api=run.suite.api[0],
-        about=name,
+        about=about(run, objective),
         workers=objective.workers,
         metric=objective.of,
         baseline=run.baseline,
@@ -165,8 +151,11 @@ def _effect(run: TuningRun, one: Pairs, q: float | None, shown: int, tests: int)
         delta=sum((log > 0) - (log < 0) for log in logs) / len(logs) if logs else None,
         smallest=smallest,
         verdict=verdict,
-        text=effect_words(told),
+        reasons=_most(one.lacking or one.failed),
+        bound=bound,
+        tests=tests,
     )
+    return made.model_copy(update={"text": effect_words(arm_words(run, one.arm), objective, made)})
 
 
 def _verdict(ratio: Ratio | None, q: float | None, bound: float, metric: Metric) -> Verdict:

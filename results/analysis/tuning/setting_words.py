@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from weighbridge.common.quantities import show_bytes
-from weighbridge.results.analysis.comparison import Verdict
-from weighbridge.results.analysis.contrast import workers_words
+from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.kinds import requests_of
-from weighbridge.results.figures import show_ratio
+from weighbridge.results.figures import counted, show_ratio
 from weighbridge.results.metrics import METRICS, Metric
 from weighbridge.results.percent import TIMES
-from weighbridge.results.record.trial import Arm, TuningRun
+from weighbridge.results.record import Arm, TuningRun
 from weighbridge.results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, Ratio
 from weighbridge.suites.tuning import Objective, Setting, show_setting
 
@@ -20,23 +18,6 @@ _MORE: Final = ("more", "fewer", "as many")
 _LESS: Final = ("longer", "shorter", "as long")
 """Words of changes of metrics of which more is better, and less."""
 _MANY: Final = 1000.0
-
-
-@dataclass(frozen=True)
-class EffectWords:
-    """What a sentence about one effect is made from. `bound` and `smallest` are ratios above 1; `why` is of one without a ratio."""
-
-    name: str
-    about: str
-    objective: Objective
-    verdict: Verdict
-    ratio: Ratio | None
-    bound: float
-    p: float | None
-    q: float | None
-    tests: int
-    smallest: float | None
-    why: str
 
 
 def arm_words(run: TuningRun, arm: Arm) -> str:
@@ -63,25 +44,25 @@ def objective_words(run: TuningRun, objective: Objective) -> str:
     return f"{METRICS[objective.of].name} of {about(run, objective)} {_where(objective)}"
 
 
-def effect_words(told: EffectWords) -> str:
-    """`radosgw.threads 512 → 64: 12 % more 64 kB reads at 16 workers (8 % to 16 % more), n = 6`."""
-    where, metric = _where(told.objective), METRICS[told.objective.of]
+def effect_words(name: str, objective: Objective, one: Effect) -> str:
+    """`radosgw.threads 512 → 64: 12 % more 64 kB reads at 16 workers (8 % to 16 % more), n = 6`; `name` is the setting's."""
+    where, metric = _where(objective), METRICS[objective.of]
     of = "" if metric.better == "more" else f"{metric.name} of "
-    if told.ratio is None:
-        return f"{told.name}: {of}{told.about} {where} cannot be compared{f' ({told.why})' if told.why else ''}"
-    ends = _ends(metric, told.ratio)
-    counted = f"n = {told.ratio.repeats}"
-    if told.verdict == "not shown":
-        kind = f"the {of}{told.about}" if of else told.about
-        return f"{told.name}: no effect on {kind} {where} shown{_why(told)}{f': {ends}' if ends else ''}, {counted}"
-    change = _change(metric, told.ratio.value)
-    text = f"{of}{told.about} {where} {change}" if of else f"{change} {told.about} {where}"
-    text = f"{told.name}: {text}{f' ({ends})' if ends else ''}"
-    if told.verdict == "too small to matter":
-        text += f", within the {(told.bound - 1) * 100:.3g} % that matter"
-    if told.verdict == "provisional":
-        counted += f": no claim with fewer than {REPEATS_FOR_A_CLAIM} trials"
-    return f"{text}, {counted}"
+    if one.ratio is None:
+        return f"{name}: {of}{one.about} {where} cannot be compared{f' ({one.reasons})' if one.reasons else ''}"
+    ends = _ends(metric, one.ratio)
+    repeats = f"n = {one.ratio.repeats}"
+    if one.verdict == "not shown":
+        kind = f"the {of}{one.about}" if of else one.about
+        return f"{name}: no effect on {kind} {where} shown{_why(one)}{f': {ends}' if ends else ''}, {repeats}"
+    change = _change(metric, one.ratio.value)
+    text = f"{of}{one.about} {where} {change}" if of else f"{change} {one.about} {where}"
+    text = f"{name}: {text}{f' ({ends})' if ends else ''}"
+    if one.verdict == "too small to matter":
+        text += f", within the {(one.bound - 1) * 100:.3g} % that matter"
+    if one.verdict == "provisional":
+        repeats += f": no claim with fewer than {REPEATS_FOR_A_CLAIM} trials"
+    return f"{text}, {repeats}"
 
 
 def _set(run: TuningRun, key: str, value: Setting) -> str:
@@ -110,16 +91,16 @@ def _requests(run: TuningRun, objective: Objective) -> str:
 def _where(objective: Objective) -> str:
     if objective.p90_within is not None:
         return f"with p90 within {objective.p90_within * 1000:g} ms"
-    return f"at {workers_words(objective.workers)}" if objective.workers is not None else "at its worker counts"
+    return f"at {counted(objective.workers, 'worker')}" if objective.workers is not None else "at its worker counts"
 
 
-def _why(told: EffectWords) -> str:
-    if told.p is not None and told.p <= LEVEL and told.q is not None and told.q > LEVEL:
-        return f" after correction for {told.tests} tests"
-    if told.smallest is None:
+def _why(one: Effect) -> str:
+    if one.p is not None and one.p <= LEVEL and one.q is not None and one.q > LEVEL:
+        return f" after correction for {one.tests} tests"
+    if one.smallest is None:
         return ""
-    one = f"{_digits((told.smallest - 1) * 100)} %" if told.smallest < TIMES else show_ratio(min(told.smallest, _MANY))
-    return f" (one of {one} would be, 8 times in 10)"
+    least = f"{_digits((one.smallest - 1) * 100)} %" if one.smallest < TIMES else show_ratio(min(one.smallest, _MANY))
+    return f" (one of {least} would be, 8 times in 10)"
 
 
 def _change(metric: Metric, ratio: float) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from weighbridge.results.analysis.card import FigureCard
+from weighbridge.results.analysis.findings import FigureCard
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult, interval_words
-from weighbridge.results.figures import UNKNOWN
+from weighbridge.results.figures import UNKNOWN, upper
 from weighbridge.results.percent import show_percent
 
 BLUE: Final = "#0072B2"
@@ -29,7 +29,7 @@ def _best(result: TuningResult) -> Iterator[FigureCard]:
         if ratio is not None:
             yield FigureCard(
                 figure=show_percent(ratio.value),
-                about=_upper(result.called(number)),
+                about=upper(result.called(number)),
                 text=best.name,
                 detail=f"{interval_words(effect)}, n = {ratio.repeats}; in its own trials",
                 colour=BLUE,
@@ -79,7 +79,3 @@ def _harmful(result: TuningResult) -> Iterator[FigureCard]:
             detail="the ledger says why",
             colour=ORANGE,
         )
-
-
-def _upper(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"

@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope, widest
 from weighbridge.results.analysis.comparison import Effect
-from weighbridge.results.analysis.sentence import listed
 from weighbridge.results.analysis.tuning.confirmation import Confirmation
 from weighbridge.results.analysis.tuning.ledger import Ledger, LedgerEntry
 from weighbridge.results.analysis.tuning.setting_words import objective_words
-from weighbridge.results.figures import show_figure
+from weighbridge.results.figures import counted, listed, show_figure
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.percent import TIMES, show_percent
-from weighbridge.results.record.manifest import State
-from weighbridge.results.record.trial import Arm, Trial, TuningRun, Winner
+from weighbridge.results.record import Arm, State, Trial, TuningRun, Winner
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.suites.tuning import Parameter, show_setting
 
@@ -76,7 +74,7 @@ class TuningResult(Record):
     def headline(self) -> str:
         """What came of it, in one sentence without a full stop."""
         entries = self.ledger.entries
-        settings = _counted(len(entries), "setting")
+        settings = counted(len(entries), "setting")
         if not entries:
             return "No setting has been tried yet"
         if self.winner is not None and self.confirmation is not None and self.confirmation.confirmed:
@@ -142,7 +140,7 @@ class TuningResult(Record):
         if not none:
             return "Every setting that was tried often enough has an effect." if self.ledger.entries else ""
         verb = "shows" if len(none) == 1 else "show"
-        return f"{len(none)} of {_counted(len(self.ledger.entries), 'setting')} {verb} no effect that matters."
+        return f"{len(none)} of {counted(len(self.ledger.entries), 'setting')} {verb} no effect that matters."
 
     @property
     def _refuted(self) -> bool:
@@ -155,7 +153,7 @@ class TuningResult(Record):
     @property
     def _who(self) -> str:
         names = self.named(self.winner.arm) if self.winner is not None else ()
-        return names[0] if len(names) == 1 else f"{_counted(len(names), 'setting')} together"
+        return names[0] if len(names) == 1 else f"{counted(len(names), 'setting')} together"
 
     def _gives(self, effects: Sequence[Effect]) -> str:
         verb = "gives" if self.winner is not None and len(self.named(self.winner.arm)) == 1 else "give"
@@ -200,7 +198,3 @@ def value_words(effect: Effect) -> str:
     if effect.baseline_value is None or effect.subject_value is None:
         return ""
     return f"{show_figure(effect.subject_value)} against {show_figure(effect.baseline_value)} {METRICS[effect.metric].unit}"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"

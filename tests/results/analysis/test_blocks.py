@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from weighbridge.results.analysis.blocks import TOGETHER, paired, together
-from weighbridge.results.statistics import Welch, welch
+from weighbridge.results.analysis.contrast import TOGETHER, paired, together
+from weighbridge.results.statistics import TTest, welch
 
 
 def test_blocks_compared_by_themselves_are_students_paired_test() -> None:
@@ -38,7 +38,7 @@ def test_sides_that_are_not_of_the_same_blocks_are_refused() -> None:
             wrong()
 
 
-def by_rule(cells: list[tuple[list[float], list[float]]]) -> list[Welch]:
+def by_rule(cells: list[tuple[list[float], list[float]]]) -> list[TTest]:
     way = paired if together(cells) >= TOGETHER else welch
     return [way(*cell) for cell in cells]
 

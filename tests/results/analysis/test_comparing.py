@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from made_rows import made_point, made_row
 from weighbridge.results.analysis.comparing import compare, judge
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
-from weighbridge.results.analysis.contrast import Contrast, at_workers, over_all
+from weighbridge.results.analysis.contrast import at_workers, over_all
 from weighbridge.results.analysis.findings import find, headline
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt, PairDoubt
@@ -422,7 +421,7 @@ def test_at_most_6_in_100_runs_of_a_layout_against_itself_make_any_claim(repeats
     for _ in range(1000):
         # Throughput and p90 by noise of their own: together they claim more often than by one that both share.
         pairs = [(arm("a", workers, repeats, draw), arm("b", workers, repeats, draw)) for workers in (1, 8)]
-        found: list[Contrast] = []
+        found: list[Effect] = []
         for metric in (METRICS["throughput"], METRICS["p90"]):
             each = [at_workers(metric, *pair) for pair in pairs]
             found += [over_all(each), *each]
@@ -431,33 +430,7 @@ def test_at_most_6_in_100_runs_of_a_layout_against_itself_make_any_claim(repeats
     assert claims / 1000 <= 0.06
 
 
-class Figured(SimpleNamespace):
-    """Has figures without their records."""
-
-    def value(self, metric: str) -> float:
-        return float(getattr(self, metric))
-
-    def within(self, metric: str) -> None:
-        return None
-
-    @property
-    def ops_s(self) -> float:
-        return self.value("throughput")
-
-
-def arm(layout: str, workers: int, repeats: int, draw: random.Random) -> Any:
-    """What a contrast reads of a row: there are thousands."""
-    points = [
-        Figured(repeat=number, throughput=math.exp(draw.gauss(0, 0.05)), p90=math.exp(draw.gauss(0, 0.05)))
-        for number in range(repeats)
-    ]
-    return Figured(
-        layout=layout,
-        workers=workers,
-        used=points,
-        ranked=True,
-        throughput=1.0,
-        p90=1.0,
-        doubts=(),
-        drift=None,
-    )
+def arm(layout: str, workers: int, repeats: int, draw: random.Random) -> Row:
+    """A row of repeats whose throughput and p90 scatter by themselves."""
+    both = [[math.exp(draw.gauss(0, 0.05)) for _ in ("rate", "p90")] for _ in range(repeats)]
+    return row(layout, workers, [rate for rate, _ in both], [p90 for _, p90 in both])

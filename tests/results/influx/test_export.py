@@ -6,10 +6,10 @@ from fake_influx import Answer, FakeInflux
 from fake_run import WORKLOADS, Spoilt, fake_run
 from weighbridge.common.errors import TargetError
 from weighbridge.results.influx import export as influx_export
+from weighbridge.results.influx.cursor import CURSOR, REFUSED, Cursor
 from weighbridge.results.influx.export import send_run
 from weighbridge.results.influx.points import RunPoints
 from weighbridge.results.influx.server import Away, InfluxServer, WriteRefused
-from weighbridge.results.influx.spool import REFUSED, SPOOL
 from weighbridge.results.record.store import RunStore
 
 SMALL = (WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 3.0}),)
@@ -70,13 +70,13 @@ def test_a_server_that_is_away_is_asked_again_later_each_time_or_when_it_says(st
 
 def test_a_server_that_stays_away_is_an_error_that_says_how_far_it_came(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(influx_export, "BATCH", 7)
-    (store.folder / SPOOL).write_text("kept 1\n")
+    Cursor(server="http://other").keep(store.folder)
     waits = Waits()
     with FakeInflux(Answer(), otherwise=Answer(503)) as influx, pytest.raises(TargetError, match="\n7 points were sent") as at:
         send_run(store, server(influx), wait=waits)
     assert isinstance(at.value.__cause__, Away)
     assert waits == [1.0, 2.0, 4.0, 8.0]
-    assert (store.folder / SPOOL).exists()
+    assert Cursor.of(store.folder, "http://other") == Cursor(server="http://other")
 
 
 def test_a_refusal_is_an_error_at_once(store: RunStore) -> None:
@@ -101,13 +101,28 @@ def test_lines_that_are_refused_do_not_keep_others_back_and_are_no_success(
     assert f"{len(lines) - 7} points were sent; of 7 others" in at.value.message
 
 
-def test_what_a_live_run_left_is_taken_away_when_the_server_has_everything(store: RunStore) -> None:
-    (store.folder / SPOOL).write_text("kept 1\n")
+def test_what_a_live_run_left_is_sent_no_more_when_the_server_has_everything(store: RunStore) -> None:
     (store.folder / REFUSED).write_text("# no\nkept 1\n")
     with FakeInflux() as influx:
+        Cursor(server=server(influx).option, run=True).keep(store.folder)
         send_run(store, server(influx))
-    assert not (store.folder / SPOOL).exists()
+    found = Cursor.of(store.folder, server(influx).option)
+    assert (found.waiting(store.folder), found.lines) == (0, 0)
     assert not (store.folder / REFUSED).exists()
+
+
+def test_an_export_to_another_server_leaves_it_noted_what_the_first_has(store: RunStore) -> None:
+    kept = Cursor(server="http://first", run=True)
+    kept.keep(store.folder)
+    with FakeInflux() as influx:
+        send_run(store, server(influx))
+    assert Cursor.of(store.folder, "http://first") == kept
+
+
+def test_a_run_that_was_not_sent_while_it_was_measured_gets_no_file_by_an_export(store: RunStore) -> None:
+    with FakeInflux() as influx:
+        send_run(store, server(influx))
+    assert not (store.folder / CURSOR).exists()
 
 
 def test_of_a_step_that_was_measured_again_only_the_last_result_is_sent(store: RunStore) -> None:

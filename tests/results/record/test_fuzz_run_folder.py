@@ -21,7 +21,8 @@ from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.study.study import StudyRun, study_of
-from weighbridge.results.influx.spool import REFUSED, SPOOL, Spool
+from weighbridge.results.influx.cursor import CURSOR, Cursor, parts
+from weighbridge.results.influx.points import RunPoints
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.hold import _told
 from weighbridge.results.record.manifest import Manifest, RunEvent
@@ -29,6 +30,7 @@ from weighbridge.results.record.measurement import Bins, Second
 from weighbridge.results.record.reading import read_lines, read_record
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import StepResult
+from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import LINE, ProbeSecond
 from weighbridge.results.record.trial import Trial, TuningRun, Winner
 from weighbridge.suites import Objects, Workload
@@ -182,16 +184,16 @@ def test_whoever_wrote_down_that_they_hold_a_run_is_read_or_passed_over(dice: Di
 
 
 @cases
-def test_whatever_a_spool_was_left_with_is_lines_again(dice: Dice, folders: Folders) -> None:
-    path = folders["empty"] / SPOOL
-    path.write_bytes(wrong_bytes(dice, b"second,layout=swift count=2i 1\nstep,layout=swift valid=true 2\n"))
-    with Spool(folders["empty"]) as spool:
-        lines = tried(spool.head)
-        assert lines is not None
-        assert len(lines) == spool.waiting
-        spool.set_aside(lines, "it would not have them")
-    assert not path.exists()
-    (folders["empty"] / "influx.refused").unlink()
+def test_whatever_a_cursor_was_left_as_points_to_where_a_step_begins_or_to_the_beginning(dice: Dice, folders: Folders) -> None:
+    store = RunStore.open(folders["run"])
+    ends = [0, *(end for _, end in store.steps_from(0))]
+    kept = {"server": "http://host", "run": True, "at_bytes": dice.choice([*ends, ends[1] + 1, 10**9]), "lines": 2}
+    (folders["run"] / CURSOR).write_bytes(wrong_json(dice, kept))
+    found = Cursor.of(folders["run"], "http://host")
+    assert found == Cursor(server="http://host") or (found.run in (True, False) and found.at_bytes in ends)
+    first = next(parts(store, RunPoints(store), found), None)
+    assert first is None or first.after != found
+    (folders["run"] / CURSOR).unlink()
 
 
 def all_of(folder: Path) -> RunData:
@@ -261,13 +263,6 @@ def test_a_run_folder_with_anything_in_it_is_judged_or_refused_by_an_error_of_ou
 def test_a_report_of_a_folder_with_anything_in_it_is_made_or_refused_by_an_error(dice: Dice, changing: dict[str, Changing]) -> None:
     with changing[dice.choice(("run", "run", "run", "tuning"))].wrong(dice) as folder:
         tried(lambda: derive(folder, pictures=False))
-
-
-def test_bytes_that_a_broken_disk_left_in_a_spool_are_handed_on_as_they_are(tmp_path: Path) -> None:
-    (tmp_path / SPOOL).write_bytes(b"step,layout=sw\xe8ft count=2i 1\n")
-    with Spool(tmp_path) as spool:
-        spool.set_aside(spool.head(), "not UTF-8")
-    assert b"layout=sw\xe8ft count=2i 1\n" in (tmp_path / REFUSED).read_bytes()
 
 
 def test_a_plan_whose_passes_replay_what_its_suite_has_not_is_refused_in_words(folders: Folders, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
 from weighbridge.results.figures import show_p
-from weighbridge.results.report.certainty import HEAD, effect_lines
+from weighbridge.results.report.tables import HEAD, effect_lines
 from weighbridge.results.statistics import Ratio
 
 

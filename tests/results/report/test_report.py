@@ -13,7 +13,7 @@ from weighbridge.results import derive
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.manifest import ConfigFile, Sheet
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.report.reference import study_2014
+from weighbridge.results.report.study_page import study_2014
 from weighbridge.results.report.tables import table
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>\u2028{{ 7*7 }}"

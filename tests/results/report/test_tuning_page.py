@@ -13,8 +13,7 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.derivation import WINNERS, derive
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.trial import Fragment
-from weighbridge.results.record.trial_book import TrialBook
+from weighbridge.results.record.trial import Fragment, TrialBook
 from weighbridge.suites.tuning import Objective
 
 HOSTILE = "</script><script>alert(1)</script>"

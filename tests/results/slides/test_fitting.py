@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weighbridge.results.slides.fitting import height_pt, largest, width_pt, wrapped
-from weighbridge.results.slides.grid_fitting import lines_pt, size_for
+from weighbridge.results.slides.fitting import height_pt, largest, lines_pt, size_for, width_pt, wrapped
 from weighbridge.results.slides.label_sides import sided
 from weighbridge.results.slides.slide import Axis, ChartPoint, Series, SlideTable, TableCell
 

@@ -7,9 +7,8 @@ import pytest
 from fake_tuning import Course, fake_tuning
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.slides.evidence import Evidence, evidence
-from weighbridge.results.slides.grid_fitting import SMALLEST_PT, size_for
+from weighbridge.results.slides.fitting import ROOM_PT, SMALLEST_PT, body_pt, size_for
 from weighbridge.results.slides.markdown import markdown
-from weighbridge.results.slides.page import ROOM_PT, body_pt
 from weighbridge.results.slides.powerpoint import powerpoint
 from weighbridge.results.slides.slide import BarChart, Deck, Slide
 from weighbridge.results.slides.talk import talk

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.results.record.trial import Trial
-from weighbridge.results.record.trial_book import TrialBook
+from weighbridge.results.record.trial import Trial, TrialBook
 from weighbridge.suites.tuning import loader
 
 pytestmark = pytest.mark.long

@@ -12,11 +12,10 @@ from fake_run import WORKLOADS, fake_run
 from weighbridge.conductor import influx_writer
 from weighbridge.conductor.influx_writer import InfluxWriter
 from weighbridge.drivers.order import Progress
-from weighbridge.results.influx import spool as influx_spool
+from weighbridge.results.influx.cursor import CURSOR, REFUSED, Cursor
 from weighbridge.results.influx.export import send_run
 from weighbridge.results.influx.points import RunPoints
 from weighbridge.results.influx.server import InfluxServer
-from weighbridge.results.influx.spool import REFUSED, SPOOL, Spool
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.screen.influx_display import InfluxDisplay, sending
@@ -53,6 +52,20 @@ class Sending:
         )
 
 
+def measured(store: RunStore, writer: InfluxWriter, *steps: StepResult) -> None:
+    """Steps end: they are written down, and the writer is woken."""
+    for step in steps:
+        store.append(step)
+        writer.step()
+
+
+def acknowledged(store: RunStore, influx: FakeInflux) -> int:
+    """How many of a run's lines a server has, by the cursor."""
+    found, points = Cursor.of(store.folder, influx.url), RunPoints(store)
+    ended = [step for step, end in store.steps_from(0) if end <= found.at_bytes]
+    return found.run + found.lines + sum(len(list(points.step(step))) for step in ended)
+
+
 def until(true: Callable[[], bool]) -> None:
     """Wait for another thread; a test that waits in vain fails."""
     end = time.monotonic() + 20
@@ -63,13 +76,11 @@ def until(true: Callable[[], bool]) -> None:
 
 def test_what_is_sent_live_is_what_is_sent_afterwards(store: RunStore, steps: tuple[StepResult, ...]) -> None:
     with FakeInflux() as live, Sending(store, live).writer as writer:
-        for step in steps:
-            store.append(step)
-            writer.step(step)
+        measured(store, writer, *steps)
     with FakeInflux() as after:
         send_run(store, InfluxServer(url=after.url))
     assert live.taken == after.taken
-    assert not (store.folder / SPOOL).exists()
+    assert acknowledged(store, live) == len(live.taken)
 
 
 def test_the_server_is_asked_before_anything_is_measured(store: RunStore, steps: tuple[StepResult, ...]) -> None:
@@ -93,11 +104,10 @@ def test_a_server_that_comes_back_gets_everything_in_order_and_once_and_each_out
         sending = Sending(store, influx)
         with sending.writer as writer:
             until(lambda: influx.taken == lines[:1])
-            for step in steps:
-                writer.step(step)
+            measured(store, writer, *steps)
             until(lambda: len(influx.taken) == len(lines))
     assert influx.taken == lines
-    assert not (store.folder / SPOOL).exists()
+    assert acknowledged(store, influx) == len(lines)
     assert sum("points are kept in" in text for text in sending.said) == outages
     assert sum("answers again" in text for text in sending.said) == outages
 
@@ -109,12 +119,12 @@ def test_a_server_that_dies_in_mid_run_and_is_started_again_lacks_nothing(
     with FakeInflux() as influx:
         sending = Sending(store, influx)
         with sending.writer as writer:
-            writer.step(first)
+            measured(store, writer, first)
             until(lambda: first.measurement is not None and any("weighbridge_step" in line for line in influx.taken))
             influx.down()
-            for step in others:
-                writer.step(step)
-            until(lambda: (store.folder / SPOOL).read_text().splitlines() == lines[len(influx.taken) :])
+            measured(store, writer, *others)
+            until(lambda: any("until it answers" in text for text in sending.said))
+            assert acknowledged(store, influx) == len(influx.taken)
             influx.up()
             until(lambda: len(influx.taken) == len(lines))
     assert influx.taken == lines
@@ -128,12 +138,11 @@ def test_a_server_that_stays_away_costs_nothing_but_a_sentence_with_what_sends_t
         pass
     sending = Sending(store, influx, first_wait_s=60.0)
     with sending.writer as writer:
-        for step in steps:
-            writer.step(step)
-    assert (store.folder / SPOOL).read_text().splitlines() == lines
+        measured(store, writer, *steps)
+    assert acknowledged(store, influx) == 0
     again = f"weighbridge export {store.folder} --to influx --influx {influx.url}"
     assert sending.said[-1].endswith(f"send the whole run again with {again}")
-    assert f"{len(lines)} wait in {store.folder / SPOOL}" in sending.said[-1]
+    assert f"0 points sent to {influx.url}; those of {len(steps)} steps wait (" in sending.said[-1]
     assert [event.text for event in store.events() if event.kind == "influx"][-1] in sending.said[-1]
 
 
@@ -143,13 +152,15 @@ def test_a_wrong_token_is_said_once_and_not_tried_again_before_the_end(
     with FakeInflux(otherwise=Answer(401, '{"error":"authorization failed"}')) as influx:
         sending = Sending(store, influx)
         with sending.writer as writer:
-            for step in steps:
-                writer.step(step)
-            until(lambda: len((store.folder / SPOOL).read_text().splitlines()) == len(lines))
+            measured(store, writer, *steps)
+            threading.Event().wait(0.1)  # in which it would be asked again
             assert len(influx.writes) == 1
         assert len(influx.writes) == 2
     assert sum("authorization failed\n" in text and "sent at the end" in text for text in sending.said) == 1
-    assert (store.folder / SPOOL).read_text().splitlines() == lines
+    assert acknowledged(store, influx) == 0
+    with FakeInflux() as later:
+        send_run(store, InfluxServer(url=later.url))
+    assert later.taken == lines
 
 
 def test_a_bucket_that_is_made_in_mid_run_gets_everything_at_the_end(
@@ -158,8 +169,7 @@ def test_a_bucket_that_is_made_in_mid_run_gets_everything_at_the_end(
     with FakeInflux(Answer(404, '{"error":"database not found"}')) as influx:
         sending = Sending(store, influx)
         with sending.writer as writer:
-            for step in steps:
-                writer.step(step)
+            measured(store, writer, *steps)
     assert influx.taken == lines
     assert sending.said[-1].endswith(f"{len(lines)} points sent to {influx.url}")
 
@@ -167,13 +177,12 @@ def test_a_bucket_that_is_made_in_mid_run_gets_everything_at_the_end(
 def test_lines_that_are_refused_are_kept_with_the_reason_and_others_go_on(
     store: RunStore, steps: tuple[StepResult, ...], lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(influx_spool, "BATCH", 5)
+    monkeypatch.setattr(influx_writer, "BATCH", 5)
     conflict = Answer(400, '{"error":"partial write: field type conflict: input field \\"ops\\""}')
     with FakeInflux(Answer(), conflict) as influx:
         sending = Sending(store, influx)
         with sending.writer as writer:
-            for step in steps:
-                writer.step(step)
+            measured(store, writer, *steps)
     head, *refused = (store.folder / REFUSED).read_text().splitlines()
     assert "field type conflict" in head
     assert refused == lines[1:6]
@@ -186,10 +195,9 @@ def test_a_server_that_hangs_holds_up_neither_a_step_nor_the_end(store: RunStore
     with FakeInflux(otherwise=Answer(how="hang")) as influx:
         sending = Sending(store, influx, deadline_s=0.2)
         with sending.writer as writer:
-            for step in steps:
-                writer.step(step)
+            measured(store, writer, *steps)
     assert "timed out" in sending.said[-1]
-    assert (store.folder / SPOOL).exists()
+    assert f"those of {len(steps)} steps wait" in sending.said[-1]
 
 
 def test_a_server_that_never_ends_its_answer_is_left_behind_and_the_steps_are_told(
@@ -199,81 +207,110 @@ def test_a_server_that_never_ends_its_answer_is_left_behind_and_the_steps_are_to
         sending = Sending(store, influx, deadline_s=60.0)
         with sending.writer as writer:
             first, *others = steps
-            writer.step(first)
+            measured(store, writer, first)
             assert influx.wait_for(2)
-            for step in others:
-                writer.step(step)
+            measured(store, writer, *others)
             found = writer.close(0.05)
-            assert found.missed == 2
-            assert found.waiting > 0
-            assert "those of 2 steps were not made ready" in sending.said[-1]
+            assert (found.waiting, found.missed) == (3, 0)
+            assert "those of 3 steps wait" in sending.said[-1]
             influx.down()
 
 
-def test_what_a_killed_run_left_is_sent_before_all_else(store: RunStore, steps: tuple[StepResult, ...]) -> None:
-    (store.folder / SPOOL).write_text("left,run=r ops=1i 1\ntorn,run=r op")
+@pytest.mark.parametrize("left", ['{"server": "http://', "", '{"server": "http://127.0.0.1:1", "run": true, "at_bytes": 999999}'])
+def test_a_cursor_that_cannot_be_read_or_points_nowhere_has_everything_sent(
+    store: RunStore, steps: tuple[StepResult, ...], lines: list[str], left: str
+) -> None:
+    (store.folder / CURSOR).write_text(left)
+    for step in steps:
+        store.append(step)
     with FakeInflux() as influx, Sending(store, influx).writer:
         pass
-    assert influx.taken[0] == "left,run=r ops=1i 1"
-    assert not any(line.startswith("torn") for line in influx.taken)
-
-
-def test_a_kill_leaves_a_spool_with_every_step_that_had_come_to_it(
-    store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
-) -> None:
-    with FakeInflux() as influx:
-        pass
-    child = os.fork()
-    if not child:
-        try:
-            with Sending(store, influx, first_wait_s=60.0).writer as writer:
-                for step in steps:
-                    writer.step(step)
-                until(lambda: (store.folder / SPOOL).read_text().count("\n") == len(lines))
-                os.kill(os.getpid(), signal.SIGKILL)
-        finally:
-            os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-    assert (store.folder / SPOOL).read_text().splitlines() == lines
-
-
-def test_a_run_that_is_gone_on_with_sends_all_that_was_measured_before_and_what_comes(
-    store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
-) -> None:
-    for step in steps[:2]:
-        store.append(step)
-    (store.folder / SPOOL).write_text("\n".join(lines[1:4]) + "\n")
-    with FakeInflux() as influx, Sending(store, influx).writer as writer:
-        store.append(steps[2])
-        writer.step(steps[2])
     assert influx.taken == lines
 
 
-def test_a_spool_that_cannot_be_written_ends_the_sending_and_not_the_run(store: RunStore, steps: tuple[StepResult, ...]) -> None:
-    with FakeInflux() as influx, Spool(store.folder) as held:
-        held.append(["held 1"])
+def test_another_server_than_the_one_that_was_sent_to_gets_everything(
+    store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
+) -> None:
+    with FakeInflux() as first, Sending(store, first).writer as writer:
+        measured(store, writer, *steps)
+    with FakeInflux() as second, Sending(store, second).writer:
+        pass
+    assert (first.taken, second.taken) == (lines, lines)
+
+
+def test_after_a_kill_what_the_server_has_acknowledged_is_not_sent_again_and_all_else_is(
+    store: RunStore, steps: tuple[StepResult, ...], lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(influx_writer, "BATCH", 5)
+    with FakeInflux(Answer(), Answer(), otherwise=Answer(503)) as influx:
+        child = os.fork()
+        if not child:
+            try:
+                sending = Sending(store, influx, first_wait_s=60.0)
+                with sending.writer as writer:
+                    measured(store, writer, *steps)
+                    until(lambda: any("points are kept" in text for text in sending.said))
+                    os.kill(os.getpid(), signal.SIGKILL)
+            finally:
+                os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        assert influx.taken == lines[:6]
+        assert acknowledged(store, influx) == 6
+        influx.otherwise = Answer()
+        with Sending(store, influx).writer:
+            pass
+    assert influx.taken == lines
+
+
+def test_of_a_step_that_was_measured_again_before_it_was_sent_only_the_last_result_is(
+    store: RunStore, steps: tuple[StepResult, ...]
+) -> None:
+    first = steps[0]
+    assert first.measurement is not None
+    later = first.measurement.model_copy(update={"started_at": "2014-11-05T12:00:00Z"})
+    again = first.model_copy(update={"measurement": later})
+    for step in (first, again):
+        store.append(step)
+    with FakeInflux() as influx, Sending(store, influx).writer:
+        pass
+    points = RunPoints(store)
+    assert influx.taken == [*points.run(), *points.step(again)]
+
+
+def test_a_run_that_is_gone_on_with_sends_what_the_server_lacks_and_what_comes_and_nothing_twice(
+    store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
+) -> None:
+    with FakeInflux() as influx:
+        with Sending(store, influx).writer as writer:
+            measured(store, writer, steps[0])
+        store.append(steps[1])
+        with Sending(store, influx).writer as writer:
+            measured(store, writer, steps[2])
+    assert influx.taken == lines
+
+
+def test_a_cursor_that_cannot_be_written_ends_the_sending_and_not_the_run(store: RunStore, steps: tuple[StepResult, ...]) -> None:
+    (store.folder / CURSOR).mkdir()
+    with FakeInflux() as influx:
         sending = Sending(store, influx)
         with sending.writer as writer:
-            writer.step(steps[0])
-    assert not influx.writes
+            measured(store, writer, steps[0])
     assert "sending has ended" in sending.said[0]
-    assert "those of 1 steps were not made ready" in sending.said[-1]
+    assert "those of 1 steps wait" in sending.said[-1]
 
 
 def test_a_step_that_makes_no_points_is_told_and_others_go_on(
     store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
 ) -> None:
-    first, *others = steps
-    assert first.measurement is not None
-    odd = first.model_copy(update={"measurement": first.measurement.model_copy(update={"started_at": "yesterday"})})
+    own = len(list(RunPoints(store).step(steps[0])))
+    (store.folder / "telemetry" / f"{steps[0].key.file_name}.jsonl").write_text("nonsense\n")
     with FakeInflux() as influx:
         sending = Sending(store, influx)
         with sending.writer as writer:
-            for step in (odd, *others):
-                writer.step(step)
-    own = len(list(RunPoints(store).step(first)))
+            measured(store, writer, *steps)
     assert influx.taken == [lines[0], *lines[1 + own :]]
-    assert any("could not be made ready for sending: 'yesterday'" in text for text in sending.said)
+    assert any(f"{steps[0].key} could not be made ready for sending" in text for text in sending.said)
+    assert "those of 1 steps could not be made" in sending.said[-1]
 
 
 def progress(phase: str = "measure") -> Progress:
@@ -313,6 +350,7 @@ def test_rates_are_sent_while_a_step_runs_and_never_of_preparing(
             display.begins(step.key, 1)
             display.progress(progress("warm-up"))
             until(lambda: any("weighbridge_live" in line for line in influx.taken))
+            store.append(step)
             display.ended(step)
             until(lambda: any("weighbridge_step" in line for line in influx.taken))
             display.progress(progress("cleanup"))
@@ -323,17 +361,18 @@ def test_rates_are_sent_while_a_step_runs_and_never_of_preparing(
     assert " ops_s=120.0,bytes_s=1000000.0,errors=0i " in live[0]
 
 
-def test_rates_are_dropped_when_the_server_is_away_and_never_spooled(
-    store: RunStore, steps: tuple[StepResult, ...], monkeypatch: pytest.MonkeyPatch
+def test_rates_are_dropped_when_the_server_is_away(
+    store: RunStore, steps: tuple[StepResult, ...], lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(influx_writer, "LIVE_EVERY_S", 0.0)
     monkeypatch.setattr(influx_writer, "LIVE_STEP_S", 0.0)
     with FakeInflux() as influx:
         pass
-    sending = Sending(store, influx, first_wait_s=60.0)
-    with sending.writer as writer:
+    with Sending(store, influx, first_wait_s=60.0).writer as writer:
         writer.live(steps[0].key, progress())
-    assert "weighbridge_live" not in (store.folder / SPOOL).read_text()
+        influx.up()
+    influx.down()
+    assert influx.taken == lines[:1]
 
 
 def test_without_a_server_a_display_is_left_as_it_is(store: RunStore, steps: tuple[StepResult, ...]) -> None:

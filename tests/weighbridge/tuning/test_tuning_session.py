@@ -20,8 +20,7 @@ from weighbridge.conductor.interruption import Interrupted
 from weighbridge.gateways.gateway import Gateway
 from weighbridge.results.analysis.tuning.ledger import Ledger, LedgerEntry
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.trial import CONFIRMATION, Trial
-from weighbridge.results.record.trial_book import TrialBook
+from weighbridge.results.record.trial import CONFIRMATION, Trial, TrialBook
 from weighbridge.screen.display import PlainDisplay
 from weighbridge.topologies import loader
 from weighbridge.tuning import session, trial_deployment, tuner

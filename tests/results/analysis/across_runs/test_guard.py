@@ -9,8 +9,7 @@ import pytest
 
 from fake_run import WORKLOADS, fake_run
 from weighbridge.common.errors import UsageError
-from weighbridge.results.analysis.across_runs.compared_run import ComparedRun, weighed
-from weighbridge.results.analysis.across_runs.guard import GUARD_FACTS, differences_csv, guard
+from weighbridge.results.analysis.across_runs.guard import GUARD_FACTS, ComparedRun, differences_csv, guard, weighed
 from weighbridge.results.analysis.across_runs.runs_comparison import match
 from weighbridge.results.record.manifest import Sheet
 

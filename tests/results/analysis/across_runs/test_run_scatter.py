@@ -7,11 +7,11 @@ import random
 
 import pytest
 
-from weighbridge.results.analysis.across_runs.run_scatter import RUNS, across_runs
-from weighbridge.results.statistics import Welch, welch
+from weighbridge.results.analysis.across_runs.runs_comparison import RUNS, across_runs
+from weighbridge.results.statistics import TTest, welch
 
 
-def runs(draw: random.Random, count: int, between: float, apart: float = 0.0) -> tuple[Welch, list[float]]:
+def runs(draw: random.Random, count: int, between: float, apart: float = 0.0) -> tuple[TTest, list[float]]:
     """B against A, and the means of A and of `count` - 1 earlier runs: five repeats each that scatter by 5 % within a run."""
     made = []
     for number in range(count + 1):

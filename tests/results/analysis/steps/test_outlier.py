@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from weighbridge.results.analysis.steps.outlier import outlier, outlier_words
+from weighbridge.results.analysis.steps.validity import outlier, outlier_words
 
 
 def test_the_outlier_of_grubbs_test_is_that_of_the_handbook() -> None:
