@@ -133,6 +133,7 @@ def compare(
     from weighbridge import selection  # noqa: PLC0415
     from weighbridge.budget import fit, sentences  # noqa: PLC0415
     from weighbridge.conclusion import conclude  # noqa: PLC0415
+    from weighbridge.conductor.opening import settings_of  # noqa: PLC0415
     from weighbridge.conductor.plan import make_plan, twin_of  # noqa: PLC0415
     from weighbridge.results.record.profile import choose  # noqa: PLC0415
     from weighbridge.run import Doing, run  # noqa: PLC0415
@@ -145,6 +146,8 @@ def compare(
         raise UsageError("--budget and --repeats both say how often everything is measured", advice=advice)
     chosen = selection.select(suite, layouts, hardware)
     asked = chosen.suite.changed(repeats=repeats, driver=driver, layers=layers)
+    # What a driver lacks is told before what it cannot do; `run` makes its settings of the drivers of the whole plan.
+    settings_of(asked.drivers, own, lab=chosen.hardware.of.contained)
     if profile is not None and chosen.hardware.of.by_ssh:
         raise UsageError(
             f"--profile sees the processes of containers that this machine raised; the hosts of {chosen.hardware.name!r} are real",

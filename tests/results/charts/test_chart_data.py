@@ -61,14 +61,14 @@ def test_the_sentence_of_a_latency_panel_leaves_out_what_may_not_be_compared_and
     most = max(row.workers for row in rows)
 
     def said(**update: object) -> str:
-        changed = [row.model_copy(update=update) if row.layout == "swift" else row for row in rows]
-        return latency_panels(changed, find(changed))[0].finding
+        cells = [changed(row, **update) if row.layout == "swift" else row for row in rows]
+        return latency_panels(cells, find(cells))[0].finding
 
     assert f"p90 at {most} worker" in said()
 
     def headed(**update: object) -> str:
-        changed = [row.model_copy(update=update) if row.layout == "swift" else row for row in rows]
-        return latency_headline(changed, find(changed))
+        cells = [changed(row, **update) if row.layout == "swift" else row for row in rows]
+        return latency_headline(cells, find(cells))
 
     assert headed(doubts=(held,)) == "p90 and the slowest request by worker count"
     assert "≥ 5,000 ms on swift" in headed(p90_ms=5000.0, at_least=("p90",))

@@ -196,23 +196,26 @@ def test_over_repeats_shares_are_medians() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("probe", "values", "said"),
     [
-        ({"qlen": 28.0, "qactive": 16.0}, "12.0 requests wait in d"),
-        ({"qlen": 16.0, "qactive": 16.0}, ""),
-        ({"qlen": 16.0}, ""),  # alone it counts those that are worked on as well
-        ({"backend.qcur": 3.0, "frontend.scur": 16.0}, "3.00 requests wait in d"),
-        ({"backend.qcur": 0.5}, ""),
-        ({"workers_busy": 150.0, "workers_idle": 0.0}, "d has no worker idle (150 busy)"),
-        ({"workers_busy": 16.0, "workers_idle": 84.0}, ""),
-        ({"op": 900.0}, ""),
+        ("radosgw.a", {"qlen": 28.0, "qactive": 16.0}, "12.0 requests wait in radosgw.a"),
+        ("radosgw.a", {"qlen": 16.0, "qactive": 16.0}, ""),
+        ("radosgw.a", {"qlen": 16.0}, ""),  # alone it counts those that are worked on as well
+        ("haproxy.a", {"backend.qcur": 3.0, "frontend.scur": 16.0}, "3.00 requests wait in haproxy.a"),
+        ("haproxy.a", {"backend.qcur": 0.5}, ""),
+        ("apache.a", {"workers_busy": 150.0, "workers_idle": 0.0}, "apache.a has no worker idle (150 busy)"),
+        ("apache.a", {"workers_busy": 16.0, "workers_idle": 84.0}, ""),
+        ("osd.0", {"op": 900.0}, ""),
+        ("unknown.a", {"qlen": 28.0, "qactive": 16.0}, ""),
     ],
 )
-def test_requests_that_wait_in_a_daemon_are_told_and_those_that_are_worked_on_are_not(values: dict[str, float], said: str) -> None:
-    told = [ProbeSecond(second=at, at_s=at + 0.5, phase="measure", host="gateway-1", probe="d", values=values) for at in range(3)]
+def test_requests_that_wait_in_a_daemon_are_told_and_those_that_are_worked_on_are_not(
+    probe: str, values: dict[str, float], said: str
+) -> None:
+    told = [ProbeSecond(second=at, at_s=at + 0.5, phase="measure", host="gateway-1", probe=probe, values=values) for at in range(3)]
     use = step_use(recorded(used(GATEWAY, cpu_s=0.1), probes=told), 10.0)
     assert queue_words([use]) == said
-    assert queue_words([use, StepUse(queues=(Queue(probe="d", waiting=0.0),))]) == "", "in half of the repeats is not in most"
+    assert queue_words([use, StepUse(queues=(Queue(probe=probe, waiting=0.0),))]) == "", "in half of the repeats is not in most"
     assert queue_words([StepUse()]) == ""
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from made_rows import made_point, made_row
+from made_rows import changed, made_point, made_row
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.study import study_conclusions
@@ -184,7 +184,7 @@ def test_requests_of_other_sizes_are_compared_by_their_bytes() -> None:
     assert "2.0× the bandwidth of rados-1m" in held(rows, larger).why
     assert held(rows, larger).verdict == "supports"
     assert held(rows, {**larger, "metric": "throughput"}).verdict == "contradicts"
-    unknown = [one.model_copy(update={"bandwidth_mb_s": None}) for one in rows]
+    unknown = [changed(one, bandwidth_mb_s=None) for one in rows]
     assert held(unknown, larger).why.endswith("no bandwidth is known.")
 
 

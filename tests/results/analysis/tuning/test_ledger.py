@@ -158,9 +158,9 @@ def within(*, steady: dict[int, bool] | None = None, p90_ms: dict[int, float | N
     rig.visit(rig.baseline)
     rig.visit(FEW)
     for key, visit in [(key, visit) for key, visit in rig.visits.items() if key.layout == FEW.name]:
-        changed = {"p90_ms": (p90_ms or {}).get(key.workers, 20.0), "steady": (steady or {}).get(key.workers, True)}
-        point = visit.points["read"].model_copy(update=changed)
-        rig.visits[key] = visit.model_copy(update={"points": {"read": point}, "steady": changed["steady"]})
+        given = {"p90_ms": (p90_ms or {}).get(key.workers, 20.0), "steady": (steady or {}).get(key.workers, True)}
+        point = changed(visit.points["read"], **given)
+        rig.visits[key] = visit.model_copy(update={"points": {"read": point}, "steady": given["steady"]})
     [(value, _, why)] = values(rig)
     return value, why
 
