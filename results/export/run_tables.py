@@ -12,7 +12,8 @@ from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.visit import JudgedStep, Point
 from weighbridge.results.doubt import doubt_text
 from weighbridge.results.export.data_table import DataColumn, DataTable, Kind, TableSchema, utc
-from weighbridge.results.metrics import METRICS, Figures, MetricFigure, MetricKey, compared
+from weighbridge.results.metric_figure import MetricFigure
+from weighbridge.results.metrics import METRICS, Figures, MetricKey, compared
 from weighbridge.results.record.measurement import Measurement, Second, Tally
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.suites import Operation, Workload

@@ -9,7 +9,8 @@ from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.visit import Point
 from weighbridge.results.export.csv_format import rounded_csv
 from weighbridge.results.export.run_tables import rows_table
-from weighbridge.results.metrics import METRICS, Figures, MetricFigure
+from weighbridge.results.metric_figure import MetricFigure
+from weighbridge.results.metrics import METRICS, Figures
 
 Of = TypeVar("Of", bound=Figures)
 

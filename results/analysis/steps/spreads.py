@@ -6,7 +6,8 @@ from typing import Final
 
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.figures import UNKNOWN, show_figure
-from weighbridge.results.metrics import METRICS, MetricFigure, MetricKey, geometric_mean
+from weighbridge.results.metric_figure import MetricFigure, geometric_mean
+from weighbridge.results.metrics import METRICS, MetricKey
 
 ALIKE: Final = 1.25
 """An interval of a geometric mean runs from its figure divided by a factor to it times that factor. Up to this factor the two sides

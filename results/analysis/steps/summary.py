@@ -36,7 +36,8 @@ from weighbridge.results.analysis.steps.use import (
 from weighbridge.results.analysis.steps.validity import outlier_words
 from weighbridge.results.analysis.steps.visit import JudgedStep, Point, closed_loops, visit
 from weighbridge.results.doubt import Doubt, Grade, beside, graves
-from weighbridge.results.metrics import METRICS, WITH_BODIES, Figures, Metric, MetricFigure, compared
+from weighbridge.results.metric_figure import MetricFigure
+from weighbridge.results.metrics import METRICS, WITH_BODIES, Figures, Metric, compared
 from weighbridge.results.record import ResolvedPlan, StepKey, StepResult
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, one_sample
 from weighbridge.suites import DEFAULT_DRIVER, Api, DriverName, Layer, Operation

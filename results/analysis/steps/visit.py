@@ -20,7 +20,8 @@ from weighbridge.results.analysis.steps.steady_repeats import window_grain, wind
 from weighbridge.results.analysis.steps.use import StepUse, full_nics, step_use
 from weighbridge.results.analysis.steps.validity import enough_samples, least_samples
 from weighbridge.results.interval import percentile
-from weighbridge.results.metrics import METRICS, Figures, MetricFigure
+from weighbridge.results.metric_figure import MetricFigure
+from weighbridge.results.metrics import METRICS, Figures
 from weighbridge.results.record import Histogram, ResolvedPlan, RunStore, StepKey, StepResult, Tally, rank_of
 from weighbridge.suites import Operation
 
