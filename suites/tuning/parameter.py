@@ -85,7 +85,9 @@ class Range(Record):
         """`steps` values from the lowest to the highest, each once."""
         low, high = self.ends
         shares = [number / (self.steps - 1) for number in range(1, self.steps - 1)]
-        between = [low * (high / low) ** share if self.scale == "log" else low + (high - low) * share for share in shares]
+        # A product of powers: of a range from 5e-324 on the factor between two values may be no number.
+        log = self.scale == "log"
+        between = [low ** (1 - share) * high**share if log else low + (high - low) * share for share in shares]
         # The ends are as they were given: a power of a share of 1 may be the next number.
         return tuple(dict.fromkeys(round(value) if self.whole else value for value in (low, *between, high)))
 

@@ -28,6 +28,9 @@ class PlainFront(Front):
     port = 80
     refuses = ""
 
+    def __init__(self) -> None:
+        """It has no settings."""
+
     def files(self, address: str, backends: Sequence[Backend]) -> Mapping[str, str]:
         return {FILE: "".join(f"{address} {one.name} {one.address}:{one.port}\n" for one in backends)}
 

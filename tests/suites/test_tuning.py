@@ -2,7 +2,7 @@ import math
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -246,6 +246,7 @@ NUMBERS = st.one_of(st.integers(-(10**12), 10**12), st.floats(-1e9, 1e9, allow_n
 
 
 @given(ends=st.tuples(NUMBERS, NUMBERS), steps=st.integers(2, 100), scale=st.sampled_from(["linear", "log"]))
+@example(ends=(5e-324, 1.0), steps=3, scale="log")
 def test_values_of_a_range_rise_from_the_one_end_to_the_other(ends: tuple[float, float], steps: int, scale: str) -> None:
     low, high = ends
     if low >= high or (scale == "log" and low <= 0):
