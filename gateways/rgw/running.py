@@ -84,7 +84,7 @@ class RunningCluster:
         front = cluster.front(native=self.native)
         if front is None or cluster.place.front is None:
             return found
-        return (*front.probes(self.hosts[cluster.place.front]), *found)
+        return (*found, *front.probes(self.hosts[cluster.place.front]))
 
 
 def conf_of(files: Files) -> str:

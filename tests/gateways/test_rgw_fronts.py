@@ -25,8 +25,10 @@ FILE = "/etc/front.conf"
 class PlainFront(Front):
     """A front of two daemons that does nothing."""
 
+    label = "Plain front"
     port = 80
     refuses = ""
+    wants_fastcgi = False
 
     def __init__(self) -> None:
         """It has no settings."""
@@ -59,13 +61,16 @@ class Fronted:
         self.front = PlainFront()
         self.natives: list[bool] = []
         self.radosgw = radosgw
-        answer = self.stage.answer
+        answer, planned = self.stage.answer, CephCluster.front
 
         def listen(argv: Sequence[str], stdin: str) -> str:
             return ("yes\n" if self.radosgw == "FastCGI" else "no\n") if "FCGX_" in " ".join(argv) else answer(argv, stdin)
 
-        def front(gateway: Rgw, *, native: bool) -> Front:
-            self.natives.append(native)
+        def front(cluster: CephCluster, *, native: bool | None = None) -> Front:
+            if native is not None:
+                self.natives.append(native)
+            real = planned(cluster)
+            self.front.wants_fastcgi = real is not None and real.wants_fastcgi
             return self.front
 
         for host in self.stage.hosts.values():
@@ -117,6 +122,7 @@ def test_a_front_that_died_is_noticed(fronted: Fronted) -> None:
 
 def test_a_radosgw_without_fastcgi_answers_http_behind_the_front(fronted: Fronted) -> None:
     standing = fronted.up({"apache": {"path": "fastcgi"}}, "apache")
+    assert fronted.natives
     assert not any(fronted.natives)
     assert standing.facts["FastCGI of radosgw"] == "none in this release's program"
     host = fronted.stage.hosts["gateway-1"]
@@ -126,8 +132,9 @@ def test_a_radosgw_without_fastcgi_answers_http_behind_the_front(fronted: Fronte
 def test_a_radosgw_with_fastcgi_is_spoken_to_directly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fronted = Fronted(tmp_path, monkeypatch, radosgw="FastCGI")
     standing = fronted.up({"apache": {"path": "fastcgi"}}, "apache")
+    assert fronted.natives
     assert all(fronted.natives)
-    assert standing.facts["FastCGI of radosgw"] == "yes: Apache speaks to it directly"
+    assert standing.facts["FastCGI of radosgw"] == "yes: Plain front speaks to it directly"
     host = fronted.stage.hosts["gateway-1"]
     conf = str(host.files["/etc/ceph/ceph.conf"])
     assert f"rgw_frontends = fastcgi socket_port=8000 socket_host={host.address}" in conf
