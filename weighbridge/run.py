@@ -25,8 +25,9 @@ from weighbridge.conductor.measuring import whole
 from weighbridge.conductor.opening import DriverSettings, settings_of
 from weighbridge.conductor.pace import Pace, TimeAllowance, show_duration
 from weighbridge.conductor.passes import asked_of_hosts, wants_tools
+from weighbridge.conductor.perf import able
 from weighbridge.conductor.plan import Plan
-from weighbridge.conductor.profiling import Profiler, able
+from weighbridge.conductor.profiling import Profiler
 from weighbridge.conductor.quiet import Quiet, see
 from weighbridge.means import require
 from weighbridge.results import derive

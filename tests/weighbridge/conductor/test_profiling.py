@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from stub_run import Run, by_fake
-from weighbridge.conductor import profiling
+from weighbridge.conductor import perf
 from weighbridge.conductor.conductor import Conductor
-from weighbridge.conductor.profiling import Able, Profiler, able
+from weighbridge.conductor.perf import Able, able
+from weighbridge.conductor.profiling import Profiler
 from weighbridge.drivers.order import Progress
 from weighbridge.results.record.profile import Chosen, read_profiles
 from weighbridge.results.record.step import StepKey, StepResult
@@ -43,7 +44,7 @@ def test_hosts_whose_processes_cannot_be_seen_are_not_profiled_and_their_steps_a
 
 
 def test_without_perf_the_reason_and_the_package_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(profiling.shutil, "which", lambda _: None)
+    monkeypatch.setattr(perf.shutil, "which", lambda _: None)
     (why,) = able().remarks
     assert "there is no program perf (Debian: apt install linux-perf)" in why
     assert able().event is None
