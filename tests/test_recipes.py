@@ -1,0 +1,32 @@
+"""The recipes of ARCHITECTURE.md are made of the toys that tests install: what is printed there is what runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "ARCHITECTURE.md").read_text()
+SUPPORT = ROOT / "tests" / "support"
+
+
+@pytest.mark.parametrize(
+    ("toy", "begins"),
+    [("toy_chart/toy_chart.py", "def errors_by_workers"), ("toy_metric/toy_metric.py", "P95 = Metric(")],
+)
+def test_the_code_of_a_recipe_is_the_toys_own(toy: str, begins: str) -> None:
+    (block,) = (one for one in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if one.startswith(begins))
+    code = (SUPPORT / toy).read_text()
+    for part in re.split(r"\n{3,}", block.strip()):
+        assert part in code
+
+
+@pytest.mark.parametrize("toy", ["toy_store", "toy_front", "toy_driver", "toy_metric", "toy_chart"])
+def test_every_toy_is_named_and_installed_by_an_entry_point_of_its_group(toy: str) -> None:
+    assert f"tests/support/{toy}" in PAGE
+    (points,) = (SUPPORT / toy).glob("*.dist-info/entry_points.txt")
+    group = re.search(r"\[(weighbridge\.\w+)\]", points.read_text())
+    assert group is not None
+    assert group[1] in PAGE
