@@ -19,7 +19,7 @@ from weighbridge.results.analysis.study.recap import Recap, RecapCell, recap_csv
 from weighbridge.results.charts.chart_source import ChartSource
 from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Spot, upper
 from weighbridge.results.figures import UNKNOWN, show_figure
-from weighbridge.results.metrics import METRICS, MetricKey
+from weighbridge.results.metrics import METRICS, MetricKey, compared
 from weighbridge.results.percent import percent, show_percent
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio
 
@@ -46,7 +46,7 @@ def change_charts(source: ChartSource) -> tuple[Figure, ...]:
 
 def change_maps(comparison: Comparison) -> tuple[Figure, ...]:
     """The same of a comparison alone, such as that of two runs."""
-    made = (_figure(comparison, metric) for metric in METRICS)
+    made = (_figure(comparison, metric.key) for metric in compared())
     return tuple(figure for figure in made if figure is not None)
 
 
