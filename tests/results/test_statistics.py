@@ -198,6 +198,11 @@ def test_of_repeats_without_spread_any_difference_could_be_shown() -> None:
         smallest_ratio(0.05, 1)
 
 
+def test_a_geometric_mean_is_of_factors() -> None:
+    assert geometric_mean([1.0, 100.0]) == pytest.approx(10.0)
+    assert geometric_mean([7.0, 7.0]) == 7.0
+
+
 def test_a_ratio_is_of_geometric_means_with_welchs_interval() -> None:
     measure = ratio([10, 12, 11], [5, 5.5, 6])
     # By hand: logs of a have mean 2.395263, variance 0.008319; those of b 1.702116, 0.008318; 4 degrees of freedom.

@@ -60,6 +60,7 @@ def test_requests_that_failed_are_no_throughput_no_samples_and_no_bytes_and_are_
     assert row.value("bandwidth") == point.value("bandwidth") == 400
     assert row.count("samples") == point.count("samples") == 8000
     assert row.count("errors") == point.count("errors") == sum(errors.values())
+    assert row.value("mean") == point.value("mean") is not None, "of one repeat its own"
 
 
 def test_a_request_that_failed_makes_no_other_one_cheaper_or_faster() -> None:

@@ -146,6 +146,7 @@ def test_of_mixed_operations_each_has_a_row_and_only_bodies_have_bandwidth() -> 
     measured = fake_measurement(workload="w", window_s=5, operations={"read": 3, "list": 1}, object_size_bytes=2000)
     read, listed = summarize(plan_of(workload), [StepResult(key=key, measurement=measured, valid=True, order=0)])
     assert (read.operation, read.object_size_bytes, read.count("samples")) == ("read", 2000, 1500)
+    assert (read.value("throughput"), listed.value("throughput")) == (1500 / 5, 500 / 5), "each of its own operations alone"
     assert read.value("bandwidth") == pytest.approx(1500 * 2000 / 1e6 / 5)
     assert (listed.operation, listed.value("bandwidth"), listed.count("samples")) == ("list", None, 500)
 
