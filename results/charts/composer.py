@@ -14,7 +14,7 @@ from weighbridge.results.charts.panel_layers import PanelLayers, by_row
 from weighbridge.results.charts.panels import WIDTH, Figure, Panel
 from weighbridge.results.charts.placing import in_lines
 
-SCHEMA: Final = "https://vega.github.io/schema/vega-lite/v5.json"
+SCHEMA: Final = "https://vega.github.io/schema/vega-lite/v6.json"
 WIDE_CHARACTERS: Final = 64
 """Characters of a title above two columns."""
 

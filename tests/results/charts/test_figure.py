@@ -10,7 +10,7 @@ import pytest
 import vl_convert as vlc
 
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look
-from weighbridge.results.charts.composer import compose, compose_panel
+from weighbridge.results.charts.composer import SCHEMA, compose, compose_panel
 from weighbridge.results.charts.panels import AxisScale, Figure, Label, Mark, MarkKind, Panel, Spot, Trace
 from weighbridge.results.record.resolved import PlannedLayout
 
@@ -67,3 +67,8 @@ def test_a_line_keeps_the_order_of_its_points() -> None:
 def test_data_of_a_chart_that_gives_none_of_its_own_are_the_tables_of_its_panels() -> None:
     lines = list(csv.DictReader(io.StringIO(figure_of(plot("a", "apples"), plot("b", "pears")).csv)))
     assert [(line["panel"], line["x"], line["Notes"]) for line in lines] == [("a", "5.00", "apples"), ("b", "5.00", "pears")]
+
+
+def test_specs_are_of_the_version_of_vega_lite_that_draws_them() -> None:
+    newest = max(int(version.split(".")[0]) for version in vlc.get_vegalite_versions())
+    assert SCHEMA.endswith(f"/v{newest}.json")
