@@ -15,17 +15,13 @@ from weighbridge.topologies.lab import leftovers
 
 @pytest.fixture(scope="session", autouse=True)
 def own_place(worker_id: str) -> Iterator[None]:
-    """One deployment stands in a place at a time: each of several workers has its own, with the images of all."""
-    if worker_id == "master":
-        yield
-        return
+    """One deployment stands in a place at a time: each worker has its own, apart from the user's, with the images of all."""
     shared = place()
     home, state = (Path(f"{folder}-{worker_id}") for folder in (shared.home, shared.state))
-    home.mkdir(parents=True, exist_ok=True)
+    _remove(home, state)  # what tests that were killed have left
+    home.mkdir(parents=True)
     shared.images.mkdir(parents=True, exist_ok=True)
-    images = home / "images"
-    images.unlink(missing_ok=True)
-    images.symlink_to(shared.images)
+    (home / "images").symlink_to(shared.images)
     with pytest.MonkeyPatch.context() as patch:
         for name, folder in (("WEIGHBRIDGE_HOME", home), ("WEIGHBRIDGE_STATE", state)):
             patch.setenv(name, os.fspath(folder))
@@ -33,9 +29,14 @@ def own_place(worker_id: str) -> Iterator[None]:
             yield
         finally:
             # Also where the tests were interrupted: what runs here cannot be found once these folders are gone.
-            for label in {one.deployment for one in leftovers.find(state=state)}:
-                leftovers.remove(label, home=home, state=state)
-    images.unlink()  # before anything below the folder is removed: what it leads to is everybody's
+            _remove(home, state)
+
+
+def _remove(home: Path, state: Path) -> None:
+    """Remove a worker's place and all that runs in it. Raises UsageError while a conductor is at work there."""
+    for label in {one.deployment for one in leftovers.find(state=state)}:
+        leftovers.remove(label, home=home, state=state)
+    (home / "images").unlink(missing_ok=True)  # before anything below the folder is removed: what it leads to is everybody's
     for folder in (home, state):
         if folder.exists():
             shutil.rmtree(folder)
